@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ruleop.authoring.dev.dev_session import Session, Settings, View
-from ruleop.authoring.report.tree import condition
 from ruleop.cli.inputs.project import Folder, load
 from ruleop.cli.program import program
+from ruleop.core.planning.model.conditions import find_condition
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
@@ -75,8 +75,7 @@ class _Changes(View):
 
     def changed(self, session: Session) -> None:
         for each in session.resources():
-            ready = condition(each, "Ready")
-            if ready is not None and ready.get("reason") == "Waiting":
+            if find_condition(each, "Ready").get("reason") == "Waiting":
                 self.waits.set()
 
 

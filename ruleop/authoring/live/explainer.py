@@ -18,11 +18,12 @@ from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.report.explain_documents import Blocker, ExplainedObject, Explanation
 from ruleop.authoring.report.plan_text import Tone, with_masked_texts
-from ruleop.authoring.report.tree import Node, ready_condition, resource_node
+from ruleop.authoring.report.tree import Node, resource_node
 from ruleop.core.files import read_regular
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import State, choose_rule
 from ruleop.core.planning.child.blocking import is_wait_of
+from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.rules import MAX_CRD_BYTES
 from ruleop.core.secrets.masks import NO_MASKS
 from ruleop.operator.kube.client.server_errors import ApiError
@@ -160,7 +161,7 @@ def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Ite
 def _tree(resource: Object, objects: Sequence[ExplainedObject], plan: Plan | None) -> Node:
     namespace = resource["metadata"].get("namespace", "")
     node = replace(resource_node(resource, ()), children=tuple(_node(each, namespace) for each in objects))
-    if plan is None or plan.status is not None or plan.conditions is None or ready_condition(resource) is not None:
+    if plan is None or plan.status is not None or plan.conditions is None or find_condition(resource, "Ready"):
         return node
     ready = plan.conditions.ready  # the rule writes no status
     is_ready = ready.status == "True"

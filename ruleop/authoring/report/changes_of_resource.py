@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from ruleop.authoring.report.plan_text import identity, whole_identity
+
 if TYPE_CHECKING:
     from ruleop.authoring.report.explain_documents import FieldManager
     from ruleop.core.kinds import Object, ObjectKey
@@ -54,16 +56,8 @@ class ResourceHistory:
 
 
 def as_json(history: ResourceHistory) -> dict[str, Any]:
-    resource, metadata = history.resource, history.resource["metadata"]
     return {
-        "resource": {
-            "apiVersion": resource["apiVersion"],
-            "kind": resource["kind"],
-            "namespace": metadata.get("namespace", ""),
-            "name": metadata["name"],
-            "uid": metadata.get("uid", ""),
-            "generation": metadata.get("generation"),
-        },
+        "resource": whole_identity(history.resource),
         "changes": [_change(each) for each in history.changes],
         "notes": list(history.notes),
     }
@@ -72,8 +66,7 @@ def as_json(history: ResourceHistory) -> dict[str, Any]:
 def _change(change: Change) -> dict[str, Any]:
     found: dict[str, Any] = {"time": change.time, "what": change.what.value}
     if change.key is not None:
-        key = change.key
-        found |= {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+        found |= identity(change.key)
     if change.manager is not None:
         found |= {"manager": change.manager.name, "operation": change.manager.operation, "fields": list(change.fields)}
     if change.generation is not None:

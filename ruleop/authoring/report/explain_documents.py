@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.dot import digraph, quoted
 from ruleop.authoring.report.plan_text import as_json as plan_as_json
-from ruleop.authoring.report.plan_text import identity, site_json
+from ruleop.authoring.report.plan_text import identity, site_json, whole_identity
 from ruleop.core.names import PATCH_MANAGER
 from ruleop.core.planning.model.marks import RULEOP
 
@@ -123,15 +123,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
     status = resource.get("status") or {}
     conditions = status.get("conditions")
     return {
-        "resource": {
-            "apiVersion": resource["apiVersion"],
-            "kind": resource["kind"],
-            "namespace": resource["metadata"].get("namespace", ""),
-            "name": resource["metadata"]["name"],
-            "uid": resource["metadata"].get("uid", ""),
-            "generation": resource["metadata"].get("generation"),
-            "observedGeneration": status.get("observedGeneration"),
-        },
+        "resource": {**whole_identity(resource), "observedGeneration": status.get("observedGeneration")},
         "ready": tree.state == "ready",
         "state": tree.state,
         "message": tree.message,

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, show_actions
-from ruleop.authoring.report.tree import Node, condition, tree_lines
+from ruleop.authoring.report.tree import Node, tree_lines
 from ruleop.core.messages import shortened
-from ruleop.core.planning.model.conditions import NEGATIVE
+from ruleop.core.planning.model.conditions import NEGATIVE, find_condition
 from ruleop.core.planning.model.marks import PAUSED, is_paused
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Text:
             yield from wrapped(text, "  ", Tone.WAIT)
         elif not self.status.get("conditions") and (explanation.plan is None or explanation.plan.status is not None):
             yield from wrapped("It has no conditions: no operator has reconciled it yet", "  ", Tone.WAIT)
-        rollout = condition(self.resource, "Rollout") or {}
+        rollout = find_condition(self.resource, "Rollout")
         if rollout.get("reason") == "HeldBack":
             text = f"It is held back: it has {rollout.get('message')}. What follows is by the rules of the project"
             yield from wrapped(text, "  ", Tone.WAIT)
@@ -144,11 +144,11 @@ class _Text:
     def _report(self) -> Iterator[Line]:
         """The operator's last report, as far as a plan does not show it: a write that the API server rejected, or a
         field conflict. Without rules, it is all that is known."""
-        ready = condition(self.resource, "Ready") or {}
+        ready = find_condition(self.resource, "Ready")
         parts = [] if ready.get("status") == "True" else str(ready.get("message") or "").split("; ")
         text = "; ".join(part for part in parts if part and not self._is_reported(part))
         if text:
-            is_error = (condition(self.resource, "Stalled") or {}).get("status") == "True"
+            is_error = find_condition(self.resource, "Stalled").get("status") == "True"
             yield from wrapped(text, "  ! " if is_error else "  ", Tone.BAD if is_error else Tone.WAIT)
 
     def _blocker(self, blocker: Blocker) -> Iterator[Line]:

@@ -542,6 +542,19 @@ def identity(key: ObjectKey) -> dict[str, str]:
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
+def whole_identity(resource: Object) -> dict[str, Any]:
+    """The identity of a custom resource with its version, its uid and its generation."""
+    metadata = resource["metadata"]
+    return {
+        "apiVersion": resource["apiVersion"],
+        "kind": resource["kind"],
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "uid": metadata.get("uid", ""),
+        "generation": metadata.get("generation"),
+    }
+
+
 def site_json(site: Site | None) -> dict[str, Any] | None:
     return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
 

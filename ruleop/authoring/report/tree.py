@@ -6,11 +6,12 @@ It is made from objects alone, so that a cluster in memory and a real one give t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ruleop.authoring.report.plan_text import Line, Span, Tone
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.planning.model.conditions import find_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,16 +57,16 @@ def _other(obj: Object, namespace: str) -> str:
 
 
 def _resource_state(resource: Object) -> tuple[str, str, Tone]:
-    ready = ready_condition(resource)
+    ready = find_condition(resource, "Ready")
+    message = str(ready.get("message", ""))
     if resource["metadata"].get("deletionTimestamp"):
-        return "is being deleted", _message(ready), Tone.WAIT
-    if ready is None:
+        return "is being deleted", message, Tone.WAIT
+    if not ready:
         return "not reconciled yet", "", Tone.WAIT
     if is_ready(resource):
         return "ready", "", Tone.GOOD
-    stalled = condition(resource, "Stalled")
-    is_stalled = stalled is not None and stalled.get("status") == "True"
-    return str(ready.get("reason", "")), _message(ready), Tone.BAD if is_stalled else Tone.WAIT
+    is_stalled = find_condition(resource, "Stalled").get("status") == "True"
+    return str(ready.get("reason", "")), message, Tone.BAD if is_stalled else Tone.WAIT
 
 
 def child_node(obj: Object, parent_namespace: str = "") -> Node:
@@ -86,29 +87,14 @@ def _pods(obj: Object) -> str:
     return f"{status.get('readyReplicas', 0)} of {spec['replicas']} pods"
 
 
-def condition(obj: Object, type_: str) -> dict[str, Any] | None:
-    conditions = (obj.get("status") or {}).get("conditions")
-    found = conditions if isinstance(conditions, list) else []
-    return next((each for each in found if isinstance(each, dict) and each.get("type") == type_), None)
-
-
-def ready_condition(obj: Object) -> dict[str, Any] | None:
-    return condition(obj, "Ready")
-
-
 def is_ready(obj: Object) -> bool:
     """Whether Ready is True for the current generation."""
-    ready, metadata = ready_condition(obj), obj["metadata"]
+    ready, metadata = find_condition(obj, "Ready"), obj["metadata"]
     return (
-        ready is not None
-        and ready.get("status") == "True"
+        ready.get("status") == "True"
         and ready.get("observedGeneration", metadata.get("generation")) == metadata.get("generation")
         and not metadata.get("deletionTimestamp")
     )
-
-
-def _message(found: dict[str, Any] | None) -> str:
-    return str(found.get("message", "")) if found is not None else ""
 
 
 def tree_lines(roots: Iterable[Node]) -> Iterator[Line]:

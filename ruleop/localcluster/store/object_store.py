@@ -230,12 +230,12 @@ class Store:
         if not table.events:
             table.known_since = self.version
 
-    def amend(self, resource: Resource, obj: Object) -> None:
+    def amend(self, resource: Resource, obj: Object) -> Stored:
         """Changes a stored object without a new version and without an event."""
-        table = self._table(resource)
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
         found.keep_in(self._recent)
-        table.objects[found.name] = found
+        self._table(resource).objects[found.name] = found
+        return found
 
     def compact(self) -> None:
         """Removes all events: watches that resume from an earlier version fail."""
@@ -246,10 +246,7 @@ class Store:
     def load(self, resource: Resource, obj: Object) -> None:
         """Adds an object of an earlier run as it is."""
         table = self._table(resource)
-        found = stored(obj, int(obj["metadata"]["resourceVersion"]))
-        found.keep_in(self._recent)
-        table.objects[found.name] = found
-        insort(table.names, found.name, key=_key)
+        insort(table.names, self.amend(resource, obj).name, key=_key)
         table.known_since = self.version
 
     # -- events --------------------------------------------------------------------------------------------------------
