@@ -12,11 +12,9 @@ from ruleop.localcluster.tables.cell_text import (
     UNSET,
     ColumnDefinition,
     Printer,
-    age,
     annotation,
     boolean,
     containers,
-    field,
     first_three,
     human_duration,
     is_being_deleted,
@@ -29,7 +27,6 @@ from ruleop.localcluster.tables.cell_text import (
     since,
     spec,
     status,
-    with_age,
 )
 from ruleop.localcluster.tables.core import CORE, POD, pod_conditions
 from ruleop.localcluster.timestamps import seconds_of
@@ -40,35 +37,29 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Kind, Object
 
 
-def _deployment(obj: Object, now: float) -> list[JSON]:
+def _deployment(obj: Object, _now: float) -> list[JSON]:
     of, desired = status(obj), spec(obj)
     return [
-        name(obj),
         f"{of.get('readyReplicas', 0)}/{desired.get('replicas', 1)}",
         of.get("updatedReplicas", 0),
         of.get("availableReplicas", 0),
-        age(obj, now),
         *containers(desired.get("template")),
         label_selector(desired.get("selector")),
     ]
 
 
-def _replica_set(obj: Object, now: float) -> list[JSON]:
-    return [*_replicas(obj, now), label_selector(spec(obj).get("selector")) or NONE]
-
-
-def _replicas(obj: Object, now: float) -> list[JSON]:
+def _replica_set(obj: Object, _now: float) -> list[JSON]:
     of, desired = status(obj), spec(obj)
-    numbers = (desired.get("replicas", 1), of.get("replicas", 0), of.get("readyReplicas", 0))
-    return [name(obj), *numbers, age(obj, now), *containers(desired.get("template"))]
+    return [
+        desired.get("replicas", 1),
+        of.get("replicas", 0),
+        of.get("readyReplicas", 0),
+        *containers(desired.get("template")),
+        label_selector(desired.get("selector")) or NONE,
+    ]
 
 
-def _stateful_set(obj: Object, now: float) -> list[JSON]:
-    ready = f"{status(obj).get('readyReplicas', 0)}/{spec(obj).get('replicas', 1)}"
-    return [name(obj), ready, age(obj, now), *containers(spec(obj).get("template"))]
-
-
-def _daemon_set(obj: Object, now: float) -> list[JSON]:
+def _daemon_set(obj: Object, _now: float) -> list[JSON]:
     of, desired = status(obj), spec(obj)
     numbers = (
         "desiredNumberScheduled",
@@ -78,10 +69,8 @@ def _daemon_set(obj: Object, now: float) -> list[JSON]:
         "numberAvailable",
     )
     return [
-        name(obj),
         *(of.get(number, 0) for number in numbers),
         labels(spec(desired.get("template") or {}).get("nodeSelector")),
-        age(obj, now),
         *containers(desired.get("template")),
         label_selector(desired.get("selector")) or NONE,
     ]
@@ -92,7 +81,13 @@ APPS: Final = {
     ("apps", "ReplicaSet"): printer(
         f"Name|Desired:integer|Current:integer|Ready:integer|Age|{OF_TEMPLATE}", _replica_set
     ),
-    ("apps", "StatefulSet"): printer("Name|Ready|Age|Containers+|Images+", _stateful_set),
+    ("apps", "StatefulSet"): printer(
+        "Name|Ready|Age|Containers+|Images+",
+        lambda obj, _: [
+            f"{status(obj).get('readyReplicas', 0)}/{spec(obj).get('replicas', 1)}",
+            *containers(spec(obj).get("template")),
+        ],
+    ),
     ("apps", "DaemonSet"): printer(
         "Name|Desired:integer|Current:integer|Ready:integer|Up-to-date:integer|Available:integer|Node Selector|Age|"
         + OF_TEMPLATE,
@@ -113,11 +108,9 @@ def _job(obj: Object, now: float) -> list[JSON]:
         end = seconds_of(of["completionTime"]) if of.get("completionTime") else now
         duration = human_duration(end - seconds_of(of["startTime"]))
     return [
-        name(obj),
         _job_status(obj),
         completions,
         duration,
-        age(obj, now),
         *containers(desired.get("template")),
         label_selector(desired.get("selector")) or NONE,
     ]
@@ -137,13 +130,11 @@ def _cron_job(obj: Object, now: float) -> list[JSON]:
     of, desired = status(obj), spec(obj)
     job = spec(desired.get("jobTemplate") or {})
     return [
-        name(obj),
         desired.get("schedule", ""),
         desired.get("timeZone", NONE),
         boolean(desired.get("suspend")),
         len(of.get("active") or ()),
         since(of["lastScheduleTime"], now) if of.get("lastScheduleTime") else NONE,
-        age(obj, now),
         *containers(job.get("template")),
         label_selector(job.get("selector")) or NONE,
     ]
@@ -157,27 +148,23 @@ BATCH: Final = {
 }
 
 
-def _endpoint_slice(obj: Object, now: float) -> list[JSON]:
+def _endpoint_slice(obj: Object, _now: float) -> list[JSON]:
     ports = [str(port.get("port", port.get("name", "*"))) for port in obj.get("ports") or ()]
     addresses = [each for endpoint in obj.get("endpoints") or () for each in endpoint.get("addresses") or ()]
     return [
-        name(obj),
         obj.get("addressType", ""),
         first_three(ports, UNSET),
         first_three(addresses, UNSET),
-        age(obj, now),
     ]
 
 
-def _ingress(obj: Object, now: float) -> list[JSON]:
+def _ingress(obj: Object, _now: float) -> list[JSON]:
     desired = spec(obj)
     return [
-        name(obj),
         desired.get("ingressClassName", NONE),
         _hosts(desired.get("rules") or ()),
         load_balancer(obj),
         "80, 443" if desired.get("tls") else "80",
-        age(obj, now),
     ]
 
 
@@ -192,31 +179,27 @@ def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
     return ",".join(hosts) + (f" + {len(rules) - 3} more..." if more else "") or "*"
 
 
-def _network_policy(obj: Object, now: float) -> list[JSON]:
-    return [name(obj), label_selector(spec(obj).get("podSelector")) or NONE, age(obj, now)]
-
-
 NETWORKING: Final = {
     ("discovery.k8s.io", "EndpointSlice"): printer("Name|AddressType|Ports|Endpoints|Age", _endpoint_slice),
     ("networking.k8s.io", "Ingress"): printer("Name|Class|Hosts|Address|Ports|Age", _ingress),
-    ("networking.k8s.io", "NetworkPolicy"): printer("Name|Pod-Selector|Age", _network_policy),
+    ("networking.k8s.io", "NetworkPolicy"): printer(
+        "Name|Pod-Selector|Age", lambda obj, _: [label_selector(spec(obj).get("podSelector")) or NONE]
+    ),
 }
 
 
 _METRICS = ("External", "Pods", "Object", "Resource", "ContainerResource")
 
 
-def _autoscaler(obj: Object, now: float) -> list[JSON]:
+def _autoscaler(obj: Object, _now: float) -> list[JSON]:
     desired = spec(obj)
     target = desired.get("scaleTargetRef") or {}
     return [
-        name(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",
         _metrics(obj),
         str(desired.get("minReplicas", UNSET)),
         desired.get("maxReplicas", 0),
         status(obj).get("currentReplicas", 0),
-        age(obj, now),
     ]
 
 
@@ -256,54 +239,52 @@ AUTOSCALING: Final = {
 }
 
 
-def _disruption_budget(obj: Object, now: float) -> list[JSON]:
-    limits = (str(spec(obj).get(limit, "N/A")) for limit in ("minAvailable", "maxUnavailable"))
-    return [name(obj), *limits, status(obj).get("disruptionsAllowed", 0), age(obj, now)]
-
-
-def _binding(obj: Object, now: float) -> list[JSON]:
+def _binding(obj: Object, _now: float) -> list[JSON]:
     role, subjects = obj.get("roleRef") or {}, obj.get("subjects") or ()
     accounts = [f"{each.get('namespace', '')}/{each['name']}" for each in subjects if each["kind"] == "ServiceAccount"]
     return [
-        name(obj),
         f"{role.get('kind', '')}/{role.get('name', '')}",
-        age(obj, now),
         *(", ".join(each["name"] for each in subjects if each["kind"] == kind) for kind in ("User", "Group")),
         ", ".join(accounts),
     ]
 
 
-def _storage_class(obj: Object, now: float) -> list[JSON]:
-    defaults = (f"storageclass.{group}kubernetes.io/is-default-class" for group in ("", "beta."))
-    is_default = any(annotation(obj, key) == "true" for key in defaults)
+def _storage_class(obj: Object, _now: float) -> list[JSON]:
     return [
-        f"{name(obj)} (default)" if is_default else name(obj),
         obj.get("provisioner", ""),
         obj.get("reclaimPolicy", "Delete"),
         obj.get("volumeBindingMode", "Immediate"),
         obj.get("allowVolumeExpansion", False),
-        age(obj, now),
     ]
+
+
+def _title_of_class(obj: Object) -> str:
+    defaults = (f"storageclass.{group}kubernetes.io/is-default-class" for group in ("", "beta."))
+    return f"{name(obj)} (default)" if any(annotation(obj, key) == "true" for key in defaults) else name(obj)
 
 
 _BINDINGS: Final = printer("Name|Role|Age|Users+|Groups+|ServiceAccounts+", _binding)
 _RBAC: Final = "rbac.authorization.k8s.io"
 OTHERS: Final = {
-    ("coordination.k8s.io", "Lease"): printer("Name|Holder|Age", with_age(field("spec", "holderIdentity"))),
+    ("coordination.k8s.io", "Lease"): printer(
+        "Name|Holder|Age", lambda obj, _: [spec(obj).get("holderIdentity") or ""]
+    ),
     ("policy", "PodDisruptionBudget"): printer(
-        "Name|Min Available|Max Unavailable|Allowed Disruptions:integer|Age", _disruption_budget
+        "Name|Min Available|Max Unavailable|Allowed Disruptions:integer|Age",
+        lambda obj, _: [
+            *(str(spec(obj).get(limit, "N/A")) for limit in ("minAvailable", "maxUnavailable")),
+            status(obj).get("disruptionsAllowed", 0),
+        ],
     ),
     (_RBAC, "RoleBinding"): _BINDINGS,
     (_RBAC, "ClusterRoleBinding"): _BINDINGS,
     ("storage.k8s.io", "StorageClass"): printer(
-        "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age", _storage_class
+        "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age", _storage_class, _title_of_class
     ),
 }
 
 
-_PLAIN: Final = printer(
-    "Name|Created At:date", lambda obj, _: [obj["metadata"].get("name", ""), obj["metadata"].get("creationTimestamp")]
-)
+_PLAIN: Final = printer("Name|Created At:date", lambda obj, _: [obj["metadata"].get("creationTimestamp")])
 PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {
     ("", "Pod"): POD,
     **CORE,

@@ -44,10 +44,16 @@ class Printer:
     cells: Cells
 
 
-def printer(columns: str, cells: Cells) -> Printer:
+def printer(columns: str, others: Cells, title: Callable[[Object], str] | None = None) -> Printer:
     """A printer with columns such as `Name|Ready:integer|IP+`: names, types other than string, and a plus for those
-    that are only in `-o wide`."""
-    return Printer(tuple(_column(each) for each in columns.split("|")), cells)
+    that are only in `-o wide`. `others`: the cells of an object besides its name and its age. `title`: another name."""
+    shown = tuple(_column(each) for each in columns.split("|"))
+
+    def cells(obj: Object, now: float) -> list[JSON]:
+        values, own = iter(others(obj, now)), {"Name": (title or name)(obj), "Age": age(obj, now)}
+        return [own[each.name] if each.name in own else next(values) for each in shown]
+
+    return Printer(shown, cells)
 
 
 def _column(text: str) -> ColumnDefinition:
@@ -173,26 +179,6 @@ def condition(obj: Object, of_type: str) -> Object | None:
 def is_true(obj: Object, of_type: str) -> bool:
     found = condition(obj, of_type)
     return found is not None and found.get("status") == "True"
-
-
-def with_age(*values: Callable[[Object], JSON]) -> Cells:
-    """Name, these values and age."""
-    return lambda obj, now: [name(obj), *(value(obj) for value in values), age(obj, now)]
-
-
-def field(*path: str, missing: JSON = "") -> Callable[[Object], JSON]:
-    def value(obj: Object) -> JSON:
-        found: JSON = obj
-        for part in path:
-            found = (found or {}).get(part)
-        return missing if found is None else found
-
-    return value
-
-
-def count(*path: str) -> Callable[[Object], JSON]:
-    found = field(*path, missing=())
-    return lambda obj: len(found(obj))
 
 
 def load_balancer(obj: Object) -> str:

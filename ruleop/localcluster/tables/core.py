@@ -13,22 +13,17 @@ from ruleop.localcluster.tables.cell_text import (
     NONE,
     UNKNOWN,
     UNSET,
-    age,
     annotation,
     condition,
-    count,
-    field,
     first_three,
     is_being_deleted,
     is_true,
     labels,
     load_balancer,
-    name,
     printer,
     since,
     spec,
     status,
-    with_age,
 )
 
 if TYPE_CHECKING:
@@ -67,11 +62,9 @@ def pod_cells(pod: Object, now: float) -> list[JSON]:
             reason = "Terminating"
     restarts, latest = _restarts(counted)
     return [
-        name(pod),
         f"{ready}/{len(spec(pod).get('containers') or ()) + len(sidecars)}",
         reason,
         f"{restarts} ({since(latest, now)} ago)" if restarts and latest else str(restarts),
-        age(pod, now),
         next((each.get("ip") for each in of_pod.get("podIPs") or ()), None) or NONE,
         spec(pod).get("nodeName") or NONE,
         of_pod.get("nominatedNodeName") or NONE,
@@ -178,7 +171,7 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 _ROLE_LABEL, _OLD_ROLE_LABEL = "node-role.kubernetes.io/", "kubernetes.io/role"
 
 
-def _node(obj: Object, now: float) -> list[JSON]:
+def _node(obj: Object, _now: float) -> list[JSON]:
     info = status(obj).get("nodeInfo") or {}
     ready = condition(obj, "Ready")
     states = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
@@ -186,10 +179,8 @@ def _node(obj: Object, now: float) -> list[JSON]:
         states.append("SchedulingDisabled")
     kernel = info.get("kernelVersion") or UNKNOWN
     return [
-        name(obj),
         ",".join(states),
         _roles(obj) or NONE,
-        age(obj, now),
         info.get("kubeletVersion", ""),
         _address(obj, "InternalIP"),
         _address(obj, "ExternalIP"),
@@ -237,23 +228,20 @@ def _event(obj: Object, now: float) -> list[JSON]:
         (field("note", "message") or "").strip(),
         first,
         count,
-        name(obj),
     ]
 
 
-def _config_map(obj: Object, now: float) -> list[JSON]:
-    return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, now)]
+def _config_map(obj: Object, _now: float) -> list[JSON]:
+    return [len(obj.get("data") or ()) + len(obj.get("binaryData") or ())]
 
 
-def _service(obj: Object, now: float) -> list[JSON]:
+def _service(obj: Object, _now: float) -> list[JSON]:
     desired = spec(obj)
     return [
-        name(obj),
         desired.get("type", "ClusterIP"),
         next(iter(desired.get("clusterIPs") or ()), NONE),
         _external_address(obj),
         ",".join(_service_port(port) for port in desired.get("ports") or ()) or NONE,
-        age(obj, now),
         labels(desired.get("selector")),
     ]
 
@@ -277,24 +265,23 @@ def _external_address(obj: Object) -> str:
             return UNKNOWN
 
 
-def _endpoints(obj: Object, now: float) -> list[JSON]:
+def _endpoints(obj: Object, _now: float) -> list[JSON]:
     found: list[str] = []
     for subset in obj.get("subsets") or ():
         addresses = [each["ip"] for each in subset.get("addresses") or ()]
         ports = subset.get("ports")
         found += [_joined(each, port["port"]) for port in ports for each in addresses] if ports else addresses
-    return [name(obj), first_three(found, "" if obj.get("subsets") else NONE), age(obj, now)]
+    return [first_three(found, "" if obj.get("subsets") else NONE)]
 
 
 def _joined(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _volume(obj: Object, now: float) -> list[JSON]:
+def _volume(obj: Object, _now: float) -> list[JSON]:
     desired = spec(obj)
     claim = desired.get("claimRef")
     return [
-        name(obj),
         _size(desired.get("capacity")),
         _access_modes(desired.get("accessModes") or ()),
         desired.get("persistentVolumeReclaimPolicy", ""),
@@ -303,23 +290,20 @@ def _volume(obj: Object, now: float) -> list[JSON]:
         _class(obj),
         desired.get("volumeAttributesClassName", UNSET),
         status(obj).get("reason", ""),
-        age(obj, now),
         desired.get("volumeMode", UNSET),
     ]
 
 
-def _claim(obj: Object, now: float) -> list[JSON]:
+def _claim(obj: Object, _now: float) -> list[JSON]:
     desired, of = spec(obj), status(obj)
     is_bound = bool(desired.get("volumeName"))
     return [
-        name(obj),
         _phase(obj),
         desired.get("volumeName", ""),
         _size(of.get("capacity")) if is_bound else "",
         _access_modes(of.get("accessModes") or ()) if is_bound else "",
         _class(obj),
         desired.get("volumeAttributesClassName", UNSET),
-        age(obj, now),
         desired.get("volumeMode", UNSET),
     ]
 
@@ -350,7 +334,7 @@ CORE: Final = {
     ("", "Endpoints"): printer("Name|Endpoints|Age", _endpoints),
     ("", "Event"): _EVENTS,
     ("events.k8s.io", "Event"): _EVENTS,
-    ("", "Namespace"): printer("Name|Status|Age", with_age(field("status", "phase"))),
+    ("", "Namespace"): printer("Name|Status|Age", lambda obj, _: [status(obj).get("phase", "")]),
     ("", "Node"): printer(
         "Name|Status|Roles|Age|Version|Internal-IP+|External-IP+|OS-Image+|Kernel-Version+|Container-Runtime+", _node
     ),
@@ -362,7 +346,7 @@ CORE: Final = {
     ("", "PersistentVolumeClaim"): printer(
         "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode+", _claim
     ),
-    ("", "Secret"): printer("Name|Type|Data|Age", with_age(field("type"), count("data"))),
+    ("", "Secret"): printer("Name|Type|Data|Age", lambda obj, _: [obj.get("type", ""), len(obj.get("data") or ())]),
     ("", "Service"): printer("Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector+", _service),
-    ("", "ServiceAccount"): printer("Name|Age", with_age()),
+    ("", "ServiceAccount"): printer("Name|Age", lambda _obj, _: []),
 }
