@@ -89,7 +89,7 @@ def not_found(group: str, plural: str, name: str) -> Rejected:
     return Rejected(404, "NotFound", f'{_title(group, plural)} "{name}" not found', _details(group, plural, name))
 
 
-def already_exists(group: str, plural: str, name: str, *, ends: bool = False) -> Rejected:
+def already_exists(group: str, plural: str, name: str, *, ends: bool) -> Rejected:
     """`ends`: the existing object is being deleted."""
     message = f'{_title(group, plural)} "{name}" already exists'
     if ends:

@@ -316,7 +316,7 @@ ATTEMPTS: Final = 5
 """The number of attempts to read a list. Its pages expire after some minutes, and planning takes its time."""
 
 
-async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str = "") -> AsyncIterator[LivePass]:
+async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[LivePass]:
     """The passes of all custom resources of these kinds, in one namespace or in all. Raises ApiError."""
     planner.namespace = namespace
     for kind in kinds:

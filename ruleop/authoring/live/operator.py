@@ -51,7 +51,7 @@ class Operator:
         return self.entries.get(kind, NOTHING)
 
 
-async def find_operator(reader: Reader, name: str, namespace: str = "") -> Operator:
+async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
     """The operator of this name, by its inventory. Without a namespace, all are searched: a person's context rarely is
     in the operator's. Without the permission for that, nothing is known of it."""
     key = inventory_key(namespace, name)

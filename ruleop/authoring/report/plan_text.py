@@ -51,6 +51,8 @@ MAX_OBJECTS = 8
 MAX_LINES = 16
 """The number of shown lines of a changed text."""
 
+_LONG = 60  # characters of a value in a line with another one
+
 _OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
 
 
@@ -117,7 +119,7 @@ def show(
     return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
 
 
-def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
+def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place) -> list[Line]:
     """The writes of the plan, and a summary."""
     text = _PlanText(with_masked_texts(plan), resource, kinds, place)
     return [*text.actions(), *text.time_check(), text.summary()]
@@ -350,17 +352,17 @@ def _difference(difference: Difference, indent: str = "    ") -> Iterator[Line]:
         yield (Span(f"{indent}  {difference.path}: "), Span(old, Tone.REMOVE), Span(" -> "), Span(new, Tone.ADD))
 
 
-def _apart(before: str, after: str, limit: int = 60) -> tuple[str, str]:
+def _apart(before: str, after: str) -> tuple[str, str]:
     """Two long values, shortened around their first difference, so that the difference is visible."""
-    if max(len(before), len(after)) <= limit:
+    if max(len(before), len(after)) <= _LONG:
         return before, after
     start = next(
         (index for index, (left, right) in enumerate(zip(before, after, strict=False)) if left != right),
         min(len(before), len(after)),
     )
-    skipped = max(0, start - limit // 3)
+    skipped = max(0, start - _LONG // 3)
     lead = "…" if skipped else ""
-    return lead + shortened(before[skipped:], limit), lead + shortened(after[skipped:], limit)
+    return lead + shortened(before[skipped:], _LONG), lead + shortened(after[skipped:], _LONG)
 
 
 def differing_lines(before: Sequence[str], after: Sequence[str], *, neighbours: int) -> list[str]:

@@ -28,7 +28,7 @@ MAX_LINES: Final = 40
 _COLUMN: Final = 48  # of the note beside a value
 
 
-def diff_lines(differences: Iterable[Difference], *, place: Place = str) -> Iterator[Line]:
+def diff_lines(differences: Iterable[Difference], *, place: Place) -> Iterator[Line]:
     shown: tuple[str, ...] = ()
     for each in differences:
         mismatch = each.mismatch
@@ -137,7 +137,7 @@ class Run:
         return not self.failed and not self.broken
 
 
-def failure_lines(result: Result, *, place: Place = str) -> Iterator[Line]:
+def failure_lines(result: Result, *, place: Place) -> Iterator[Line]:
     """A failed case: each expectation that does not hold, and a diff. `place`: shows a place in the project's files."""
     case = result.case
     yield (Span("FAILED ", Tone.BAD), Span(f"{case.site}: ", Tone.TITLE), Span(case.name, Tone.TITLE))
@@ -181,7 +181,7 @@ def summary(run: Run) -> Line:
 # -- for programs ------------------------------------------------------------------------------------------------------
 
 
-def as_json(run: Run, *, place: Place = str) -> dict[str, Any]:
+def as_json(run: Run, *, place: Place) -> dict[str, Any]:
     return {
         "passed": len(run.results) - len(run.failed),
         "failed": len(run.failed),
@@ -232,7 +232,7 @@ def _path(path: Sequence[object]) -> str:
     return text
 
 
-def junit(run: Run, *, place: Place = str) -> str:
+def junit(run: Run, *, place: Place) -> str:
     """The results as JUnit XML: a test suite for each file."""
     top = ET.Element("testsuites", name="ruleop test")
     suites: dict[str, list[Result]] = {}

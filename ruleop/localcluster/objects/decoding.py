@@ -100,7 +100,7 @@ def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
     return _Decoder(_simple_name(shape) or str(obj.get("kind", ""))).decode(obj, shape, old or EMPTY)
 
 
-def decode_metadata(metadata: JSON, old: Object | None = None) -> Decoded:
+def decode_metadata(metadata: JSON, old: Object | None) -> Decoded:
     """The metadata of a custom resource, which the server decodes apart from the rest. Raises DecodingError."""
     if metadata is None:
         return Decoded({}, ())

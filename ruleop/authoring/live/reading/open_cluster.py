@@ -42,7 +42,7 @@ class LiveCluster:
         """The namespace of a custom resource whose namespace is not named."""
         return self.access.namespace or self.connection.namespace
 
-    def find_kind(self, text: str, preferred: Collection[GroupKind] = ()) -> ResourceInfo:
+    def find_kind(self, text: str, preferred: Collection[GroupKind]) -> ResourceInfo:
         """Raises UnknownKindError."""
         return find_kind(self.connection.discovery.catalogue, text, preferred).info
 

@@ -127,9 +127,9 @@ def chosen(test: Term, first: Term, second: Term) -> Term:
     )
 
 
-def filtered(term: Term, code: str, kind: str, *, at_least_zero: bool = False) -> Term:
+def filtered(term: Term, code: str, kind: str) -> Term:
     """`term | code`."""
-    return Term(f"{term.within(FILTERED)} | {code}", FILTERED, kind, certain=term.certain, at_least_zero=at_least_zero)
+    return Term(f"{term.within(FILTERED)} | {code}", FILTERED, kind, certain=term.certain)
 
 
 Function: TypeAlias = Callable[..., Term]

@@ -36,13 +36,13 @@ def media_type(request: Request, default: str = "") -> str:
     return request.headers.get("content-type", default).partition(";")[0].strip()
 
 
-def read_body(request: Request, kind: str = "") -> Any:
-    """The body of a request. If a kind is given, it has to be an object of it."""
-    return _read(request, lambda problem: unrecognized(kind, problem, request.body), is_object=bool(kind))
+def read_body(request: Request, kind: str) -> dict[str, Any]:
+    """The body of a request, which has to be an object of a kind."""
+    return _read(request, lambda problem: unrecognized(kind, problem, request.body))
 
 
-def _read(request: Request, refuse: Callable[[str], Rejected], *, is_object: bool) -> Any:
-    """The body of a request. Raises what `refuse` makes of the problem."""
+def _read(request: Request, refuse: Callable[[str], Rejected]) -> dict[str, Any]:
+    """The body of a request, an object. Raises what `refuse` makes of the problem."""
     media = media_type(request, "application/json")
     if media == MEDIA_TYPE:
         try:
@@ -58,7 +58,7 @@ def _read(request: Request, refuse: Callable[[str], Rejected], *, is_object: boo
         found = _from_yaml(request.body) if media in _YAML else loads(request.body)
     except (ValueError, yaml.YAMLError):
         raise refuse(f"couldn't get version/kind; json parse error: {problem_of(request.body)}") from None
-    if is_object and not isinstance(found, dict):
+    if not isinstance(found, dict):
         raise refuse(
             f"couldn't get version/kind; json parse error: json: cannot unmarshal {type_name(found)} into Go "
             'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -131,7 +131,7 @@ def read_delete_options(request: Request) -> Mapping[str, Any]:
     """The DeleteOptions of a request, which may have none. Raises Rejected."""
     if not request.body.strip():
         return {}
-    found = _read(request, bad_request, is_object=True)
+    found = _read(request, bad_request)
     version, name = str(found.get("apiVersion") or ""), found.get("kind") or "DeleteOptions"
     if name != "DeleteOptions":
         raise bad_request(not_registered(name, version))

@@ -85,7 +85,7 @@ def configuration(patch: dict[str, Any], kind: Kind) -> dict[str, Any]:
 def parsed(request: Request, *, served: Served, registry: Registry, warnings: list[str]) -> dict[str, Any]:
     """The object of a request; to the warnings are added those about it. Raises Rejected."""
     kind = served.kind
-    obj: dict[str, Any] = read_body(request, kind.kind)
+    obj = read_body(request, kind.kind)
     warnings += _repeated_fields(request, obj, kind)
     if not obj.get("kind") and served.is_custom:
         text = request.body.decode(errors="replace")

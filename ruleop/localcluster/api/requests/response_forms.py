@@ -35,7 +35,7 @@ class Form(NamedTuple):
 PLAIN: Final = Form()
 
 
-def choose_form(accept: str, *, is_builtin: bool = False, watches: bool = False) -> Form:
+def choose_form(accept: str, *, is_builtin: bool, watches: bool = False) -> Form:
     """The first form in the Accept header that is served. Raises Rejected if there is none."""
     if not accept or accept in _ANY:
         return PLAIN
