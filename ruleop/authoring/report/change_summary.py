@@ -121,8 +121,7 @@ class ChangeSummary:
             self.failed += 1
             for problem in plan.problems:
                 cause = Cause(plan.rule, problem.child, problem.reason, problem.site)
-                self._add_problem(cause, problem.message, name)
-
+                self._group(self.problems, cause, problem.message).add(name)
         for answer in answers:
             self._add_answer(plan.rule, answer, name)
 
@@ -132,11 +131,7 @@ class ChangeSummary:
         if answer.action is not None:
             self.verdicts[answer.verdict] += 1
         for text in list(answer.lines())[0 if answer.verdict is Verdict.UNASKED else 1 :]:
-            remark = Remark(rule, answer.child, text)
-            if remark not in self.remarks and len(self.remarks) >= MAX_GROUPS:
-                self.more += 1
-            else:
-                self.remarks.setdefault(remark, Group()).add(name)
+            self._group(self.remarks, Remark(rule, answer.child, text)).add(name)
 
     def add_to_rollout(self, rule: Rule, resource: Object) -> None:
         """Adds a custom resource that the rules reach in a wave."""
@@ -149,7 +144,7 @@ class ChangeSummary:
         """Adds a custom resource that cannot be planned."""
         self.resources += 1
         self.failed += 1
-        self._add_problem(Cause(rule, "", "Unplanned"), message, _title(key))
+        self._group(self.problems, Cause(rule, "", "Unplanned"), message).add(_title(key))
 
     def add_unmatched(self) -> None:
         """Adds a custom resource that no rule selects."""
@@ -161,29 +156,24 @@ class ChangeSummary:
         if isinstance(action, Delete) and action.why == "recreate":
             verb = "delete and recreate"
         if isinstance(action, FinalizerAction):
-            self._group(Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
+            self._group(self.changes, Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
         whole = Change(plan.rule, action.child, sign, verb, action.key.kind)
         found = changes(action, kinds, plan.masks)
         shown = [each for each in found if not is_mark(each, plan.uid)]
         for each in shown:
-            self._group(whole._replace(path=each.path)).add(name, _values(each))
+            self._group(self.changes, whole._replace(path=each.path)).add(name, _values(each))
         if found and not shown:
-            self._group(whole._replace(path=MARKS)).add(name)
+            self._group(self.changes, whole._replace(path=MARKS)).add(name)
         elif not found:
-            self._group(whole).add(name)
+            self._group(self.changes, whole).add(name)
 
-    def _group(self, change: Change) -> Group:
-        if change not in self.changes and len(self.changes) >= MAX_GROUPS:
+    def _group(self, groups: dict[Any, Group], key: tuple[Any, ...], message: str = "") -> Group:
+        """The group of a change, a problem or a remark; one that is not kept if there are too many."""
+        if key not in groups and len(groups) >= MAX_GROUPS:
             self.more += 1
             return Group()
-        return self.changes.setdefault(change, Group())
-
-    def _add_problem(self, cause: Cause, message: str, name: str) -> None:
-        if cause not in self.problems and len(self.problems) >= MAX_GROUPS:
-            self.more += 1
-            return
-        self.problems.setdefault(cause, Group(message=message)).add(name)
+        return groups.setdefault(key, Group(message=message))
 
     # -- as text -------------------------------------------------------------------------------------------------------
 
