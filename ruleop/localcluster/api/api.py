@@ -89,6 +89,7 @@ _PRESERVED: Final = (
     "propagationPolicy=Orphan to suppress this warning"
 )
 _PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
+_SUCCESS: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
 class Api:
@@ -311,14 +312,7 @@ class Api:
         if not gone or served.returns_deleted:
             return object_response(request, served, found, 200)
         details: dict[str, Any] = {"name": route.name, "group": route.group, "kind": route.plural, "uid": found.uid}
-        status = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-            "details": {name: value for name, value in details.items() if value},
-        }
-        return json_response(status)
+        return json_response({**_SUCCESS, "details": {name: value for name, value in details.items() if value}})
 
     def _subresource(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
@@ -332,8 +326,7 @@ class Api:
         if request.method == "POST" and (route.plural, route.subresource) == ("pods", "eviction"):
             options = eviction_options(request, route, served, self.registry, self.writer.warnings)
             self.writer.delete(served, self._find(route, served), options)
-            status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-            return json_response(status, 201)
+            return json_response({**_SUCCESS, "code": 201}, 201)
         if not served.is_custom:
             raise self._not_answered(request, route, served)
         if route.subresource == "status" and served.status:

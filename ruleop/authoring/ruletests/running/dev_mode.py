@@ -276,10 +276,7 @@ class DevMode(View):
         if resource is None or rule is None or owner is None:
             return None
         provenance = Provenance(rule, lambda: self._plan(rule, resource))
-        if key == self.key:
-            return provenance.of_status(path)
-        ids = {other: id_ for id_, other, _ in owned(self._objects().values(), owner)}
-        return provenance.of_child(ids[key], key, path) if key in ids else None
+        return provenance.of(key, path, self.key, owned(self._objects().values(), owner))
 
     # -- objects -------------------------------------------------------------------------------------------------------
 

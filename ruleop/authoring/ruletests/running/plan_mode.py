@@ -202,10 +202,7 @@ class PlanMode:
             return None
         if self._provenance is None:
             self._provenance = Provenance(rule, lambda: self._plan(rule, resource))
-        if key == self.key:
-            return self._provenance.of_status(path)
-        ids = {other: id_ for id_, other, _ in self._owned()}
-        return self._provenance.of_child(ids[key], key, path) if key in ids else None
+        return self._provenance.of(key, path, self.key, self._owned())
 
     # -- the result ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from ruleop.core.templating import TextTemplate, Tree
 from ruleop.core.templating.field_sites import FieldPath, Rendering, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ruleop.core.kinds import JSON
     from ruleop.core.rules import Rule
@@ -27,16 +27,21 @@ class Provenance:
     plan_again: Callable[[], object]
     _traced: list[Rendering] | None = field(default=None)
 
-    def of_child(self, id_: str, key: ObjectKey, path: FieldPath) -> Site | None:
-        """The place of a field of a child's object."""
-        child = next((each for each in self.rule.every_child if each.id == id_), None)
+    def of(
+        self, key: ObjectKey, path: FieldPath, cr: ObjectKey, owned: Iterable[tuple[str, ObjectKey, object]]
+    ) -> Site | None:
+        """The place of a field of the CR's status, or of a child's object. `owned`: with the ids of their children."""
+        if key == cr:
+            return self._of_status(path)
+        ids = {other: id_ for id_, other, _ in owned}
+        child = next((each for each in self.rule.every_child if each.id == ids.get(key)), None)
         if child is None:
             return None
         if isinstance(child.body, Tree):
             return Walk((), child.body.node).to(path, None)
         return self._in_template(child.body, path, key)
 
-    def of_status(self, path: FieldPath) -> Site | None:
+    def _of_status(self, path: FieldPath) -> Site | None:
         """The place of a field of the status."""
         status = self.rule.status
         if isinstance(status, Tree):
