@@ -49,17 +49,23 @@ def api_versions(address: str) -> dict[str, Any]:
     }
 
 
-def group_list(registry: Registry) -> dict[str, Any]:
+def _groups(registry: Registry, *, core: bool = False) -> dict[str, list[str]]:
+    """The versions of each group, or of the core group alone."""
     groups: dict[str, list[str]] = {}
-    for group, version in registry.group_versions():
-        if group:
-            groups.setdefault(group, []).append(version)
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*each) for each in groups.items()]}
+    for name, version in registry.group_versions():
+        if (not name) == core:
+            groups.setdefault(name, []).append(version)
+    return groups
+
+
+def group_list(registry: Registry) -> dict[str, Any]:
+    groups = [_group(*each) for each in _groups(registry).items()]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def group(registry: Registry, name: str) -> dict[str, Any] | None:
-    versions = [version for each, version in registry.group_versions() if each == name]
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if name and versions else None
+    versions = _groups(registry).get(name)
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions else None
 
 
 def _group(name: str, versions: list[str]) -> dict[str, Any]:
@@ -117,12 +123,8 @@ def _subresource(served: Served, name: str) -> dict[str, Any]:
 
 def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
     """All groups with their resources in one document."""
-    groups: dict[str, list[str]] = {}
-    for name, version in registry.group_versions():
-        if (not name) == core:
-            groups.setdefault(name, []).append(version)
-    custom = sorted(name for name in groups if not is_builtin_group(name))
-    groups = {name: groups[name] for name in (*(each for each in groups if is_builtin_group(each)), *custom)}
+    groups = _groups(registry, core=core)
+    names = sorted(groups, key=lambda name: "" if is_builtin_group(name) else name)  # custom ones last, by their names
     items = [
         {
             "metadata": {"name": name} if name else {},
@@ -132,10 +134,10 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
                     "resources": [_aggregated_resource(each) for each in registry.in_group_version(name, version)],
                     "freshness": "Current",
                 }
-                for version in versions
+                for version in groups[name]
             ],
         }
-        for name, versions in groups.items()
+        for name in names
     ]
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 

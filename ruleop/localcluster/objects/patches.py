@@ -159,10 +159,9 @@ def _parts(path: str) -> list[str]:
 
 
 def _value_at(document: JSON, path: str) -> JSON:
-    *parents, key = _parts(path)
-    for part in parents:
+    for part in _parts(path):
         document = _child(document, part)
-    return _child(document, key)
+    return document
 
 
 def _child(container: JSON, key: str) -> JSON:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -11,7 +11,7 @@ from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.validation.field_errors import invalid_value
 from ruleop.core.validation.fields.go_json import duplicates, may_repeat
 from ruleop.core.validation.fields.go_text import go_text
-from ruleop.localcluster.api.requests.request_bodies import STRATEGIC, read_body
+from ruleop.localcluster.api.requests.request_bodies import APPLY, JSON_PATCH, MERGE, STRATEGIC, read_body
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.status_errors import (
@@ -49,27 +49,21 @@ def check_namespace(obj: Object, namespace: str, served: Served) -> None:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
-APPLY: Final = "application/apply-patch+yaml"
-_JSON: Final = "application/json-patch+json"
-_MERGE: Final = "application/merge-patch+json"
-_STRATEGIC: Final = "application/strategic-merge-patch+json"
-
-
 def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
     """Raises Rejected."""
-    if media == _JSON:
+    if media == JSON_PATCH:
         return json_patch(obj, patch)
-    if media == _MERGE:
+    if media == MERGE:
         return merge_patch(obj, patch)
-    if media == _STRATEGIC and not served.is_custom:
+    if media == STRATEGIC and not served.is_custom:
         return strategic_merge_patch(obj, patch, served.shape)
-    known = [_JSON, _MERGE, *([] if served.is_custom else [_STRATEGIC]), APPLY]
+    known = [JSON_PATCH, MERGE, *([] if served.is_custom else [STRATEGIC]), APPLY]
     raise unsupported_media_type(", ".join(known))
 
 
 def refused(media: str, patch: Any, new: Object, error: DecodingError) -> Rejected:
     """The response to a patch whose result cannot be decoded."""
-    if media != _STRATEGIC:
+    if media != STRATEGIC:
         return in_patch(orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode(), str(error))
     return in_patch(go_text(patch), error.conversion)
 
