@@ -8,9 +8,10 @@ Not here: ranges of indexes, unions and recursion (`..`). A column with such a p
 
 from __future__ import annotations
 
+import operator
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -18,7 +19,7 @@ from ruleop.core.schema.crd.crds import PrinterColumn
 from ruleop.localcluster.tables.cell_text import NAME, ColumnDefinition, name, since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ruleop.core.kinds import JSON, Object
 
@@ -31,6 +32,9 @@ _STEP: Final = re.compile(
     re.VERBOSE,
 )
 _ESCAPE: Final = re.compile(r"\\(.)")
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 class _Field(NamedTuple):
@@ -136,19 +140,7 @@ def _passes(step: _Filter, item: JSON) -> bool:
     (value,), right = left, step.right
     if isinstance(value, str) != isinstance(right, str) or isinstance(value, bool) != isinstance(right, bool):
         return False  # Go compares only values of one kind
-    match step.operator:
-        case "==":
-            return bool(value == right)
-        case "!=":
-            return bool(value != right)
-        case "<":
-            return bool(value < right)
-        case "<=":
-            return bool(value <= right)
-        case ">":
-            return bool(value > right)
-        case _:
-            return bool(value >= right)
+    return bool(_OPERATORS[step.operator](value, right))
 
 
 _AGE: Final = (PrinterColumn("Age", "date", ".metadata.creationTimestamp"),)
