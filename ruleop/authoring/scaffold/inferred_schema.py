@@ -170,7 +170,6 @@ def _has_unique_names(items: list[Any]) -> bool:
 API_TYPES: Final = ("intstr.IntOrString", "v1.ResourceRequirements")
 _ABOUT: Final = ("default", "description")
 _BARE: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/@]*", re.ASCII)
-_LARGEST: Final = 2**63 - 1
 
 
 def schema_entry(spec: Schema, *, name: Schema) -> dict[str, Any]:
@@ -256,7 +255,7 @@ def _with_default(schema: Schema) -> Mapping[str, Any]:
 def _is_sayable(schema: Schema) -> bool:
     """Whether markers can say the default and the members of an enum."""
     default, of_type = schema.get("default"), schema.get("type")
-    if isinstance(default, int) and not isinstance(default, bool) and abs(default) > _LARGEST:
+    if isinstance(default, int) and not isinstance(default, bool) and abs(default) > _LARGEST_INTEGER:
         return False
     if any("," in str(each) or str(each) != str(each).strip() for each in schema.get("enum") or ()):
         return False

@@ -244,7 +244,7 @@ def user_roles(project: Project, choices: Choices) -> list[Object]:
 def _role(name: str, watched: list[CustomResourceDefinition], choices: Choices) -> Object:
     metadata = {"name": f"{choices.name}-{name}", "labels": {f"{RBAC}/aggregate-to-{name}": "true"}}
     rules = [rule for crd in watched for rule in _rules(crd, writes=name != "view")]
-    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+    return {"apiVersion": VERSION, "kind": "ClusterRole", "metadata": metadata, "rules": rules}
 
 
 def _rules(crd: CustomResourceDefinition, *, writes: bool) -> Iterator[Any]:

@@ -254,11 +254,11 @@ class _Correlation:
             return new is old
         if isinstance(new, Mapping) and isinstance(old, Mapping):
             inner = [self.key(name) for name in new]
-            return len(new) == len(old) and all(each is not None and each.is_unchanged(budget) for each in inner)
-        if isinstance(new, list) and isinstance(old, list) and self.type.list_type == "map":
+        elif isinstance(new, list) and isinstance(old, list) and self.type.list_type == "map":
             inner = [self.index(index) for index in range(len(new))]
-            return len(new) == len(old) and all(each is not None and each.is_unchanged(budget) for each in inner)
-        return same_json(new, old, budget)
+        else:
+            return same_json(new, old, budget)
+        return len(new) == len(old) and all(each is not None and each.is_unchanged(budget) for each in inner)
 
 
 def _with_keys_of(item: JSON, old: Sequence[JSON], type_: Type) -> JSON:

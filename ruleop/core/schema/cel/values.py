@@ -8,6 +8,7 @@ read, as on the server: most rules read a few fields.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -298,17 +299,17 @@ def add(left: Value, right: Value, budget: Budget) -> Value:
         return ListValue([*left, *right])
     if isinstance(left, Duration) and isinstance(right, Duration):
         return Duration(_bounded(left.nanoseconds + right.nanoseconds, "duration overflow"))
-    return _number(left, right, lambda a, b: a + b)
+    return _number(left, right, operator.add)
 
 
 def subtract(left: Value, right: Value) -> Value:
     if isinstance(left, Duration) and isinstance(right, Duration):
         return Duration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
-    return _number(left, right, lambda a, b: a - b)
+    return _number(left, right, operator.sub)
 
 
 def multiply(left: Value, right: Value) -> Value:
-    return _number(left, right, lambda a, b: a * b)
+    return _number(left, right, operator.mul)
 
 
 def divide(left: Any, right: Any) -> Value:
