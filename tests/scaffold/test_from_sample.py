@@ -50,6 +50,12 @@ def test_an_image_becomes_a_deployment_with_what_is_beside_it(tmp_path):
     assert objects["Service/shop"]["spec"]["ports"][0]["port"] == 8080
 
 
+@pytest.mark.parametrize("image", ["", " nginx"])
+def test_a_text_that_can_be_no_image_is_a_field_like_others(tmp_path, image):
+    objects = rendered(planned(sample_project([cr({"name": {"image": image}})]), tmp_path))
+    assert [*objects] == ["ConfigMap/shop-config"]
+
+
 def test_without_an_image_the_fields_are_in_a_config_map(tmp_path):
     spec = {"title": "yes", "size": 2, "on": True, "hosts": ["a"], "a/b": "not a key"}
     objects = rendered(planned(sample_project([cr({key: spec[key] for key in spec if key != "a/b"})]), tmp_path))

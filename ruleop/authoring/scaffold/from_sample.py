@@ -69,9 +69,10 @@ def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
     samples = [as_written(obj, kind) for obj in objects]
     if len({sample["metadata"]["name"] for sample in samples}) < len(samples):
         raise ScaffoldError("two samples have the same metadata.name")
-    spec = fields([_spec(sample) for sample in samples])
+    specs = [_spec(sample) for sample in samples]
+    spec = fields(specs)
     let = {"labels": {"app.kubernetes.io/name": kebab(kind.kind), "app.kubernetes.io/instance": NAME}}
-    found = workload(spec)
+    found = workload(spec, specs)
     children = found or (settings(spec, name=Joined((NAME, _CONFIG)), most=0),)
     return NewProject(
         kind=kind,
@@ -133,9 +134,9 @@ def as_written(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
 # -- children -------------------------------------------------------------------------------------------------------
 
 
-def workload(spec: Schema) -> tuple[NewChild, ...]:
-    """A Deployment for the first image of the spec, and a Service for the port beside it."""
-    path = _image(spec)
+def workload(spec: Schema, specs: Sequence[Mapping[str, Any]] = ()) -> tuple[NewChild, ...]:
+    """A Deployment for the first image of the spec, and a Service for the port beside it. `specs`: of the samples."""
+    path = _image(spec, specs)
     if path is None:
         return ()
     beside = spec
@@ -163,13 +164,18 @@ def workload(spec: Schema) -> tuple[NewChild, ...]:
     return tuple(children)
 
 
-def _image(schema: Schema, path: tuple[str, ...] = ()) -> tuple[str, ...] | None:
+def _image(schema: Schema, specs: Sequence[Mapping[str, Any]], path: tuple[str, ...] = ()) -> tuple[str, ...] | None:
     """The path of the first image that every sample has: the nearest to the top."""
+    properties = schema.get("properties") or {}
     if _is_given(schema, "image", "string"):
-        return (*path, "image")
-    for name, inner in (schema.get("properties") or {}).items():
-        if _is_given(schema, name, "object") and (found := _image(inner, (*path, name))) is not None:
-            return found
+        images = [properties["image"].get("default", "x"), *(each.get("image", "x") for each in specs)]
+        if all(image and image == image.strip() for image in images):
+            return (*path, "image")
+    for name, inner in properties.items():
+        if _is_given(schema, name, "object"):
+            within = [each[name] for each in specs if isinstance(each.get(name), Mapping)]
+            if (found := _image(inner, within, (*path, name))) is not None:
+                return found
     return None
 
 
