@@ -56,6 +56,23 @@ def test_a_text_that_can_be_no_image_is_a_field_like_others(tmp_path, image):
     assert [*objects] == ["ConfigMap/shop-config"]
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"replicas": -1},
+        {"replicas": 2**31},
+        {"resources": {"limits": {"cpu": "much"}}},
+        {"resources": {"limits": []}},
+        {"resources": {"memory": "1Gi"}},
+        {"resources": {"requests": {"memory": -1}}},
+    ],
+)
+def test_fields_that_a_deployment_would_not_take_are_left_out_of_it(tmp_path, spec):
+    made = rendered(planned(sample_project([cr({"image": "nginx", **spec})]), tmp_path))["Deployment/shop"]["spec"]
+    assert "replicas" not in made
+    assert "resources" not in made["template"]["spec"]["containers"][0]
+
+
 def test_without_an_image_the_fields_are_in_a_config_map(tmp_path):
     spec = {"title": "yes", "size": 2, "on": True, "hosts": ["a"], "a/b": "not a key"}
     objects = rendered(planned(sample_project([cr({key: spec[key] for key in spec if key != "a/b"})]), tmp_path))

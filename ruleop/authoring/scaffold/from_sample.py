@@ -18,6 +18,8 @@ from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
 from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
+from ruleop.core.schema.quantity import parse_quantity
+from ruleop.core.validation.core.containers import validate_resources
 
 if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema
@@ -139,20 +141,21 @@ def workload(spec: Schema, specs: Sequence[Mapping[str, Any]] = ()) -> tuple[New
     path = _image(spec, specs)
     if path is None:
         return ()
-    beside = spec
+    beside, values = spec, list(specs)
     for name in path[:-1]:
-        beside = beside["properties"][name]
+        beside, values = beside["properties"][name], [each[name] for each in values]
     properties = beside["properties"]
     image = Expr(expression("spec", *path))
     container: dict[str, Any] = {"name": "main", "image": image}
     replicas = {}
-    if _is_given(beside, "replicas", "integer"):
+    numbers = [each["replicas"] for each in values if "replicas" in each]
+    if _is_given(beside, "replicas", "integer") and all(0 <= number < 1 << 31 for number in numbers):
         replicas = {"replicas": Expr(expression("spec", *path[:-1], "replicas"))}
     has_port = _is_given(beside, "port", "integer") and properties["port"].get("maximum")
     if has_port:
         port = Expr(expression("spec", *path[:-1], "port"))
         container["ports"] = [{"name": "http", "containerPort": port}]
-    if _is_given(beside, "resources", "object"):
+    if _is_given(beside, "resources", "object") and all(_are_resources(each.get("resources") or {}) for each in values):
         container["resources"] = Expr(expression("spec", *path[:-1], "resources"))
     template = {"metadata": {"labels": Expr("labels")}, "spec": {"containers": [container]}}
     body = {"selector": {"matchLabels": Expr("labels")}, "template": template}
@@ -177,6 +180,15 @@ def _image(schema: Schema, specs: Sequence[Mapping[str, Any]], path: tuple[str, 
             if (found := _image(inner, within, (*path, name))) is not None:
                 return found
     return None
+
+
+def _are_resources(value: Mapping[str, Any]) -> bool:
+    """Whether a container can have these resources."""
+    parts = [value[name] for name in ("limits", "requests") if value.get(name) is not None]
+    if value.keys() - {"limits", "requests"} or not all(isinstance(part, Mapping) for part in parts):
+        return False
+    amounts = [amount for part in parts for amount in part.values() if amount is not None]
+    return None not in map(parse_quantity, amounts) and not any(validate_resources(value, "resources"))
 
 
 def _is_given(schema: Schema, name: str, declared: str) -> bool:
