@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.kinds import Kind
+from ruleop.core.messages import format_path
 from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError, SchemaFinding, format_path
+from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError, SchemaFinding
 from ruleop.core.schema.shape import Shape, shape_at, unknown_to_shape
 
 

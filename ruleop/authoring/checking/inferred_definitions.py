@@ -31,6 +31,7 @@ from ruleop.authoring.checking.typing.types import (
     of_data,
 )
 from ruleop.core.kinds import ObjectKey
+from ruleop.core.messages import format_path
 from ruleop.core.rules import Findings, ProjectErrors
 from ruleop.core.rules.checks.crd_files import site_at
 from ruleop.core.rules.language.definitions import Definition, read_definition
@@ -38,7 +39,7 @@ from ruleop.core.schema.builtin.api_types import api_type, named_type, structura
 from ruleop.core.schema.crd.crd_checks import check_crd, without_consequences
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.definition import WRITTEN
-from ruleop.core.schema.crd.schema_findings import SchemaError, format_path
+from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.templating import read_resources
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import orjson
 
 from ruleop.authoring.report.explain_documents import FieldManager, ManagedField
 from ruleop.core.merge.fields import Fields, KeyedFields, MapFields
+from ruleop.core.messages import format_path
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
-from ruleop.core.schema.crd.schema_findings import format_path
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object

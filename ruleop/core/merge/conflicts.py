@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.core.merge.equality import canonical, same
 from ruleop.core.merge.lists import item_keys, item_path, items_by_key
-from ruleop.core.schema.crd.schema_findings import format_path
+from ruleop.core.messages import format_path
 from ruleop.core.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:

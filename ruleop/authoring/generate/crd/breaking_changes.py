@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.crd.schema_findings import format_path
+from ruleop.core.messages import format_path
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

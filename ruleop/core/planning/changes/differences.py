@@ -21,8 +21,7 @@ from ruleop.core.merge import same
 from ruleop.core.merge.equality import canonical
 from ruleop.core.merge.lists import item_keys, item_path
 from ruleop.core.merge.server.normalise import is_stored_as
-from ruleop.core.messages import MAX_QUOTED
-from ruleop.core.schema.crd.schema_findings import format_path
+from ruleop.core.messages import MAX_QUOTED, format_path
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.secrets.secret_values import MASK
 from ruleop.core.templating.tree.yaml_writer import number_text, reads_as_text

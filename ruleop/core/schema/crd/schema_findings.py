@@ -6,29 +6,14 @@ column.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ruleop.core.errors import RuleopError
+from ruleop.core.messages import format_path
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 """The keys and list indexes that lead to a value; () is the document itself."""
-
-_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
-
-
-def format_path(path: FieldPath) -> str:
-    """The path in the syntax of the rules: spec.ports[0].name, metadata.annotations['a/b']."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif _PLAIN_KEY.match(part):
-            text += f".{part}" if text else part
-        else:
-            text += f"['{part}']"
-    return text
 
 
 @dataclass(frozen=True, slots=True)

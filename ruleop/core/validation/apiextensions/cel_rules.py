@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ruleop.core.messages import format_path
 from ruleop.core.schema.cel import Verdict, cel_rules
 from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError, format_path
+from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.validation.field_errors import FieldError, duplicate, invalid_value
 
 if TYPE_CHECKING:

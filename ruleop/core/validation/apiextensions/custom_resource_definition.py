@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.messages import format_path
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes, value_at
 from ruleop.core.schema.crd.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError, format_path
+from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.crd.schema_form import SchemaForm
 from ruleop.core.schema.validation import subschemas
 from ruleop.core.validation.apiextensions.cel_rules import validate_rule_expressions

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.merge.server.normalise import with_integers
+from ruleop.core.messages import format_path
 from ruleop.core.names import LABEL_KINDS
 from ruleop.core.schema.builtin.completion import complete
-from ruleop.core.schema.crd.schema_findings import format_path
 from ruleop.core.schema.crd.structural import default, prune, unknown_fields
 from ruleop.core.validation.apiextensions.cel_rules import validate_rules
 from ruleop.core.validation.apiextensions.custom_resources import validate_custom_resource
