@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pytest
 
 # Raise none of these: a new step of a pass takes the place of another.
-MOST_FILES: Final = 83
+MOST_FILES: Final = 82
 MOST_FUNCTIONS: Final = 424
 MOST_IDENTITIES: Final = 80
 ATTEMPTS: Final = 8  # on a busy machine, a pass may wait where it usually does not
