@@ -12,7 +12,7 @@ from ruleop.core.rules import REFUSED_METADATA, ProjectErrors, build_with_source
 from tests.checking.test_desired_objects import MANIFESTS, without_nulls
 from tests.definitions import definition
 from tests.docs.examples import examples
-from tests.projects.snapshots import ROOT
+from tests.docs.messages import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings, build_with_sources, load_with_sources
-from tests.projects.snapshots import ROOT
+from tests.docs.messages import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

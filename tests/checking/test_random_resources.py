@@ -18,7 +18,7 @@ from tests.checking.random_resources import ImpossibleError, resource
 from tests.checking.test_expressions import MISTAKES, QUIET
 from tests.checking.test_no_false_alarms import PROJECTS
 from tests.checking.typed_projects import CRD
-from tests.projects.snapshots import ROOT
+from tests.docs.messages import ROOT
 
 if TYPE_CHECKING:
     from ruleop.core.rules import Loaded

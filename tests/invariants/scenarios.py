@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests import exploration, waiting
+from tests.docs.messages import ROOT
 from tests.invariants.api_server import ApiServer
 from tests.projects.cluster import Cluster, Refused
-from tests.projects.samples import sample
-from tests.projects.snapshots import ROOT
-from tests.projects.test_convergence import EXAMPLE_CRS
+from tests.projects.samples import EXAMPLES, sample
+from tests.projects.test_convergence import EDITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -72,7 +72,7 @@ def serving(folder: str, *objects: Object, home: str = "default") -> ApiServer:
 
 def cluster_with_sample(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer, str]:
     """The cluster of a sample project with its CR, and the CR's name."""
-    folder, cr, home, existing, _ = EXAMPLE_CRS[life]
+    folder, cr, home, existing = EXAMPLES[life]
     obj = sample(folder, cr)
     if spec is not None:
         obj["spec"] = spec
@@ -81,7 +81,7 @@ def cluster_with_sample(life: str, spec: dict[str, Any] | None = None) -> tuple[
 
 def apply_edit(server: ApiServer, resource: str, life: str, number: int) -> bool:
     """Applies one of the edits of a sample. False if the API server rejects it."""
-    choices = EXAMPLE_CRS[life][4]
+    choices = EDITS[life]
     try:
         server.cluster.edit(resource, {"spec": choices[number % len(choices)]})
     except Refused:

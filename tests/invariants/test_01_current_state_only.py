@@ -16,7 +16,7 @@ from tests.invariants.scenarios import cluster_with_sample, property_test, run
 from tests.kube.model_server import bookmark, line
 from tests.projects.cluster import Refused
 from tests.projects.samples import READY
-from tests.projects.test_convergence import EXAMPLE_CRS, ONCE, STAY, comparable, leaves
+from tests.projects.test_convergence import EDITS, ONCE, STAY, comparable, leaves
 
 if TYPE_CHECKING:
     from tests.invariants.api_server import ApiServer
@@ -33,7 +33,7 @@ FATES = ("brought", "brought", "delayed", "lost", "half lost", "repeated", "misn
 def test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr(data: Any) -> None:
     """Some events are lost (and then a list follows, as after each gap), some come twice, late, or with another type;
     passes run in between."""
-    life = data.draw(st.sampled_from(sorted(EXAMPLE_CRS)), label="life")
+    life = data.draw(st.sampled_from(sorted(EDITS)), label="life")
     # How far the operator gets between two events depends on the machine, so the events are not drawn one by one.
     run(_lived(life, random.Random(data.draw(st.integers(0, 2**32), label="seed"))))  # noqa: S311
 
@@ -84,7 +84,7 @@ def _something_happens(server: ApiServer, resource: str, life: str, chance: rand
     ours = sorted(key for key in cluster.objects if key in sent and key.kind not in {"Secret", "Job", "ConfigMap"})
     if what == "edit":
         with contextlib.suppress(Refused):
-            cluster.edit(resource, {"spec": chance.choice(EXAMPLE_CRS[life][4])})
+            cluster.edit(resource, {"spec": chance.choice(EDITS[life])})
     elif what == "delete" and ours:
         cluster.delete(cluster.name(chance.choice(ours)))
     elif what == "drift" and ours:

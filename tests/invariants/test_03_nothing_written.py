@@ -8,34 +8,22 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.invariants.operator_harness import settled_operator
-from tests.invariants.scenarios import apply_edit, cluster_with_sample, property_test, run, serving
-from tests.projects.rendering import document
-from tests.projects.snapshots import CASES, Case
-from tests.projects.test_convergence import EXAMPLE_CRS
-
-EXAMPLES = [case for case in CASES if not case.of]
-# Whole objects, where others have to be there
-EXISTING = {folder: existing for folder, _, _, existing, _ in EXAMPLE_CRS.values()}
-HOMES = {"acme": "none"}
+from tests.invariants.scenarios import apply_edit, cluster_with_sample, property_test, run
+from tests.projects.samples import EXAMPLES
+from tests.projects.test_convergence import EDITS
 
 
-def title(case: Case) -> str:
-    return f"{case.project or 'root'}:{case.cr}"
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_in_its_desired_state_causes_no_writes_also_after_a_restart(example: str) -> None:
+    nothing_is_written_in_the_desired_state(example)
 
 
-@pytest.mark.parametrize("case", EXAMPLES, ids=title)
-def test_every_example_in_its_desired_state_causes_no_writes_also_after_a_restart(case: Case) -> None:
-    nothing_is_written_in_the_desired_state(case)
+def nothing_is_written_in_the_desired_state(example: str) -> None:
+    run(_at_rest(example))
 
 
-def nothing_is_written_in_the_desired_state(case: Case) -> None:
-    run(_at_rest(case))
-
-
-async def _at_rest(case: Case) -> None:
-    obj = document(case.cr_file)
-    home = obj["metadata"].get("namespace") or HOMES.get(case.cr, "default")
-    server = serving(case.project, *EXISTING.get(case.project, ()), obj, home=home)
+async def _at_rest(example: str) -> None:
+    server, _ = cluster_with_sample(example)
     async with settled_operator(server) as harness:
         assert server.writes()
         server.forget()
@@ -58,7 +46,7 @@ async def nothing_is_written_after_a_restart(server: Any) -> None:
 
 @property_test(25)
 def test_after_any_edits_the_desired_state_causes_no_writes_also_after_a_restart(data: Any) -> None:
-    life = data.draw(st.sampled_from(sorted(EXAMPLE_CRS)), label="life")
+    life = data.draw(st.sampled_from(sorted(EDITS)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=5), label="edits")
     run(_after(life, edits))
 

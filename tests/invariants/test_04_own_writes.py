@@ -13,13 +13,13 @@ from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run
 from tests.kube.model_server import line
 from tests.projects.samples import READY
-from tests.projects.test_convergence import EXAMPLE_CRS
+from tests.projects.test_convergence import EDITS
 
 
 @property_test(30)
 def test_while_watches_lag_no_pass_repeats_a_write(data: Any) -> None:
     """The watch delivers the edits of the CR, but none of the operator's own writes, in any number of passes."""
-    life = data.draw(st.sampled_from(sorted(EXAMPLE_CRS)), label="life")
+    life = data.draw(st.sampled_from(sorted(EDITS)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=3), label="edits")
     run(_late(life, edits))
 

@@ -266,7 +266,7 @@ def no(_old: Any, *_arguments: Any, **_more: Any) -> bool:
 # -- what has to fail --------------------------------------------------------------------------------------------------
 
 FINISHED = tenth.test_running_passes_finish_no_others_start_and_then_the_lease_is_released
-EXAMPLE = partial(third.nothing_is_written_in_the_desired_state, third.EXAMPLES[0])
+EXAMPLE = partial(third.nothing_is_written_in_the_desired_state, "App")
 LATE = fourth.test_while_watches_lag_no_pass_repeats_a_write
 CHAOS = first.test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr
 MODEL = second.test_one_cr_has_one_pass_at_a_time_and_one_more_for_all_changes_meanwhile

@@ -1,4 +1,4 @@
-"""Plans a sample CR with existing objects, and formats its plan as a snapshot."""
+"""Projects, the files of their objects, and the plan of a custom resource beside existing objects."""
 
 from __future__ import annotations
 
@@ -29,17 +29,12 @@ def loaded(folder: Path) -> Project:
     return with_definitions(load_with_sources(folder, environ={})).project
 
 
-def planned(
-    project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = (), final: bool = False
-) -> Plan:
-    """`served`: kinds beyond the built-in ones. `final`: the CR is being deleted. An existing object with a child's
-    name is that child."""
+def planned(project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = ()) -> Plan:
+    """`served`: kinds beyond the built-in ones. An existing object with a child's name is that child."""
     project = loaded(project_dir)
     kinds = OfflineKinds(project, frozenset(served))
     resource, findings = prepare(project, cr)
     assert findings == []
-    if final:
-        resource["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["ruleop.dev/ruleop"]}
     rule = choose_rule(project.rules, resource)
     assert rule is not None
     found = {ObjectKey.of(obj): obj for obj in as_live(existing, kinds)}
@@ -78,27 +73,3 @@ def documents(file: Path) -> list[Any]:
 def document(file: Path) -> Any:
     [only] = documents(file)
     return only
-
-
-def snapshot(made: Plan) -> str:
-    """Each child after a comment with its id and template; then the waits."""
-    parts = [f"# {child}: {template}\n{_yaml(obj)}" for child, template, obj in made.rendered]
-    parts += [f"# {wait.child} waits: {wait.for_what}\n" for wait in made.waits]
-    return "---\n".join(parts)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes strings of several lines as blocks."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Dumper.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
-)
-
-
-def _yaml(obj: Object) -> str:
-    return yaml.dump(obj, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)

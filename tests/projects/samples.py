@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tests.docs.messages import ROOT
 from tests.projects.rendering import document
 from tests.projects.simulation import Simulation
-from tests.projects.snapshots import ROOT
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
@@ -65,6 +65,77 @@ TLS = foreign("Secret", "shop-tls", type="kubernetes.io/tls", data={"tls.crt": "
 WORDPRESS, BLOG = "examples/wordpress", "WordPress/blog"
 KAFKA, EVENTS = "tests/projects/kafka", "Kafka/events"
 BACKUP, PG = "tests/projects/backup", "DatabaseBackup/pg"
+
+
+def labelled(name: str, group: str) -> dict[str, Any]:
+    found = foreign("ConfigMap", name, data={"theirs": "x"})
+    return {**found, "metadata": {**found["metadata"], "labels": {"group": group}}}
+
+
+class Example(NamedTuple):
+    """A sample CR, the namespace that it is in, and the objects of others that it reads."""
+
+    folder: str
+    cr: str
+    home: str = "default"
+    existing: tuple[Object, ...] = ()
+
+
+EXAMPLES = {
+    "App": Example("", "app"),
+    "Memcached": Example("", "memcached"),
+    "memcached-v1": Example("examples/memcached-v1", "memcached"),
+    "myapp": Example("examples/myapp", "myapp"),
+    "crontab": Example("examples/crontab", "crontab"),
+    "wordpress": Example(
+        WORDPRESS, "blog", existing=(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}),)
+    ),
+    "postgres": Example(
+        "examples/postgres", "orders", existing=(foreign("Secret", "mine", data={"password": "cA=="}),)
+    ),
+    "chart": Example(
+        "examples/memcached-chart",
+        "replicated",
+        existing=(foreign("Secret", "mine", data={"memcached-password": "cA=="}),),
+    ),
+    "console": Example(
+        "examples/console",
+        "console",
+        existing=(
+            foreign("Secret", "mine", data=dict.fromkeys(("host", "port", "name", "username", "password"), "cA==")),
+        ),
+    ),
+    "kafka": Example(KAFKA, "events"),
+    "tenant": Example("tests/projects/tenant", "acme", "none"),
+    "shop": Example("tests/projects/shop", "shop", "web", (PLATFORM, CREDENTIALS, TLS)),
+    "backup": Example(BACKUP, "pg", "db"),
+    "bundle": Example(
+        "tests/projects/bundle",
+        "all",
+        existing=(
+            *(foreign("ConfigMap", name, data={"theirs": "x"}) for name in ("one", "two")),
+            *(labelled(name, group) for name, group in {"three": "x", "four": "x", "five": "y"}.items()),
+        ),
+    ),
+}
+
+
+def begun(example: str, spec: Any = None) -> tuple[Simulation, str]:
+    """A cluster with a CR that no pass has seen yet, and the name of the CR."""
+    folder, cr, home, existing = EXAMPLES[example]
+    cluster = Simulation(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
+    obj = sample(folder, cr)
+    if spec is not None:
+        obj["spec"] = spec
+    cluster.add(*existing, obj)
+    return cluster, f"{obj['kind']}/{obj['metadata']['name']}"
+
+
+def become_ready(example: str) -> tuple[Simulation, str]:
+    """As `begun`, and the CR has become ready."""
+    cluster, resource = begun(example)
+    cluster.converge(4)
+    return cluster, resource
 
 
 def blog(**spec: Any) -> Simulation:

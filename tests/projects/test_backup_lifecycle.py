@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.docs.messages import ROOT
 from tests.projects.samples import BACKUP, PG, PROGRESSING, READY, backup, sample
 from tests.projects.simulation import FINALIZER, Simulation
-from tests.projects.snapshots import ROOT
 
 RUN, RESTORE = "Job/pg-run-2025-11-21-hb3uhcptq3dbjg", "Job/pg-restore-r1"
 

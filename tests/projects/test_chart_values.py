@@ -11,10 +11,10 @@ import yaml
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import choose_rule
+from tests.docs.messages import ROOT
 from tests.patching import patched
 from tests.projects.rendering import document, loaded, planned
 from tests.projects.samples import foreign
-from tests.projects.snapshots import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ruleop.core.planning import Failure
+from tests.docs.messages import ROOT
 from tests.projects.cluster import Refused
 from tests.projects.samples import CONTAINERS, EVENTS, KAFKA, READY, WAITING, kafka, sample
 from tests.projects.simulation import Simulation
-from tests.projects.snapshots import ROOT
 
 
 def test_brokers_wait_for_all_addresses() -> None:

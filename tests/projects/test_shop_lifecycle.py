@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ruleop.core.kinds import Kind
+from tests.docs.messages import ROOT
 from tests.projects.samples import CREDENTIALS, PLATFORM, POD, READY, TLS, WAITING, sample, started
 from tests.projects.simulation import Simulation
-from tests.projects.snapshots import ROOT
 
 SHOP = "tests/projects/shop"
 CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")

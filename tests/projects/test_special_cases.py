@@ -1,4 +1,4 @@
-"""Special cases of the projects: restarts, changed rules, children in other namespaces, and conflicts."""
+"""Special cases of the projects: custom resources that come and go, children in other namespaces, and conflicts."""
 
 from __future__ import annotations
 
@@ -7,101 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.core.rules import load_project
+from tests.docs.messages import ROOT
 from tests.projects.samples import (
     BLOG,
-    CREDENTIALS,
     EVENTS,
+    EXAMPLES,
     PG,
-    PLATFORM,
     READY,
-    TLS,
     backup,
+    become_ready,
+    begun,
     blog,
     foreign,
     kafka,
     sample,
-    started,
 )
 from tests.projects.simulation import FINALIZER, Simulation
-from tests.projects.snapshots import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ALL = {
-    "App": ("", "app", "default", ()),
-    "Memcached": ("", "memcached", "default", ()),
-    "memcached-v1": ("examples/memcached-v1", "memcached", "default", ()),
-    "myapp": ("examples/myapp", "myapp", "default", ()),
-    "crontab": ("examples/crontab", "crontab", "default", ()),
-    "wordpress": ("examples/wordpress", "blog", "default", ()),
-    "postgres": ("examples/postgres", "orders", "default", ()),
-    "chart": ("examples/memcached-chart", "replicated", "default", ()),
-    "kafka": ("tests/projects/kafka", "events", "default", ()),
-    "tenant": ("tests/projects/tenant", "acme", "none", ()),
-    "shop": ("tests/projects/shop", "shop", "web", (PLATFORM, CREDENTIALS, TLS)),
-    "backup": ("tests/projects/backup", "pg", "db", ()),
-}
-
-
-def any_of(project: str) -> Simulation:
-    folder, cr, home, existing = ALL[project]
-    return started(folder, cr, *existing, home=home, namespaces=["platform", "tools", "monitoring"])
-
-
-# -- restarts ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("project", ALL)
-def test_a_restart_changes_nothing(project: str) -> None:
-    cluster = any_of(project)
-    before = {name: cluster[name] for name in cluster.names}
-    cluster._histories.clear()
-    writes = cluster.reconcile()
-    assert not [each for each in writes if ":" in each], (
-        "a write may be sent, to learn from its answer, but changes nothing"
-    )
-    assert {name: cluster[name] for name in cluster.names} == before
-    assert cluster.reconcile() == []
-
-
-@pytest.mark.parametrize("project", ALL)
-def test_status_fields_of_others_stay(project: str) -> None:
-    cluster = any_of(project)
-    folder, cr, _, _ = ALL[project]
-    obj = sample(folder, cr)
-    resource = f"{obj['kind']}/{obj['metadata']['name']}"
-    before = cluster[resource]["status"]
-    theirs = {
-        "type": "Theirs",
-        "status": "True",
-        "reason": "R",
-        "message": "",
-        "lastTransitionTime": "2020-01-01T00:00:00Z",
-    }
-    cluster.status(resource, {**before, "conditions": [theirs, *before["conditions"]]})
-    assert cluster.reconcile() == []
-    assert theirs in cluster[resource]["status"]["conditions"]
-    # Drift of ruleop's own fields is reverted.
-    cluster.status(resource, {"conditions": [theirs]})
-    cluster.reconcile()
-    after = cluster[resource]["status"]
-    assert theirs in after["conditions"]
-    assert {key: value for key, value in after.items() if key != "conditions"} == {
-        key: value for key, value in before.items() if key != "conditions"
-    }
+# -- resources that come and go ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("project", ["App", "myapp", "kafka", "crontab"])
 def test_a_cr_recreated_before_the_garbage_collector_ran(project: str) -> None:
-    cluster = any_of(project)
-    folder, cr, _, _ = ALL[project]
-    obj = sample(folder, cr)
-    resource = f"{obj['kind']}/{obj['metadata']['name']}"
+    cluster, resource = become_ready(project)
     names = cluster.names
     cluster.vanish(resource)
-    cluster.add(obj)
+    cluster.add(sample(*EXAMPLES[project][:2]))
     for _ in range(4):
         cluster.reconcile()
         cluster.settle()
@@ -115,25 +49,23 @@ def test_a_cr_recreated_before_the_garbage_collector_ran(project: str) -> None:
     )
 
 
-@pytest.mark.parametrize("project", ALL)
+@pytest.mark.parametrize("project", EXAMPLES)
 def test_a_cr_can_be_deleted_after_its_first_pass(project: str) -> None:
-    folder, cr, home, existing = ALL[project]
-    cluster = Simulation(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
-    cluster.add(*existing, sample(folder, cr))
-    cluster.work(cluster._resources()[0])
-    cluster.delete(cluster.name(cluster._resources()[0]))
+    cluster, resource = begun(project)
+    others = {name for name in cluster.names if name != resource}
+    cluster.work(cluster.key(resource))
+    cluster.delete(resource)
     for _ in range(4):
         cluster.reconcile()
         cluster.settle()
-    stay = {
-        "ConfigMap/platform/platform-defaults",
-        "Secret/shop-db",
-        "Secret/shop-tls",
+    with_data = {
         "Secret/blog-db",
         "Secret/orders-postgres",
         "PersistentVolumeClaim/blog-uploads",
+        "Secret/team-postgres",
+        "Secret/team-secret-key",
     }
-    assert set(cluster.names) <= stay
+    assert others <= set(cluster.names) <= others | with_data
 
 
 def test_two_blogs_do_not_affect_each_other() -> None:
@@ -154,34 +86,6 @@ def test_two_blogs_do_not_affect_each_other() -> None:
         "PersistentVolumeClaim/blog-uploads",
         "Secret/blog-db",
     ]
-
-
-def test_an_unneeded_finalizer_is_removed() -> None:
-    cluster = blog()
-    cluster.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
-    cluster.edit(BLOG, {"spec": {"passwordSecret": "mine", "persistence": {"keep": False}}})
-    writes = cluster.reconcile()
-    cluster.settle()
-    writes += cluster.reconcile()
-    assert writes[-1] == "finalizer removed"
-    assert "finalizers" not in cluster[BLOG]["metadata"]
-    assert "ownerReferences" in cluster["PersistentVolumeClaim/blog-uploads"]["metadata"]
-    cluster.edit(BLOG, {"spec": {"persistence": {"keep": True}}})
-    assert cluster.reconcile()[0] == "finalizer added"
-
-
-def test_a_rejected_change_is_not_sent_repeatedly() -> None:
-    cluster = blog()
-    cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
-    [failed] = cluster.reconcile()
-    assert failed.startswith("failed StatefulSet/blog-db")
-    assert cluster.reconcile() == []
-    status, reason, message = cluster.conditions(BLOG)["Ready"]
-    assert (status, reason) == ("False", "ApplyFailed")
-    assert "onImmutable: recreate" in message
-    cluster.edit(BLOG, {"spec": {"db": {"storageClass": None}}})
-    assert cluster.reconcile() == []
-    assert cluster.ready(BLOG) == READY
 
 
 def test_a_changed_scale_replaces_the_drain() -> None:
@@ -212,99 +116,6 @@ def test_a_name_conflict_of_a_finalize_job_is_reported_and_retried() -> None:
     assert cluster.reconcile() == ["create Job/pg-purge"]
     cluster.settle()
     assert cluster.reconcile() == ["delete Job/pg-purge: finalized", "finalizer removed"]
-
-
-def test_shortly_after_a_reload_nothing_is_pruned() -> None:
-    cluster = blog()
-    cluster.held_until = "2026-01-01T12:00:30Z"
-    cluster.edit(BLOG, {"spec": {"ingress": None}})
-    assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch Service/blog"]
-    assert "Ingress/blog" in cluster
-    cluster.held_until = ""
-    assert cluster.reconcile() == ["delete Ingress/blog: pruned"]
-
-
-def test_a_paused_cr_is_kept_when_it_is_deleted() -> None:
-    cluster = backup()
-    cluster.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
-    cluster.delete(PG)
-    assert cluster.reconcile() == []
-    assert PG in cluster
-    assert cluster.ready(PG) == ("True", "Ready")
-    cluster.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": None}}})
-    assert cluster.reconcile() == ["create Job/pg-purge"]
-
-
-# -- rules that change -------------------------------------------------------------------------------------------------
-
-
-def reloaded(cluster: Simulation, folder: Path, project: str, *changes: tuple[str, str]) -> None:
-    """Changes the rules of a running operator."""
-    shutil.copytree(ROOT / project, folder, dirs_exist_ok=True)
-    rules = folder / "watches.yaml"
-    text = rules.read_text(encoding="utf-8")
-    for before, after in changes:
-        assert before in text
-        text = text.replace(before, after)
-    rules.write_text(text, encoding="utf-8")
-    cluster.project = load_project(folder, environ={})
-
-
-def test_a_renamed_id_changes_only_the_record(tmp_path: Path) -> None:
-    cluster = any_of("kafka")
-    before = cluster.bare("PodDisruptionBudget/events")
-    reloaded(cluster, tmp_path, "tests/projects/kafka", ("    budget:\n", "    spare:\n"))
-    assert cluster.reconcile() == ["patch PodDisruptionBudget/events"]
-    assert cluster.bare("PodDisruptionBudget/events") == before
-
-
-def test_a_child_removed_from_the_rules_is_pruned(tmp_path: Path) -> None:
-    cluster = any_of("kafka")
-    cut = "    budget:\n      when: spec.replicas > 1\n      template: kafka/budget.yaml.j2\n"
-    reloaded(cluster, tmp_path, "tests/projects/kafka", (cut, ""))
-    assert cluster.reconcile() == ["delete PodDisruptionBudget/events: pruned"]
-
-
-def test_an_orphan_removed_from_the_rules_is_released(tmp_path: Path) -> None:
-    cluster = blog()
-    text = (ROOT / "examples/wordpress/watches.yaml").read_text(encoding="utf-8")
-    child = text[text.index("    # Made once, and kept") : text.index("    config:\n")]
-    reloaded(cluster, tmp_path, "examples/wordpress", (child, ""))
-    assert [each.split(":")[0] for each in cluster.reconcile()] == ["release Secret/blog-db"]
-    assert cluster.ready(BLOG) == READY
-
-
-def test_a_broken_template_changes_no_object(tmp_path: Path) -> None:
-    cluster = any_of("kafka")
-    reloaded(cluster, tmp_path, "tests/projects/kafka", ("when: spec.replicas > 1", "when: spec.replicas > spec.most"))
-    cluster.edit(EVENTS, {"spec": {"memory": "8Gi"}})
-    assert cluster.reconcile() == []
-    assert "PodDisruptionBudget/events" in cluster
-    status, reason, message = cluster.conditions(EVENTS)["Ready"]
-    assert (status, reason) == ("False", "RenderFailed")
-    assert "watches.yaml" in message
-    assert "spec.most" in message
-
-
-@pytest.mark.parametrize("strategy", ["replace", "create-only"])
-def test_another_strategy_changes_no_object(tmp_path: Path, strategy: str) -> None:
-    cluster = any_of("myapp")
-    before = cluster.bare("Deployment/myapp-sample")
-    reloaded(
-        cluster,
-        tmp_path,
-        "examples/myapp",
-        (
-            "template: myapp/deployment.yaml.j2",
-            f"template: myapp/deployment.yaml.j2\n      apply: {{strategy: {strategy}}}",
-        ),
-    )
-    cluster.reconcile()
-    assert cluster.bare("Deployment/myapp-sample") == before
-    cluster.edit("Deployment/myapp-sample", {"spec": {"replicas": 9}})
-    writes = cluster.reconcile()
-    assert bool(writes) == (strategy == "replace")
-    assert cluster["Deployment/myapp-sample"]["spec"]["replicas"] == (2 if writes else 9)
 
 
 # -- children in other namespaces --------------------------------------------------------------------------------------
@@ -420,17 +231,6 @@ def test_a_deleted_namespace_of_a_child_does_not_block_the_deletion_of_the_cr(tm
     assert cluster.names == []
 
 
-def test_an_obsolete_rejection_does_not_delay_pruning() -> None:
-    cluster = blog()
-    cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}, "ingress": None}})
-    assert [each.split(":")[0] for each in cluster.reconcile()] == ["failed StatefulSet/blog-db", "patch Service/blog"]
-    cluster.edit(BLOG, {"spec": {"db": {"storageClass": None}}})
-    assert cluster.reconcile() == ["delete Ingress/blog: pruned"]
-    cluster.settle()
-    cluster.reconcile()
-    assert cluster.ready(BLOG) == READY
-
-
 # -- edits by users ----------------------------------------------------------------------------------------------------
 
 
@@ -467,21 +267,6 @@ def test_a_name_conflict_of_a_child_leaves_its_readers_unchanged() -> None:
     assert cluster.names == ["ConfigMap/events-config"]
 
 
-def test_a_changed_port_replaces_the_old_one_and_ports_of_others_stay() -> None:
-    cluster = any_of("shop")
-    container = "spec.template.spec.containers[app]"
-    cluster.change(
-        "Deployment/shop",
-        lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["ports"].append({"containerPort": 9999}),
-    )
-    assert cluster.reconcile() == []
-    cluster.edit("App/shop", {"spec": {"port": 9090}})
-    [patch] = cluster.reconcile()
-    assert patch.startswith(f"patch Deployment/shop: {container}.env[PORT].value {container}.ports")
-    [app] = cluster["Deployment/shop"]["spec"]["template"]["spec"]["containers"]
-    assert sorted(each["containerPort"] for each in app["ports"]) == [9090, 9999]
-
-
 @pytest.mark.parametrize(
     ("spec", "writes"),
     [
@@ -501,7 +286,7 @@ def test_a_changed_port_replaces_the_old_one_and_ports_of_others_stay() -> None:
     ids=str,
 )
 def test_each_edit_of_a_shop_writes_only_the_affected_children(spec: dict[str, Any], writes: list[str]) -> None:
-    cluster = any_of("shop")
+    cluster, _ = become_ready("shop")
     cluster.edit("App/shop", {"spec": spec})
     found = cluster.reconcile()
     assert [each.split("[0]")[0] for each in found] == writes
@@ -510,66 +295,3 @@ def test_each_edit_of_a_shop_writes_only_the_affected_children(spec: dict[str, A
         cluster.add(foreign("Secret", "late", data={"username": "dQ==", "password": "cA=="}))
         [patch] = cluster.reconcile()
         assert "env[DB_USER].valueFrom.secretKeyRef.name" in patch
-
-
-def test_environment_variables_of_others_are_kept_when_those_of_the_cr_change() -> None:
-    cluster = blog()
-
-    def names() -> list[str]:
-        return [each["name"] for each in cluster["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]]
-
-    ours = names()
-    cluster.change(
-        "Deployment/blog",
-        lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["env"].insert(0, {"name": "THEIRS", "value": "1"}),
-    )
-    assert cluster.reconcile() == []
-    cluster.edit(BLOG, {"spec": {"extraEnv": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}})
-    assert len(cluster.reconcile()) == 1
-    assert [each for each in names() if each != "THEIRS"] == [*ours, "B", "A"]
-    cluster.edit(
-        BLOG,
-        {
-            "spec": {
-                "extraEnv": [
-                    {"name": "A", "value": "1"},
-                    {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-                ]
-            }
-        },
-    )
-    assert len(cluster.reconcile()) == 1
-    assert [each for each in names() if each != "THEIRS"] == [*ours, "A", "B"]
-    env = {
-        each["name"]: each for each in cluster["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]
-    }
-    assert "value" not in env["B"]
-    cluster.edit(BLOG, {"spec": {"extraEnv": []}})
-    assert len(cluster.reconcile()) == 1
-    assert sorted(names()) == sorted([*ours, "THEIRS"])
-
-
-def test_an_event_is_sent_for_the_creation_and_none_for_an_edit() -> None:
-    """An Event for the creation, and none for an applied edit."""
-    cluster = Simulation(ROOT)
-    cluster.add(sample("", "app"))
-    cluster.reconcile()
-    cluster.settle()
-    cluster.reconcile()
-    cluster.edit("App/app-sample", {"spec": {"deployment": {"replicas": 3}}})
-    cluster.reconcile()
-    cluster.settle()
-    cluster.reconcile()
-    assert [(each.type, each.reason, each.message) for each in cluster.events] == [
-        ("Normal", "Synced", "App synced successfully")
-    ]
-
-
-def test_a_rejection_is_kept_while_other_children_are_written() -> None:
-    cluster = blog()
-    cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
-    cluster.reconcile()
-    cluster.edit(BLOG, {"spec": {"replicas": 5}})
-    assert cluster.reconcile() == ["patch Deployment/blog: spec.replicas"]
-    assert cluster.ready(BLOG) == ("False", "ApplyFailed")
-    assert [each.reason for each in cluster.events] == ["Synced", "ApplyFailed"], "it is said once"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.docs.messages import ROOT
 from tests.projects.samples import EXISTS, READY, foreign, sample, started
 from tests.projects.simulation import FINALIZER, Simulation
-from tests.projects.snapshots import ROOT
 
 TENANT, ACME = "tests/projects/tenant", "Tenant/acme"
 SHARED = {"home": "none", "namespaces": ["tools", "monitoring"]}

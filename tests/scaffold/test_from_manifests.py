@@ -26,13 +26,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOG = ROOT / "tests" / "scaffold" / "blog.yaml"
+OTHERS = {"console", "teams", "tenant", "images.yaml"}  # with Namespaces, computed names, or Jobs of a version
 APPLICATIONS = [
     BLOG,
-    *sorted(ROOT.glob("examples/*/snapshots/*.yaml")),
-    *sorted(ROOT.glob("examples/snapshots/*.yaml")),
-    *(path for path in sorted(ROOT.glob("tests/projects/*/snapshots/*.yaml")) if path.parts[-3] != "tenant"),
+    *(
+        path
+        for folder in ("examples", "tests/projects")
+        for path in sorted(ROOT.glob(f"{folder}/*/tests/snapshots/*.yaml"))
+        if OTHERS.isdisjoint(path.parts)
+    ),
 ]
-FAST = {BLOG, ROOT / "examples/postgres/snapshots/orders.yaml", ROOT / "tests/projects/kafka/snapshots/events.yaml"}
+FAST = {
+    BLOG,
+    ROOT / "examples/postgres/tests/snapshots/orders.yaml",
+    ROOT / "tests/projects/kafka/tests/snapshots/events.yaml",
+}
 
 
 def some(paths: list[Path]) -> pytest.MarkDecorator:
