@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass, field
 
@@ -49,6 +50,29 @@ class Row:
     said: list[str]
     files: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
+
+
+def rows(text: str) -> tuple[Row, ...]:
+    """Rows as text: `== title`, the body of a watch, `>>` before each line that loading says. `-- path` begins a file;
+    `-- watches.yaml` stands for the watch.
+    """
+    return tuple(map(_row, re.split("^== ", text, flags=re.MULTILINE)[1:]))
+
+
+def _row(text: str) -> Row:
+    title, _, rest = text.strip("\n").partition("\n")
+    files, path, said = {"": ""}, "", []
+    for line in rest.split("\n"):
+        mark, _, value = line.partition(" ")
+        if mark == ">>":
+            said.append(value)
+        elif mark == "--":
+            path = value
+            files[path] = ""
+        else:
+            files[path] += f"{line}\n"
+    body = files.pop("")
+    return Row(title, files.pop("watches.yaml") if "watches.yaml" in files else watch(body), said, files)
 
 
 def table(*rows: Row) -> pytest.MarkDecorator:

@@ -7,43 +7,66 @@ import json
 import yaml
 
 from tests.definitions import definition
-from tests.rules.projects import Row, load, said, table, watch
+from tests.rules.projects import Row, load, rows, said, table, watch
 
 ROWS = (
-    Row(
-        "crd without version",
-        """\
+    *rows("""
+== crd without version
+-- watches.yaml
 - group: example.com
   version: v1beta1
   kind: App
-""",
-        [
-            "watches.yaml:2:12: App.example.com has no version v1beta1: it serves v1",
-        ],
-    ),
-    Row(
-        "no crd",
-        """\
+>> watches.yaml:2:12: App.example.com has no version v1beta1: it serves v1
+
+== no crd
+-- watches.yaml
 - group: example.com
   version: v1
   kind: Apps
-""",
-        [
-            'watches.yaml:3:9: crds/ has no CustomResourceDefinition of Apps.example.com (did you mean "App.example.com"?)',
-        ],
-    ),
-    Row(
-        "a kind of another group",
-        "- group: exmple.com\n  version: v1\n  kind: App\n",
-        [
-            'watches.yaml:3:9: crds/ has no CustomResourceDefinition of App.exmple.com (did you mean "App.example.com"?)',
-        ],
-    ),
-    Row(
-        "a kind of another group that is watched too",
-        "- {group: example.com, version: v1, kind: App}\n- {group: other.org, version: v1, kind: App}\n",
-        ["watches.yaml:2:41: warning: crds/ has no CustomResourceDefinition of App.other.org"],
-    ),
+>> watches.yaml:3:9: crds/ has no CustomResourceDefinition of Apps.example.com (did you mean "App.example.com"?)
+
+== a kind of another group
+-- watches.yaml
+- group: exmple.com
+  version: v1
+  kind: App
+>> watches.yaml:3:9: crds/ has no CustomResourceDefinition of App.exmple.com (did you mean "App.example.com"?)
+
+== a kind of another group that is watched too
+-- watches.yaml
+- {group: example.com, version: v1, kind: App}
+- {group: other.org, version: v1, kind: App}
+>> watches.yaml:2:41: warning: crds/ has no CustomResourceDefinition of App.other.org
+
+== kinds that Kubernetes does not have
+reach: cluster
+children:
+  a: {object: {apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}}
+  b: {template: b.yaml}
+  c: {object: {apiVersion: cert-manager.io/v1, kind: Certificat, metadata: {name: a}}}
+  d: {object: {apiVersion: example.com/v1, kind: App, metadata: {name: a}}}
+  h: {object: {apiVersion: aps/v1, kind: Deployment, metadata: {name: a}}}
+  i: {object: {apiVersion: "{{ 'policy/v1' if has_kind('policy/v1', 'PodDisruptionBudget') else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
+  j: {object: {apiVersion: "{{ 'policy/v1' if spec.x else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
+observe:
+  e: {version: v1, kind: Pods, selector: {a: b}}
+  f: {group: apps, version: v1, kind: Deployment, name: x}
+  g: {group: apps, version: v1, name: x}
+-- templates/b.yaml
+apiVersion: policy/v1beta1
+kind: PodDisruptionBudget
+metadata: {name: x}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+>> watches.yaml:6:17: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)
+>> watches.yaml:7:19: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1
+>> watches.yaml:10:17: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)
+>> watches.yaml:12:17: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1
+>> watches.yaml:14:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)
+>> watches.yaml:16:8: an observed resource needs the key "kind"
+"""),
     Row(
         "a misspelt field of a definition is one finding",
         "- {group: example.com, version: v1, kind: App}\n- {group: example.com, version: v1, kind: Bpp}\n",
@@ -175,43 +198,6 @@ spec:
   names: {kind: X, plural: xs}
   versions: [{name: v1}, 3]
 """,
-        },
-    ),
-    Row(
-        "kinds that Kubernetes does not have",
-        watch("""
-reach: cluster
-children:
-  a: {object: {apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}}
-  b: {template: b.yaml}
-  c: {object: {apiVersion: cert-manager.io/v1, kind: Certificat, metadata: {name: a}}}
-  d: {object: {apiVersion: example.com/v1, kind: App, metadata: {name: a}}}
-  h: {object: {apiVersion: aps/v1, kind: Deployment, metadata: {name: a}}}
-  i: {object: {apiVersion: "{{ 'policy/v1' if has_kind('policy/v1', 'PodDisruptionBudget') else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
-  j: {object: {apiVersion: "{{ 'policy/v1' if spec.x else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
-observe:
-  e: {version: v1, kind: Pods, selector: {a: b}}
-  f: {group: apps, version: v1, kind: Deployment, name: x}
-  g: {group: apps, version: v1, name: x}
-"""),
-        [
-            'watches.yaml:6:17: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)',
-            "watches.yaml:7:19: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1",
-            'watches.yaml:10:17: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)',
-            "watches.yaml:12:17: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1",
-            'watches.yaml:14:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)',
-            'watches.yaml:16:8: an observed resource needs the key "kind"',
-        ],
-        files={
-            "templates/b.yaml": """\
-apiVersion: policy/v1beta1
-kind: PodDisruptionBudget
-metadata: {name: x}
----
-apiVersion: v1
-kind: Service
-metadata: {name: a}
-"""
         },
     ),
 )

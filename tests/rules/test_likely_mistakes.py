@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+from tests.rules.projects import Row, rows, said, table, watch
 
-ROWS = (
-    Row(
-        "looks like an expression",
-        watch("""
+ROWS = rows("""
+== looks like an expression
 observe:
   pods: {version: v1, kind: Pod, name: metadata.name}
 let:
@@ -23,17 +21,13 @@ status:
 validate:
   - {rule: spec.x, message: spec.ingress needs a host}
   - {rule: spec.x, message: spec.ingress}
-"""),
-        [
-            'watches.yaml:5:42: warning: "metadata.name" is plain text here, but looks like an expression: write "{{ metadata.name }}" if it is one',
-            'watches.yaml:7:13: warning: "spec.size" is plain text here, but looks like an expression: write "{{ spec.size }}" if it is one',
-            'watches.yaml:8:8: warning: "pods | length" is plain text here, but looks like an expression: write "{{ pods | length }}" if it is one',
-            'watches.yaml:10:8: warning: "pods[0].metadata.name" is plain text here, but looks like an expression: write "{{ pods[0].metadata.name }}" if it is one',
-            'watches.yaml:11:8: warning: "not spec.x" is plain text here, but looks like an expression: write "{{ not spec.x }}" if it is one',
-            'watches.yaml:18:31: warning: "spec.ingress" is plain text here, but looks like an expression: write "{{ spec.ingress }}" if it is one',
-        ],
-    ),
-)
+>> watches.yaml:5:42: warning: "metadata.name" is plain text here, but looks like an expression: write "{{ metadata.name }}" if it is one
+>> watches.yaml:7:13: warning: "spec.size" is plain text here, but looks like an expression: write "{{ spec.size }}" if it is one
+>> watches.yaml:8:8: warning: "pods | length" is plain text here, but looks like an expression: write "{{ pods | length }}" if it is one
+>> watches.yaml:10:8: warning: "pods[0].metadata.name" is plain text here, but looks like an expression: write "{{ pods[0].metadata.name }}" if it is one
+>> watches.yaml:11:8: warning: "not spec.x" is plain text here, but looks like an expression: write "{{ not spec.x }}" if it is one
+>> watches.yaml:18:31: warning: "spec.ingress" is plain text here, but looks like an expression: write "{{ spec.ingress }}" if it is one
+""")
 
 
 @table(*ROWS)

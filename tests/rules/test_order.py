@@ -9,27 +9,20 @@ from hypothesis import strategies as st
 
 from ruleop.core.rules.checks.order import topological
 from tests.exploration import examples
-from tests.rules.projects import Row, rule, said, table, watch
+from tests.rules.projects import Row, rows, rule, said, table, watch
 
-ROWS = (
-    Row(
-        "cycle of one",
-        watch("""
+ROWS = rows("""
+== cycle of one
 children:
   a: {template: a.yaml, waitFor: a.status.x}
   b: {template: a.yaml, waitFor: ready.b}
   c: {template: a.yaml, dependsOn: [c]}
   d: {template: a.yaml, waitFor: live.d.x}
-"""),
-        [
-            'watches.yaml:5:36: "a" reads itself: read the existing object with `live.a`',
-            'watches.yaml:6:36: "b" reads itself: read the existing object with `live.b`',
-            'watches.yaml:7:39: "c" depends on itself: remove it from its `dependsOn`',
-        ],
-    ),
-    Row(
-        "cycle of three",
-        watch("""
+>> watches.yaml:5:36: "a" reads itself: read the existing object with `live.a`
+>> watches.yaml:6:36: "b" reads itself: read the existing object with `live.b`
+>> watches.yaml:7:39: "c" depends on itself: remove it from its `dependsOn`
+
+== cycle of three
 children:
   z: {template: a.yaml, dependsOn: [a]}
   a: {template: a.yaml, waitFor: b.status.x}
@@ -38,56 +31,38 @@ children:
 finalize:
   f: {template: a.yaml, dependsOn: [g]}
   g: {template: a.yaml, dependsOn: [f]}
-"""),
-        [
-            'watches.yaml:6:36: a cycle: "a" reads "b" (watches.yaml:6:36), "b" depends on "c" (watches.yaml:7:39), "c" reads "a" (watches.yaml:8:37); break it by reading the existing object with `live.<id>`, which does not wait',
-            'watches.yaml:10:39: a cycle: "f" depends on "g" (watches.yaml:10:39), "g" depends on "f" (watches.yaml:11:39); break it by reading the existing object with `live.<id>`, which does not wait',
-        ],
-    ),
-    Row(
-        "cycle of deletions",
-        watch("""
+>> watches.yaml:6:36: a cycle: "a" reads "b" (watches.yaml:6:36), "b" depends on "c" (watches.yaml:7:39), "c" reads "a" (watches.yaml:8:37); break it by reading the existing object with `live.<id>`, which does not wait
+>> watches.yaml:10:39: a cycle: "f" depends on "g" (watches.yaml:10:39), "g" depends on "f" (watches.yaml:11:39); break it by reading the existing object with `live.<id>`, which does not wait
+
+== cycle of deletions
 deletionOrder: reverse
 children:
   a: {template: a.yaml, deleteAfter: [a, x]}
   b: {template: a.yaml, dependsOn: [a], deleteAfter: [a]}
 finalize:
   f: {template: a.yaml, deleteAfter: [a]}
-"""),
-        [
-            'watches.yaml:6:41: "a" cannot be deleted after itself',
-            'watches.yaml:6:44: no child has the id "x" (the ids are "a" and "b")',
-            'watches.yaml:7:57: "b" cannot be deleted after "a", which is deleted after "b"',
-            'watches.yaml:9:41: "f" is removed when its work is done: `deleteAfter` is for `children`',
-        ],
-    ),
-    Row(
-        "cycle in templates",
-        watch("""
+>> watches.yaml:6:41: "a" cannot be deleted after itself
+>> watches.yaml:6:44: no child has the id "x" (the ids are "a" and "b")
+>> watches.yaml:7:57: "b" cannot be deleted after "a", which is deleted after "b"
+>> watches.yaml:9:41: "f" is removed when its work is done: `deleteAfter` is for `children`
+
+== cycle in templates
 children:
   a: {template: a.yaml}
   b: {template: b.yaml}
-"""),
-        [
-            'templates/a.yaml:4:7: a cycle: "a" reads "b" (templates/a.yaml:4:7), "b" reads "a" (templates/b.yaml:5:16); break it by reading the existing object with `live.<id>`, which does not wait',
-        ],
-        files={
-            "templates/a.yaml": """\
+-- templates/a.yaml
 apiVersion: v1
 kind: Service
 metadata: {name: a}
 x: {{ b.x }}
-""",
-            "templates/b.yaml": """\
+-- templates/b.yaml
 apiVersion: v1
 kind: Service
 metadata: {name: a}
 w: 1
 x: {% for i in a.list %}{{ i.x }}{% endfor %}
-""",
-        },
-    ),
-)
+>> templates/a.yaml:4:7: a cycle: "a" reads "b" (templates/a.yaml:4:7), "b" reads "a" (templates/b.yaml:5:16); break it by reading the existing object with `live.<id>`, which does not wait
+""")
 
 
 @table(*ROWS)

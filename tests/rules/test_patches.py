@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ruleop.core.kinds import Kind
-from tests.rules.projects import Row, rule, said, table, watch
+from tests.rules.projects import Row, rows, rule, said, table, watch
 
 NAMESPACE = "version: v1, kind: Namespace, name: team"
 
 ROWS = (
-    Row(
-        "keys of a patch",
-        watch("""
+    *rows("""
+== keys of a patch
 reach: cluster
 children:
   a: {patch: {kind: Namespace, name: x, fields: {metadata: {labels: {a: b}}}}}
@@ -20,20 +19,15 @@ children:
   e: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {}}}}
   f: {patch: {version: v1, kind: Namespace, name: x, forced: true, fields: {spec: {}}}}
   g: {patch: {version: v1, kind: Namespace, name: UP, fields: {metadata: {labels: {a: b}}}}}
-"""),
-        [
-            'watches.yaml:6:16: a patch needs the key "version"',
-            'watches.yaml:7:16: a patch needs the key "fields"',
-            'watches.yaml:8:64: "fields" must be a mapping, not the text "text"',
-            'watches.yaml:9:64: "patch" sets no fields',
-            'watches.yaml:10:64: "patch" sets no fields',
-            'watches.yaml:11:56: unknown key "forced" in a patch (did you mean "force"?)',
-            'watches.yaml:12:53: "UP" is not valid: a name has up to 63 lowercase letters, digits and `-`, with a letter or digit at both ends',
-        ],
-    ),
-    Row(
-        "a selector",
-        watch("""
+>> watches.yaml:6:16: a patch needs the key "version"
+>> watches.yaml:7:16: a patch needs the key "fields"
+>> watches.yaml:8:64: "fields" must be a mapping, not the text "text"
+>> watches.yaml:9:64: "patch" sets no fields
+>> watches.yaml:10:64: "patch" sets no fields
+>> watches.yaml:11:56: unknown key "forced" in a patch (did you mean "force"?)
+>> watches.yaml:12:53: "UP" is not valid: a name has up to 63 lowercase letters, digits and `-`, with a letter or digit at both ends
+
+== a selector
 reach: cluster
 children:
   a: {patch: {version: v1, kind: Namespace, fields: {metadata: {labels: {a: b}}}}}
@@ -43,36 +37,26 @@ children:
   e: {patch: {version: v1, kind: Namespace, selector: {}, fields: {metadata: {labels: {a: b}}}}}
   f: {patch: {version: v1, kind: Secret, selector: {a: b}, namespaces: all, fields: {data: {a: YQ==}}}}
   g: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ spec.x +}}"}, fields: {data: {a: b}}}}
-"""),
-        [
-            'watches.yaml:6:16: a patch needs "name" or "selector"',
-            'watches.yaml:7:56: a patch has both "name" and "selector": remove one of them',
-            'watches.yaml:8:56: a patch has "namespaces", which requires "selector"',
-            'watches.yaml:9:65: a patch has both "namespace" and "namespaces": remove one of them',
-            'watches.yaml:10:57: "selector" is empty: leave the key out to match everything',
-            "watches.yaml:11:88: `data` of a Secret in another namespace than the CR's cannot be set",
-            "watches.yaml:12:61: template syntax: unexpected 'end of print statement'",
-        ],
-    ),
-    Row(
-        "objects of a selector out of reach",
-        watch("""
+>> watches.yaml:6:16: a patch needs "name" or "selector"
+>> watches.yaml:7:56: a patch has both "name" and "selector": remove one of them
+>> watches.yaml:8:56: a patch has "namespaces", which requires "selector"
+>> watches.yaml:9:65: a patch has both "namespace" and "namespaces": remove one of them
+>> watches.yaml:10:57: "selector" is empty: leave the key out to match everything
+>> watches.yaml:11:88: `data` of a Secret in another namespace than the CR's cannot be set
+>> watches.yaml:12:61: template syntax: unexpected 'end of print statement'
+
+== objects of a selector out of reach
 children:
   a: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespaces: all, fields: {data: {a: b}}}}
   b: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespace: "{{ spec.x }}", fields: {data: {a: b}}}}
   c: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ missing }}"}, fields: {data: {a: b}}}}
   d: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ within('0 2 * * *', '2h') }}"}, fields: {data: {a: b}}}}
-"""),
-        [
-            'watches.yaml:5:65: the child "a" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
-            'watches.yaml:6:76: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
-            'watches.yaml:7:65: "missing" is not known in `selector`',
-            "watches.yaml:8:65: `selector` cannot depend on the time, as `within` does: use it in `when`, or where it decides a value of a field",
-        ],
-    ),
-    Row(
-        "fields that no rule may set",
-        watch("""
+>> watches.yaml:5:65: the child "a" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
+>> watches.yaml:6:76: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
+>> watches.yaml:7:65: "missing" is not known in `selector`
+>> watches.yaml:8:65: `selector` cannot depend on the time, as `within` does: use it in `when`, or where it decides a value of a field
+
+== fields that no rule may set
 reach: cluster
 children:
   a: {patch: {version: v1, kind: Namespace, name: x, fields: {status: {phase: Active}}}}
@@ -82,17 +66,14 @@ children:
   e: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {name: y}}}}
   f: {patch: {version: v1, kind: Namespace, name: x, fields: {kind: Pod, spec: {}}}}
   g: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {labels: {ruleop.dev/part-of: x}}}}}
+>> watches.yaml:6:65: `status` is set by ruleop or the API server: remove it
+>> watches.yaml:7:76: `metadata.finalizers` is set by ruleop or the API server: remove it
+>> watches.yaml:8:76: `metadata.ownerReferences` is set by ruleop or the API server: remove it
+>> watches.yaml:9:72: `spec.finalizers` is not allowed: only the controller that removes a finalizer may set it
+>> watches.yaml:10:76: `metadata.name` is not a field to set: write `name` beside `fields`
+>> watches.yaml:11:65: `kind` is not a field to set: the patch has `group`, `version` and `kind`
+>> watches.yaml:12:85: `metadata.labels['ruleop.dev/part-of']` is set by ruleop or the API server: remove it
 """),
-        [
-            "watches.yaml:6:65: `status` is set by ruleop or the API server: remove it",
-            "watches.yaml:7:76: `metadata.finalizers` is set by ruleop or the API server: remove it",
-            "watches.yaml:8:76: `metadata.ownerReferences` is set by ruleop or the API server: remove it",
-            "watches.yaml:9:72: `spec.finalizers` is not allowed: only the controller that removes a finalizer may set it",
-            "watches.yaml:10:76: `metadata.name` is not a field to set: write `name` beside `fields`",
-            "watches.yaml:11:65: `kind` is not a field to set: the patch has `group`, `version` and `kind`",
-            "watches.yaml:12:85: `metadata.labels['ruleop.dev/part-of']` is set by ruleop or the API server: remove it",
-        ],
-    ),
     Row(
         "keys of a child beside patch",
         watch(f"""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+from tests.rules.projects import Row, rows, said, table
 
-ROWS = (
-    Row(
-        "random",
-        watch("""
+ROWS = rows("""
+== random
 let: {x: "{{ now() }}"}
 children:
   a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ random_password(8) }}'}}}
@@ -17,18 +15,7 @@ children:
   e: {template: e.yaml}
   f: {template: a.yaml, when: "now() > 1", apply: {strategy: create-only}}
   g: {template: e.yaml, apply: {strategy: merge}}
-"""),
-        [
-            "templates/d.yaml:4:14: `random_password` in metadata.name would create another object each time: derive the name from the CR",
-            "templates/d.yaml:9:34: `now` in metadata.name would create another object each time: derive the name from the CR",
-            "templates/e.yaml:4:15: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:4:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:6:86: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:8:68: `now` in metadata.name would create another object each time: derive the name from the CR",
-            "watches.yaml:11:34: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-        ],
-        files={
-            "templates/d.yaml": """\
+-- templates/d.yaml
 apiVersion: v1
 kind: Secret
 metadata:
@@ -44,33 +31,30 @@ kind: Secret
 metadata: {name: now}
 spec:
   name: '{{ now() }}'
-""",
-            "templates/e.yaml": """\
+-- templates/e.yaml
 apiVersion: batch/v1
 kind: Job
 metadata: {name: x}
 spec: {a: '{{ now() }}'}
-""",
-        },
-    ),
-    Row(
-        "certificates and hashes of passwords",
-        watch("""
+>> templates/d.yaml:4:14: `random_password` in metadata.name would create another object each time: derive the name from the CR
+>> templates/d.yaml:9:34: `now` in metadata.name would create another object each time: derive the name from the CR
+>> templates/e.yaml:4:15: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> watches.yaml:4:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> watches.yaml:6:86: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> watches.yaml:8:68: `now` in metadata.name would create another object each time: derive the name from the CR
+>> watches.yaml:11:34: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+
+== certificates and hashes of passwords
 let: {x: "{{ genCA('x').Cert }}"}
 children:
   a: {object: {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {x: "{{ htpasswd('a', 'b') }}"}}}
   b: {object: {apiVersion: v1, kind: Secret, metadata: {name: "{{ genSelfSignedCert('x').Key | sha256(8) }}"}}, apply: {strategy: create-only}}
   c: {object: {apiVersion: v1, kind: Secret, metadata: {name: c}, stringData: {x: "{{ htpasswd('a', 'b') }}"}}, apply: {strategy: create-only}}
-"""),
-        [
-            "watches.yaml:4:16: `genCA` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:6:89: `htpasswd` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:7:65: `genSelfSignedCert` in metadata.name would create another object each time: derive the name from the CR",
-        ],
-    ),
-    Row(
-        "the time",
-        watch("""
+>> watches.yaml:4:16: `genCA` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> watches.yaml:6:89: `htpasswd` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> watches.yaml:7:65: `genSelfSignedCert` in metadata.name would create another object each time: derive the name from the CR
+
+== the time
 let: {u: "{{ age(metadata.creationTimestamp) }}", v: "{{ after(spec.t, '1h') }}", w: "{{ 1 if v }}"}
 observe: {o: {version: v1, kind: Pod, name: "{{ w }}"}}
 reach: cluster
@@ -83,47 +67,33 @@ children:
     object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ age(spec.t) | int }}', z: '{{ v }}'}}
   b: {template: b.yaml, waitFor: "within('0 2 * *', '2 h', 'Mars') or within('@every 1h', length='1h', zones='UTC')"}
 status: {a: "{{ after('2026-01-01') }}{{ after() }}{{ duration('2') > age(spec.t) }}{{ after(*spec.list) }}"}
-"""),
-        [
-            "templates/b.yaml:4:14: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
-            "watches.yaml:4:16: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
-            "watches.yaml:5:51: `observe` cannot depend on the time, as `w` does: use it in `when`, or where it decides a value of a field",
-            "watches.yaml:9:27: `forEach` cannot depend on the time, as `after` does: use it in `when`, or where it decides a value of a field",
-            "watches.yaml:10:13: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
-            "watches.yaml:11:29: `namespace` cannot depend on the time, as `age` does: use it in `when`, or where it decides a value of a field",
-            "watches.yaml:12:45: `apply.ignore` cannot depend on the time, as `v` does: use it in `when`, or where it decides a value of a field",
-            "watches.yaml:13:84: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
-            "watches.yaml:14:37: `within` takes schedule and length, optionally zone",
-            'watches.yaml:14:37: `within`: "0 2 * *" is not a cron schedule with fixed times: expected exactly 5 fields, found 4: [0 2 * *]',
-            'watches.yaml:14:37: `within`: "2 h" is not a duration: write it like "10h", "1h30m" or "0s"',
-            'watches.yaml:14:37: `within`: "Mars" is not a time zone: write it like "Europe/Berlin"',
-            "watches.yaml:15:19: `after` takes time, optionally delay",
-            'watches.yaml:15:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"',
-            'watches.yaml:15:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"',
-        ],
-        files={
-            "templates/b.yaml": """\
+-- templates/b.yaml
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: b}
 data: {x: {{ age(spec.t) }}}
-"""
-        },
-    ),
-    Row(
-        "random in lists and branches",
-        watch("""
+>> templates/b.yaml:4:14: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
+>> watches.yaml:4:16: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
+>> watches.yaml:5:51: `observe` cannot depend on the time, as `w` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:9:27: `forEach` cannot depend on the time, as `after` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:10:13: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
+>> watches.yaml:11:29: `namespace` cannot depend on the time, as `age` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:12:45: `apply.ignore` cannot depend on the time, as `v` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:13:84: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
+>> watches.yaml:14:37: `within` takes schedule and length, optionally zone
+>> watches.yaml:14:37: `within`: "0 2 * *" is not a cron schedule with fixed times: expected exactly 5 fields, found 4: [0 2 * *]
+>> watches.yaml:14:37: `within`: "2 h" is not a duration: write it like "10h", "1h30m" or "0s"
+>> watches.yaml:14:37: `within`: "Mars" is not a time zone: write it like "Europe/Berlin"
+>> watches.yaml:15:19: `after` takes time, optionally delay
+>> watches.yaml:15:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"
+>> watches.yaml:15:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"
+
+== random in lists and branches
 children:
   a: {template: j.yaml}
   b: {object: {apiVersion: v1, kind: Secret, metadata: "{{ now() }}"}, apply: {strategy: create-only}}
   c: {object: {apiVersion: batch/v1, kind: Job, metadata: {name: x, labels: {a: "{{ now() }}"}}}}
-"""),
-        [
-            "templates/j.yaml:6:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "templates/j.yaml:7:14: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
-        ],
-        files={
-            "templates/j.yaml": """\
+-- templates/j.yaml
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -135,10 +105,9 @@ spec: {a: {{ now() }}}
 apiVersion: v1
 kind: Service
 metadata: {name: x}
-"""
-        },
-    ),
-)
+>> templates/j.yaml:6:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> templates/j.yaml:7:14: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+""")
 
 
 @table(*ROWS)

@@ -10,54 +10,87 @@ from hypothesis import strategies as st
 
 from ruleop.core.rules import Findings, build_with_sources
 from ruleop.core.rules.language.definitions import read_definition
-from tests.rules.projects import Row, load, said, table, watch
+from tests.rules.projects import Row, load, rows, said, table, watch
 
-ROWS = [
-    Row(
-        "a field with a mistake in the short form",
-        watch("""
+ROWS = (
+    *rows("""
+== a field with a mistake in the short form
 schema:
   spec:
     image: string | requird=true
     size: "integer | maximum=a"
     names: ["string"]
     nothing:
-"""),
-        [
-            'watches.yaml:6:23: unknown marker "requird" (did you mean required?)',
-            'watches.yaml:7:32: maximum must be a whole number, not "a"',
-            'watches.yaml:8:14: the field "names" must be a type such as "string", a mapping of fields, or JSON Schema, not a list',
-            'watches.yaml:9:15: the field "nothing" must be a type such as "string", a mapping of fields, or JSON Schema, not empty',
-        ],
-    ),
-    Row(
-        "unknown keys and missing ones",
-        watch("""
+>> watches.yaml:6:23: unknown marker "requird" (did you mean required?)
+>> watches.yaml:7:32: maximum must be a whole number, not "a"
+>> watches.yaml:8:14: the field "names" must be a type such as "string", a mapping of fields, or JSON Schema, not a list
+>> watches.yaml:9:15: the field "nothing" must be a type such as "string", a mapping of fields, or JSON Schema, not empty
+
+== unknown keys and missing ones
 schema:
   status: {url: string}
   shortnames: [a]
-"""),
-        [
-            'watches.yaml:5:5: schema needs the key "spec"',
-            'watches.yaml:6:5: unknown key "shortnames" in schema (did you mean "shortNames"?)',
-        ],
-    ),
-    Row(
-        "types of the project",
-        watch("""
+>> watches.yaml:5:5: schema needs the key "spec"
+>> watches.yaml:6:5: unknown key "shortnames" in schema (did you mean "shortNames"?)
+
+== types of the project
 schema:
   spec: {port: Prot, env: "[]Env"}
   types:
     Port: {number: integer}
     Env: {inner: "[]Env"}
     string: integer
+>> watches.yaml:5:18: unknown type "Prot" (did you mean Port?)
+>> watches.yaml:8:12: the type "Env" contains itself, which a CRD cannot declare: use "object" for the inner one
+>> watches.yaml:9:15: a type cannot be named "string": it is a basic type
+
+== paths of columns and scale
+schema:
+  spec: {size: integer, name: string}
+  status: {ready: integer}
+  columns:
+    - {name: Size, jsonPath: .spec.sise}
+    - {name: Ready, jsonPath: .status.ready}
+  scale: {replicas: .spec.name, status: .spec.size}
+>> watches.yaml:8:32: the schema has no field "spec.sise" (did you mean "size"?)
+>> watches.yaml:10:23: spec.name must be of type integer, and is of type string
+>> watches.yaml:10:43: the path must start with ".status.", not ".spec.size"
+
+== what ruleop and the API server declare
+schema:
+  spec: {a: string}
+  status: {conditions: "[]string"}
+  metadata: {name: integer, labels: "map[string]string"}
+>> watches.yaml:6:14: ruleop declares status.conditions itself: remove it
+>> watches.yaml:7:16: metadata.name is text: write `name: string | maxLength=40`
+>> watches.yaml:7:31: metadata can restrict "name", which is text, and not "labels"
+
+== a built-in kind
+-- watches.yaml
+- version: v1
+  kind: ConfigMap
+  schema: {spec: {a: string}}
+>> watches.yaml:3:3: ConfigMap is a built-in kind, whose fields the API server declares: remove "schema"
+
+== a kind without a group
+-- watches.yaml
+- version: v1
+  kind: App
+  schema: {spec: {a: string}}
+>> watches.yaml:2:9: crds/ has no CustomResourceDefinition of App (did you mean "App.example.com"?)
+>> watches.yaml:3:3: a kind with a schema needs a group, such as example.com: the core group has built-in kinds only
+
+== versions that would lose fields
+schema:
+  spec: {size: integer, name: string}
+  versions:
+    v1: {spec: {a: string}}
+    v1alpha1: {spec: {size: string, name: string, old: string}}
+    v1alpha2: {spec: {size: integer}, served: false, deprecated: true}
+>> watches.yaml:7:7: v1 is the version of the watch: its fields are those of `schema` itself
+>> watches.yaml:8:25: the field "size" is not the same in v1, which is stored: objects would lose it
+>> watches.yaml:8:53: the field "old" is not the same in v1, which is stored: objects would lose it
 """),
-        [
-            'watches.yaml:5:18: unknown type "Prot" (did you mean Port?)',
-            'watches.yaml:8:12: the type "Env" contains itself, which a CRD cannot declare: use "object" for the inner one',
-            'watches.yaml:9:15: a type cannot be named "string": it is a basic type',
-        ],
-    ),
     Row(
         "a mapping that may be fields or JSON Schema",
         watch("""
@@ -70,52 +103,6 @@ schema:
             f'watches.yaml:{line}:10: the field "{name}" may be JSON Schema, or a mapping with a field "type": '
             'write "string", or `type: string | required=false` for such a field'
             for line, name in ((6, "a"), (7, "b"))
-        ],
-    ),
-    Row(
-        "paths of columns and scale",
-        watch("""
-schema:
-  spec: {size: integer, name: string}
-  status: {ready: integer}
-  columns:
-    - {name: Size, jsonPath: .spec.sise}
-    - {name: Ready, jsonPath: .status.ready}
-  scale: {replicas: .spec.name, status: .spec.size}
-"""),
-        [
-            'watches.yaml:8:32: the schema has no field "spec.sise" (did you mean "size"?)',
-            "watches.yaml:10:23: spec.name must be of type integer, and is of type string",
-            'watches.yaml:10:43: the path must start with ".status.", not ".spec.size"',
-        ],
-    ),
-    Row(
-        "what ruleop and the API server declare",
-        watch("""
-schema:
-  spec: {a: string}
-  status: {conditions: "[]string"}
-  metadata: {name: integer, labels: "map[string]string"}
-"""),
-        [
-            "watches.yaml:6:14: ruleop declares status.conditions itself: remove it",
-            "watches.yaml:7:16: metadata.name is text: write `name: string | maxLength=40`",
-            'watches.yaml:7:31: metadata can restrict "name", which is text, and not "labels"',
-        ],
-    ),
-    Row(
-        "a built-in kind",
-        "- version: v1\n  kind: ConfigMap\n  schema: {spec: {a: string}}\n",
-        [
-            'watches.yaml:3:3: ConfigMap is a built-in kind, whose fields the API server declares: remove "schema"',
-        ],
-    ),
-    Row(
-        "a kind without a group",
-        "- version: v1\n  kind: App\n  schema: {spec: {a: string}}\n",
-        [
-            'watches.yaml:2:9: crds/ has no CustomResourceDefinition of App (did you mean "App.example.com"?)',
-            "watches.yaml:3:3: a kind with a schema needs a group, such as example.com: the core group has built-in kinds only",
         ],
     ),
     Row(
@@ -139,23 +126,7 @@ schema:
             for place in ("6:7", "8:46")
         ],
     ),
-    Row(
-        "versions that would lose fields",
-        watch("""
-schema:
-  spec: {size: integer, name: string}
-  versions:
-    v1: {spec: {a: string}}
-    v1alpha1: {spec: {size: string, name: string, old: string}}
-    v1alpha2: {spec: {size: integer}, served: false, deprecated: true}
-"""),
-        [
-            "watches.yaml:7:7: v1 is the version of the watch: its fields are those of `schema` itself",
-            'watches.yaml:8:25: the field "size" is not the same in v1, which is stored: objects would lose it',
-            'watches.yaml:8:53: the field "old" is not the same in v1, which is stored: objects would lose it',
-        ],
-    ),
-]
+)
 
 
 @table(*ROWS)

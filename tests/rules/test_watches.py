@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+from tests.rules.projects import Row, rows, said, table, watch
 
-ROWS = (
-    Row(
-        "hidden",
-        """\
+ROWS = rows("""
+== hidden
+-- watches.yaml
 - group: example.com
   version: v1
   kind: App
@@ -27,16 +26,12 @@ ROWS = (
   kind: App
   name: d
   namespaces: [x]
-""",
-        [
-            "watches.yaml:5:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-            "watches.yaml:10:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-            "watches.yaml:15:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-        ],
-    ),
-    Row(
-        "hidden by namespaces",
-        """\
+>> watches.yaml:5:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+>> watches.yaml:10:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+>> watches.yaml:15:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+
+== hidden by namespaces
+-- watches.yaml
 - group: example.com
   version: v1
   kind: App
@@ -56,15 +51,11 @@ ROWS = (
   version: v1
   kind: App
   name: d
-""",
-        [
-            "watches.yaml:5:19: a namespace must be text, not the boolean true: put it in quotes",
-            "watches.yaml:6:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-        ],
-    ),
-    Row(
-        "hidden by selector",
-        """\
+>> watches.yaml:5:19: a namespace must be text, not the boolean true: put it in quotes
+>> watches.yaml:6:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+
+== hidden by selector
+-- watches.yaml
 - group: example.com
   version: v1
   kind: App
@@ -80,17 +71,13 @@ ROWS = (
   kind: App
   name: c
   selector: {x: z}
-""",
-        [
-            'watches.yaml:5:17: the label "x" must be text, not the boolean true: put it in quotes',
-            "watches.yaml:6:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-            "watches.yaml:10:65: a value must be text, not the boolean true: put it in quotes",
-            "watches.yaml:11:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-        ],
-    ),
-    Row(
-        "names",
-        """\
+>> watches.yaml:5:17: the label "x" must be text, not the boolean true: put it in quotes
+>> watches.yaml:6:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+>> watches.yaml:10:65: a value must be text, not the boolean true: put it in quotes
+>> watches.yaml:11:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+
+== names
+-- watches.yaml
 - group: example.com
   version: v1
   kind: App
@@ -104,15 +91,11 @@ ROWS = (
   version: v1
   kind: App
   name: b
-""",
-        [
-            'watches.yaml:1:3: App.example.com has 3 watches, so each needs the key "name"',
-            'watches.yaml:13:9: another watch of App.example.com has the name "b" (watches.yaml:5:3): choose another',
-        ],
-    ),
-    Row(
-        "two versions",
-        """\
+>> watches.yaml:1:3: App.example.com has 3 watches, so each needs the key "name"
+>> watches.yaml:13:9: another watch of App.example.com has the name "b" (watches.yaml:5:3): choose another
+
+== two versions
+-- watches.yaml
 - group: example.com
   version: v1
   kind: App
@@ -121,13 +104,9 @@ ROWS = (
   version: v2
   kind: App
   name: b
-""",
-        [
-            "watches.yaml:5:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first",
-            "watches.yaml:6:12: App.example.com has no version v2: it serves v1",
-        ],
-    ),
-)
+>> watches.yaml:5:3: this watch never matches: the one at watches.yaml:1:3 matches all its CRs; put the narrower one first
+>> watches.yaml:6:12: App.example.com has no version v2: it serves v1
+""")
 
 
 @table(*ROWS)

@@ -7,12 +7,10 @@ import json
 import pytest
 
 from ruleop.core.rules import build_project
-from tests.rules.projects import SERVICE, Row, said, table, watch
+from tests.rules.projects import SERVICE, Row, rows, said, table, watch
 
-ROWS = (
-    Row(
-        "secrets",
-        watch("""
+ROWS = rows("""
+== secrets
 observe:
   creds: {version: v1, kind: Secret, name: x}
   all: {version: v1, kind: Secret, selector: {a: b}}
@@ -42,45 +40,32 @@ conditions:
   - {type: Fine, status: creds.data.x == 'a', message: "{{ creds.data.x }}"}
 validate:
   - {rule: creds.data.x == 'a', message: "{{ creds.data.x }}"}
-"""),
-        [
-            "watches.yaml:15:12: `creds.data.password` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:16:12: `creds` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:19:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:21:21: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:22:21: `all.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:23:12: `worse` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:24:12: `own.data.a` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:24:29: `live.own.stringData` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:25:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:25:12: `all.*.metadata` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:25:12: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:26:12: `creds.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "watches.yaml:30:28: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:30:62: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:32:48: `creds.data.x` would expose the data of a Secret in `validate`: use its metadata, or test whether it exists",
-        ],
-    ),
-    Row(
-        "secret in a status template",
-        watch("""
+>> watches.yaml:15:12: `creds.data.password` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:16:12: `creds` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:19:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:21:21: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:22:21: `all.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:23:12: `worse` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:24:12: `own.data.a` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:24:29: `live.own.stringData` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:25:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:25:12: `all.*.metadata` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:25:12: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:26:12: `creds.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:30:28: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:30:62: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:32:48: `creds.data.x` would expose the data of a Secret in `validate`: use its metadata, or test whether it exists
+
+== secret in a status template
 observe:
   creds: {version: v1, kind: Secret, name: x}
 status: s.yaml
-"""),
-        [
-            "templates/s.yaml:2:7: `creds.data.x` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-        ],
-        files={
-            "templates/s.yaml": """\
+-- templates/s.yaml
 a: {{ creds.metadata.name }}
 b: {{ creds.data.x }}
-"""
-        },
-    ),
-    Row(
-        "whole secrets in texts",
-        watch("""
+>> templates/s.yaml:2:7: `creds.data.x` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+
+== whole secrets in texts
 observe:
   creds: {version: v1, kind: Secret, name: x}
   all: {version: v1, kind: Secret, selector: {a: b}}
@@ -99,33 +84,25 @@ conditions:
   - {type: G, status: "all | tojson"}
   - {type: H, status: "all | map('upper') | list"}
   - {type: I, status: "spec.x | default(all)"}
-"""),
-        [
-            "templates/p.yaml:1:7: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
-            "templates/p.yaml:2:10: `status` cannot read `live.`, only the CR, vars, let and observed objects",
-            "watches.yaml:14:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:17:36: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:18:46: `whole` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:19:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:20:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-            "watches.yaml:21:43: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
-        ],
-        files={
-            "templates/s.yaml": """\
+-- templates/s.yaml
 a: {{ all | length }}
 {% include 'p.yaml' %}
 b:
   {% for s in all | sort(attribute='metadata.name') %}
   b{{ loop.index }}: {{ s.metadata.name }}
   {% endfor %}
-""",
-            "templates/p.yaml": """\
+-- templates/p.yaml
 p: {{ all | to_json }}
 q: {% if live is defined %}1{% endif %}
-""",
-        },
-    ),
-)
+>> templates/p.yaml:1:7: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> templates/p.yaml:2:10: `status` cannot read `live.`, only the CR, vars, let and observed objects
+>> watches.yaml:14:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:17:36: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:18:46: `whole` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:19:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:20:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+>> watches.yaml:21:43: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
+""")
 
 
 @table(*ROWS)
