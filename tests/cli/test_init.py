@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cli.test_dev import call, exported, stop
+from tests.definitions import definition
 from tests.docs.messages import ROOT
 from tests.waiting import eventually
 
@@ -142,25 +143,12 @@ def test_the_generated_test_names_what_to_change_when_a_child_is_replaced(here, 
     assert "If you replace such a child" in (here / "tests/app.test.yaml").read_text()
 
 
-DEFINITION = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: zones.example.com}
-spec:
-  group: example.com
-  names: {kind: Zone, plural: zones}
-  scope: Namespaced
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          required: [spec]
-          properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 3}}}}
-"""
+DEFINITION = definition(
+    "Zone",
+    spec="{type: object, required: [size], properties: {size: {type: integer, minimum: 3}}}",
+    status="",
+    requires_spec=True,
+)
 
 
 def test_a_project_starts_from_a_definition_that_exists(here, ruleop):

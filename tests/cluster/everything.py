@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.definitions import crd, version
+
 GROUP, VERSION, PLURAL, KIND = "merge.example.com", "v1", "everythings", "Everything"
 TEXT: dict[str, Any] = {"type": "string"}
 NUMBER: dict[str, Any] = {"type": "integer"}
@@ -77,16 +79,4 @@ SPEC = struct(
     embedded={"type": "object", "x-kubernetes-embedded-resource": True, **FREE},
 )
 
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"{PLURAL}.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": PLURAL, "singular": "everything", "kind": KIND, "listKind": "EverythingList"},
-        "versions": [
-            {"name": VERSION, "served": True, "storage": True, "schema": {"openAPIV3Schema": struct(spec=SPEC)}}
-        ],
-    },
-}
+CRD = crd(KIND, GROUP, version(VERSION, struct(spec=SPEC)), plural=PLURAL)

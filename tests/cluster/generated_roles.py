@@ -18,6 +18,7 @@ from ruleop.core.rules import load_with_sources
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import RefusedError
+from tests.definitions import ANYTHING, crd, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -353,17 +354,7 @@ def _documents(folder: Path) -> list[dict[str, Any]]:
 
 def _definition(kind: Any, plural: str) -> dict[str, Any]:
     """A CRD for a kind of others that may have any fields."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
-    names = {"kind": kind.kind, "plural": plural, "singular": kind.kind.lower()}
-    spec = {"group": kind.group, "scope": "Namespaced", "names": names, "versions": [version]}
-    metadata = {"name": f"{plural}.{kind.group}"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    return crd(kind.kind, kind.group, version(kind.version, ANYTHING), plural=plural)
 
 
 def _is_of(path: str, read: Pair) -> bool:

@@ -17,6 +17,7 @@ from ruleop.core.schema.builtin.server_defaults import SERVER_DEFAULTS
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, builtin_shape
 from tests.cluster.in_memory import served_by
 from tests.cluster.operator import Operator, Permissions, eventually
+from tests.definitions import ANYTHING, crd, fields, version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,33 +150,8 @@ def _type_of(schemas: dict[str, Any], name: str, field: str) -> str:
     return reference.rpartition("/")[2]
 
 
-DEFINITION: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "stacks.rest.example.com"},
-    "spec": {
-        "group": "rest.example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Stack", "plural": "stacks"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "properties": {"note": {"type": "string"}}},
-                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+STACK = fields(spec=fields(note={"type": "string"}), status=ANYTHING)
+DEFINITION = crd("Stack", "rest.example.com", version("v1", STACK, subresources={"status": {}}))
 MADE = [
     "CronJob",
     "DaemonSet",

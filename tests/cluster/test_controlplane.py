@@ -18,6 +18,7 @@ from controlplane.build import kubernetes_version
 from controlplane.keeper import Keeper
 from controlplane.process import ControlPlaneError, Process
 
+from tests.definitions import crd, version
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -122,16 +123,7 @@ def test_new_kinds_are_collected_after_a_restart_of_the_controllers(
         plural.capitalize(),
         "test.example.com",
     )
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    spec = {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": spec,
-    }
-    api.post(crds, definition)
+    api.post(crds, crd(kind, group, version("v1", {"type": "object"}), plural=plural))
     try:
         control_plane.until_served(f"crd/{plural}.{group}")
         control_plane.restart_controllers(watching=[f"{plural}.{group}"])

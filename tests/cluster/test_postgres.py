@@ -9,6 +9,7 @@ import pytest
 
 from tests.cluster.example_projects import ROOT, Example, LiveExample, missing, operating
 from tests.cluster.operator import Operator, Permissions, eventually
+from tests.definitions import ANYTHING, crd, version
 from tests.projects.samples import sample
 
 if TYPE_CHECKING:
@@ -58,32 +59,8 @@ ORDERS = Example(
     edited_status={},
     leftovers=tuple(CHILDREN),
 )
-MONITORS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "servicemonitors.monitoring.coreos.com",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-    },
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {
-            "kind": "ServiceMonitor",
-            "plural": "servicemonitors",
-            "singular": "servicemonitor",
-            "listKind": "ServiceMonitorList",
-        },
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+MONITORS = crd("ServiceMonitor", "monitoring.coreos.com", version("v1", ANYTHING))
+MONITORS["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, for a test"}
 
 
 @pytest.fixture(scope="module")

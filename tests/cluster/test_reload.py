@@ -16,6 +16,7 @@ from ruleop.operator.engine.revisions import revision_data
 from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Permissions, described, eventually
 from tests.cluster.server import CRDS, RefusedError
+from tests.definitions import ANYTHING, crd, fields, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,25 +34,9 @@ PERMISSIONS = Permissions(
 
 
 def definition(kind: str, plural: str) -> dict[str, Any]:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    versions = [
-        {
-            "name": name,
-            "served": True,
-            "storage": name == "v1",
-            "schema": {"openAPIV3Schema": schema},
-            "subresources": {"status": {}},
-        }
-        for name in ("v1", "v2")
-    ]
-    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": versions},
-    }
+    schema = fields(spec=ANYTHING, status=ANYTHING)
+    versions = (version(name, schema, storage=name == "v1", subresources={"status": {}}) for name in ("v1", "v2"))
+    return crd(kind, GROUP, *versions, plural=plural)
 
 
 KINDS = {"Box": "boxes", "Crate": "crates", "Chest": "chests"}

@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.operator import RBAC, Permissions, eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import CRDS
+from tests.definitions import ANYTHING, crd, fields, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,26 +57,9 @@ data: {checksum: "{{ credentials.data | sha256(12) }}"}
 
 @pytest.fixture(scope="module", autouse=True)
 def kind(control_plane: ControlPlane) -> Iterator[None]:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    names = {"kind": "Shop", "plural": "shops", "singular": "shop"}
     admin = control_plane.api()
-    admin.post(
-        CRDS,
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"shops.{GROUP}"},
-            "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-        },
-    )
+    schema = fields(spec=ANYTHING, status=ANYTHING)
+    admin.post(CRDS, crd("Shop", GROUP, version("v1", schema, subresources={"status": {}})))
     control_plane.until_served(f"crd/shops.{GROUP}")
     yield
     admin.delete(f"{CRDS}/shops.{GROUP}")

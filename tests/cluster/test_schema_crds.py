@@ -18,6 +18,7 @@ from ruleop.core.schema.crd.crd_checks import check_crd
 from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.cluster.server import CRDS, RefusedError
+from tests.definitions import crd, fields, version
 from tests.schema.chance import Chance
 
 if TYPE_CHECKING:
@@ -33,19 +34,7 @@ OBJECTS = int(os.environ.get("RULEOP_SCHEMA_OBJECTS", "0"))
 
 
 def definition(properties: JSON, name: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{name}.drawn.example.com"},
-        "spec": {
-            "group": "drawn.example.com",
-            "scope": "Namespaced",
-            "names": {"kind": "Random", "plural": name},
-            "versions": [version],
-        },
-    }
+    return crd("Random", "drawn.example.com", version("v1", fields(spec=fields(**properties))), plural=name)
 
 
 def accepted(server: Client, schema: JSON) -> bool:

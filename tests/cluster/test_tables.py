@@ -19,6 +19,7 @@ from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES
 from tests.cluster.server import CRDS
 from tests.cluster.test_at_rest import OBJECTS, path_of
+from tests.definitions import ANYTHING, crd, version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,25 +105,7 @@ def test_columns_and_rows_of_custom_kinds_are_those_of_the_server(
     server: Client, declared: list[dict[str, Any]]
 ) -> None:
     group = "columns.example.com" if declared else "plain.example.com"
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"printables.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Printable", "plural": "printables"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                    "additionalPrinterColumns": declared,
-                }
-            ],
-        },
-    }
+    definition = crd("Printable", group, version("v1", ANYTHING, additionalPrinterColumns=declared))
     path = server.define(definition)
     try:
         wanted = parse_crd(definition).versions[0].printer_columns

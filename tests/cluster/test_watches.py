@@ -18,6 +18,7 @@ from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.watch.store import State
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.test_wire import on, until
+from tests.definitions import ANYTHING, crd, fields, version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,36 +32,12 @@ GROUP = "watches.example.com"
 
 
 def definition(kind: str, *versions: dict[str, Any]) -> dict[str, Any]:
-    plural = f"{kind.lower()}s"
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural},
-            "conversion": {"strategy": "None"},
-            "versions": list(versions),
-        },
-    }
+    return crd(kind, GROUP, *versions, conversion={"strategy": "None"})
 
 
-def version(name: str, *, storage: bool, **fields: Any) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "properties": fields},
-            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
-    return {
-        "name": name,
-        "served": True,
-        "storage": storage,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
+def with_fields(name: str, *, storage: bool, **spec: Any) -> dict[str, Any]:
+    schema = fields(spec=fields(**spec), status=ANYTHING)
+    return version(name, schema, storage=storage, subresources={"status": {}})
 
 
 @pytest.mark.parametrize("field", ["metadata.labels.note", "data.password"])
@@ -121,9 +98,11 @@ def test_children_of_one_kind_in_two_versions_are_stable(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
     number = {"type": "integer"}
-    pair = definition("Pair", version("v1", storage=True, note={"type": "string"}))
+    pair = definition("Pair", with_fields("v1", storage=True, note={"type": "string"}))
     thing = definition(
-        "Thing", version("v1", storage=False, size=number), version("v2", storage=True, size=number, count=number)
+        "Thing",
+        with_fields("v1", storage=False, size=number),
+        with_fields("v2", storage=True, size=number, count=number),
     )
     project = tmp_path / "rules"
     (project / "templates").mkdir(parents=True)

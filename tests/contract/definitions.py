@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "contract.example.com"
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 class Definitions:

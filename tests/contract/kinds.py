@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tests import definitions
+from tests.definitions import version
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -62,23 +65,10 @@ def config_map(name: str = "a", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
 
 
-def crd(plural: str, kind: str, versions: list[dict[str, Any]], **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.contract.example.com"},
-        "spec": {
-            "group": "contract.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": versions,
-            **spec,
-        },
-    }
-
-
-def version(name: str, schema: dict[str, Any], *, storage: bool = True, **more: Any) -> dict[str, Any]:
-    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}, **more}
+def crd(
+    plural: str, kind: str, versions: list[dict[str, Any]], *, group: str = "contract.example.com", **spec: Any
+) -> dict[str, Any]:
+    return definitions.crd(kind, group, *versions, plural=plural, **spec)
 
 
 _WIDGET = {

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.contract.client import MERGE
-from tests.contract.definitions import ANYTHING, PATH
-from tests.contract.kinds import GADGETS, WIDGETS, crd, version
+from tests.contract.definitions import PATH
+from tests.contract.kinds import GADGETS, WIDGETS, crd
 from tests.contract.recording import refusal
+from tests.definitions import ANYTHING, version
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -289,8 +290,7 @@ def test_the_watches_of_a_kind_end_when_its_crd_is_deleted(
 
 
 def named(group: str, plural: str, kind: str, **names: Any) -> dict[str, Any]:
-    made = crd(plural, kind, [version("v1", ANYTHING)], group=group, names={"plural": plural, "kind": kind, **names})
-    return {**made, "metadata": {"name": f"{plural}.{group}"}}
+    return crd(plural, kind, [version("v1", ANYTHING)], group=group, names={"plural": plural, "kind": kind, **names})
 
 
 def conditions(server: Server, path: str) -> dict[str, tuple[str, str, str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.definitions import ANYTHING, PATH
-from tests.contract.kinds import WIDGETS, crd, version
+from tests.contract.definitions import PATH
+from tests.contract.kinds import WIDGETS, crd
+from tests.definitions import ANYTHING, version
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ def test_custom_groups_come_last(server: Server, definitions: Definitions) -> No
     """In the plain form they are sorted by their least version, in the aggregated form by name."""
     for group, version_name in (("b-groups.example.com", "v1"), ("a-groups.example.com", "v2")):
         made = crd("things", "Thing", [version(version_name, ANYTHING)], group=group)
-        made["metadata"]["name"] = f"things.{group}"
         server.create(PATH, made)
         definitions.made.append(made["metadata"]["name"])
 

@@ -16,15 +16,21 @@ if TYPE_CHECKING:
     from tests.contract.recording import Recording
 
 
+LIKE_OTHERS = {"console", "teams", "everything.yaml", "images.yaml"}
+"""Snapshots whose objects have the fields of others."""
+
+
 def children() -> dict[str, dict[str, Any]]:
     """The objects of all snapshots that are of built-in kinds, without those that several snapshots share."""
     found: dict[str, dict[str, Any]] = {}
     for root in (TESTS.parent / "examples", TESTS / "projects"):
-        for path in sorted(root.glob("*/snapshots/*.yaml")):
+        for path in sorted(root.glob("*/tests/snapshots/*.yaml")):
+            if not LIKE_OTHERS.isdisjoint(path.parts):
+                continue
             for obj in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
                 if not isinstance(obj, dict) or obj.get("kind") in OTHERS or not _is_builtin(obj):
                     continue
-                name = f"{path.parent.parent.name}/{path.stem} {obj['kind']} {obj['metadata']['name']}"
+                name = f"{path.parts[-4]}/{path.stem} {obj['kind']} {obj['metadata']['name']}"
                 if obj not in found.values():
                     found[name] = obj
     return found

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.client import APPLY, MERGE
-from tests.contract.definitions import ANYTHING, GROUP, PATH
-from tests.contract.kinds import version
+from tests.contract.definitions import GROUP, PATH
+from tests.contract.kinds import crd
+from tests.definitions import ANYTHING, version
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -179,17 +180,7 @@ def test_discovery_prefers_the_most_stable_and_newest_version(
     names = ["v1alpha1", "v1", "v1beta2", "zeta", "v2", "v1beta1", "v10"]
     versions = [version(name, ANYTHING, storage=name == "v1") for name in names]
     group = f"k{namespace.rpartition('-')[2]}.example.com"
-    made = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": versions,
-        },
-    }
+    made = crd("things", "Thing", versions, group=group)
     server.create(PATH, made)
     definitions.made.append(made["metadata"]["name"])
 

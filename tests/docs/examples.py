@@ -22,6 +22,7 @@ import yaml
 from click.testing import CliRunner
 
 from ruleop.cli.program import program
+from tests.definitions import ANYTHING, crd, fields, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,25 +110,11 @@ def define(root: Path) -> None:
         file = root / "crds" / f"{kind.lower()}.yaml"
         if "." not in group or "schema" in watch or file.exists():
             continue
-        open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        schema = {"type": "object", "properties": {"spec": open_schema, "status": open_schema}}
-        version = {
-            "name": watch["version"],
-            "served": True,
-            "storage": True,
-            "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": schema},
-        }
-        names = {"kind": kind, "plural": f"{kind.lower()}s"}
-        scope = "Cluster" if kind == "Tenant" else "Namespaced"
-        crd = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{names['plural']}.{group}"},
-            "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
-        }
+        schema = fields(spec=ANYTHING, status=ANYTHING)
+        stored = version(watch["version"], schema, subresources={"status": {}})
+        made = crd(kind, group, stored, scope="Cluster" if kind == "Tenant" else "Namespaced")
         file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(crd), encoding="utf-8")
+        file.write_text(json.dumps(made), encoding="utf-8")
 
 
 def _watches(root: Path) -> Iterator[Any]:

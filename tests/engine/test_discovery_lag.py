@@ -20,23 +20,12 @@ from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
 from ruleop.operator.kube.client.discovery import Difference
 from ruleop.operator.kube.watch.store import Change, Entry, Origin, State
 from tests import waiting
+from tests.definitions import crd, version
 from tests.engine.virtual_time import run_in_virtual_time
 
 APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")
 KEY = ObjectKey(CRD.group, CRD.kind, "", "apps.example.com")
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "apps.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "App", "plural": "apps"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-        ],
-    },
-}
+DEFINITION = crd("App", "example.com", version("v1", {"type": "object"}))
 
 
 class LaggingDiscovery:

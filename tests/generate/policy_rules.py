@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
 from ruleop.core.planning import FixedObjects, Observed, plan
 from ruleop.core.rules import build_with_sources
+from tests.definitions import definition
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
@@ -57,26 +58,11 @@ properties:
         age: {type: integer}
         home: {type: object, properties: {path: {type: string}}}
 """
-CRD = f"""\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: widgets.policy.example.com}}
-spec:
-  group: policy.example.com
-  scope: Namespaced
-  names: {{kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {{status: {{}}}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            status: {{type: object, x-kubernetes-preserve-unknown-fields: true}}
-            spec: {yaml.safe_dump(yaml.safe_load(SPEC), default_flow_style=True, width=1_000_000).strip()}
-"""
+CRD = definition(
+    "Widget",
+    group="policy.example.com",
+    spec=yaml.safe_dump(yaml.safe_load(SPEC), default_flow_style=True, width=1_000_000).strip(),
+)
 RULES = (
     "spec.replicas == 1 or 'sqlite' not in spec.image",
     "spec.image == 'nginx'",

@@ -3,26 +3,11 @@
 import json
 import urllib.request
 
+from tests.definitions import ANYTHING, crd, version
+
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "apps.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "App", "plural": "apps"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-            }
-        ],
-    },
-}
+COLUMNS = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
+CRD = crd("App", "example.com", version("v1", ANYTHING, additionalPrinterColumns=COLUMNS))
 
 
 def call(cluster, method, path, body=None, accept=TABLE):

@@ -14,34 +14,14 @@ KINDS = {
     "ConfigMap": "v1",
     "Job": "batch/v1",
 }
-CUSTOM = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: tables.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: tables, singular: table, kind: Table, listKind: TableList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              plain: {type: array, items: {type: string}}
-              set: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-              keyed:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [k]
-                items: {type: object, required: [k], properties: {k: {type: string}}}
-              open: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
+CUSTOM = definition(
+    "Table",
+    spec="{type: object, properties: {plain: {type: array, items: {type: string}}, "
+    "set: {type: array, x-kubernetes-list-type: set, items: {type: string}}, "
+    "keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], "
+    "items: {type: object, required: [k], properties: {k: {type: string}}}}, "
+    "open: {type: object, x-kubernetes-preserve-unknown-fields: true}}}",
+)
 
 
 def own(path: str, kind: str = "Service", **more: str) -> list[str]:

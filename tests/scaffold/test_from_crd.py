@@ -15,6 +15,7 @@ from ruleop.authoring.scaffold.from_sample import sample_project
 from ruleop.authoring.scaffold.instance import instance, validate_value
 from ruleop.authoring.scaffold.new_project import project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
+from tests.definitions import crd, fields, version
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered
 
@@ -25,21 +26,14 @@ DEFINITIONS = sorted([*ROOT.glob("examples/*/crds/*.yaml"), *ROOT.glob("tests/pr
 
 
 def definition(spec: Any = None, *, required: bool = True, **more: Any) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"spec": {"type": "object", **(spec or {})}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    schema = fields(spec={"type": "object", **(spec or {})})
     if required:
         schema["required"] = ["spec"]
-    names = {"kind": "Zone", "plural": "zones"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "zones.example.com"},
-        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version], **more},
-    }
+    return crd("Zone", "example.com", version("v1", schema), **more)
 
 
-def of(fields: dict[str, Any], *required: str, **more: Any) -> dict[str, Any]:
-    return definition({"properties": fields, "required": list(required)}, **more)
+def of(properties: dict[str, Any], *required: str, **more: Any) -> dict[str, Any]:
+    return definition({"properties": properties, "required": list(required)}, **more)
 
 
 TEXT = {"type": "string"}

@@ -18,6 +18,7 @@ from ruleop.core.schema.crd.crd_checks import check_crd
 from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.checking.random_schemas import definition_of
+from tests.definitions import crd, version
 from tests.schema.chance import NAMES as CHANCES
 from tests.schema.chance import Chance
 
@@ -55,23 +56,12 @@ def test_a_schema_inferred_from_random_samples_accepts_each_of_them(samples):
             assert stored == cr
 
 
-def crd(spec: dict[str, Any]) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"kind": "Shop", "plural": "shops"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "shops.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-
-
 @given(st.integers(0, 2**32))
 def test_every_schema_is_the_same_once_it_is_written_in_short_form_and_read(seed):
     chance = Chance(seed)
     spec = {"type": "object", "properties": {name: chance.schema(3) for name in CHANCES}}
-    assume(check_crd(crd(spec)) == [] and '"minLength": 2, "maxLength": 1' not in json.dumps(spec))  # refused in rules
+    made = crd("Shop", "example.com", version("v1", {"type": "object", "properties": {"spec": spec}}))
+    assume(check_crd(made) == [] and '"minLength": 2, "maxLength": 1' not in json.dumps(spec))  # refused in rules
     assert read(spec)["properties"]["spec"] == with_empty_default(spec)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,43 +13,26 @@ from ruleop.core.schema.builtin.table import builtin_kinds
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi import OpenApi
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from tests.definitions import crd, fields, version
 
 if TYPE_CHECKING:
     from ruleop.core.schema.shape import Shape
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "apps.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "App", "plural": "apps"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {
-                                    "port": {"x-kubernetes-int-or-string": True},
-                                    "size": {"type": "integer", "description": "How large."},
-                                    "template": {"type": "object", "x-kubernetes-embedded-resource": True},
-                                },
-                            }
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+CRD = crd(
+    "App",
+    "example.com",
+    version(
+        "v1",
+        fields(
+            spec=fields(
+                port={"x-kubernetes-int-or-string": True},
+                size={"type": "integer", "description": "How large."},
+                template={"type": "object", "x-kubernetes-embedded-resource": True},
+            )
+        ),
+    ),
+)
 
 
 def document(group: str, version: str) -> dict[str, Any]:
@@ -131,7 +114,9 @@ def equal(left: Shape | None, right: Shape | None, compared: set[tuple[int, int]
     if (id(left), id(right)) in compared:
         return True
     compared.add((id(left), id(right)))
-    plain = [attribute.name for attribute in fields(left) if attribute.name not in ("fields", "values", "items")]
+    plain = [
+        attribute.name for attribute in dataclasses.fields(left) if attribute.name not in ("fields", "values", "items")
+    ]
     return (
         [getattr(left, name) for name in plain] == [getattr(right, name) for name in plain]
         and left.fields.keys() == right.fields.keys()

@@ -14,6 +14,7 @@ from kubernetes.client.exceptions import ApiException
 
 from tests.cluster.clients.normalise import normalised
 from tests.cluster.clients.sides import FILES
+from tests.definitions import crd, fields, version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,31 +144,8 @@ def dynamically(said: Conversation) -> None:
 
 
 def definition() -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-            "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}},
-        },
-    }
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.python.example.com"},
-        "spec": {
-            "group": "python.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "gadgets", "kind": "Gadget"},
-            "versions": [version],
-        },
-    }
+    schema = fields(spec=fields(size={"type": "integer"}), status=fields(ready={"type": "boolean"}))
+    return crd("Gadget", "python.example.com", version("v1", schema, subresources={"status": {}}))
 
 
 @pytest.mark.parametrize("talk", [typed, watched, applied, dynamically], ids=lambda talk: talk.__name__)
