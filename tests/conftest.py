@@ -3,7 +3,9 @@ is not walked."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import math
 from typing import TYPE_CHECKING
 
@@ -66,6 +68,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine function to its end, in a loop of its own and in bounded time."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await pyfuncitem.obj(**arguments)
+
+    asyncio.run(bounded())
+    return True
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,18 +12,14 @@ from ruleop.cli.inputs.signals import on_end_signal
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_command_and_later_ones_do_nothing(number: signal.Signals) -> None:
+async def test_a_signal_ends_the_command_and_later_ones_do_nothing(number: signal.Signals) -> None:
     """None is reported to the event loop any more, whose pipe is closed first: the guard of plans still sends some."""
-
-    async def command() -> None:
-        asked = asyncio.Event()
-        with on_end_signal(asked.set):
-            os.kill(os.getpid(), number)
-            await asked.wait()
-            asked.clear()
+    asked = asyncio.Event()
+    with on_end_signal(asked.set):
         os.kill(os.getpid(), number)
-        await asyncio.sleep(0)
-        assert not asked.is_set()
-        assert signal.set_wakeup_fd(-1) == -1
-
-    asyncio.run(command())
+        await asked.wait()
+        asked.clear()
+    os.kill(os.getpid(), number)
+    await asyncio.sleep(0)
+    assert not asked.is_set()
+    assert signal.set_wakeup_fd(-1) == -1

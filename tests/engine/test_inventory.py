@@ -35,203 +35,160 @@ async def loaded(inventory_store):
     return inventory
 
 
-def test_an_entry_is_written_once_and_before_ensure_returns(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        for _ in range(3):
-            await inventory.ensure(APP, entry(DEPLOYMENT))
-            assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
-        assert (inventory_store.writes, inventory_store.reads) == (1, 1)
-        await inventory.ensure(APP, entry(SERVICE))
-        await inventory.ensure(APP, entry(finalizer=True))
-        await inventory.ensure(CRON, entry(JOB))
-        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
-        assert inventory_store.writes == 4
-
-    run(scenario())
-
-
-def test_a_restarted_operator_reads_the_inventory(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
-        again = await loaded(inventory_store)
-        assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
-        assert again.of(CRON) == InventoryEntry()
-        await again.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.writes == 1
-
-    run(scenario())
-
-
-def test_many_equal_entries_at_once_cost_one_write(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
-        assert (inventory_store.writes, inventory_store.refused) == (1, 0)
-
-    run(scenario())
-
-
-def test_concurrent_writers_keep_each_others_entries(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        one, two = await loaded(inventory_store), await loaded(inventory_store)
-        await asyncio.gather(
-            one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB))
-        )
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
-        assert inventory_store.refused
-
-    run(scenario())
-
-
-def test_an_entry_recorded_by_another_writer_is_not_written_again(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        one, two = await loaded(inventory_store), await loaded(inventory_store)
-        await one.ensure(APP, entry(DEPLOYMENT))
-        await two.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.writes == 1
-
-    run(scenario())
-
-
-def test_shrink_removes_entries_that_do_not_remain(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
-        await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+async def test_an_entry_is_written_once_and_before_ensure_returns():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    for _ in range(3):
+        await inventory.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
-        assert inventory_store.writes == 2
-        await inventory.shrink(APP, InventoryEntry)
-        assert inventory_store.data == {}
-
-    run(scenario())
-
-
-def test_shrink_keeps_entries_that_another_writer_added(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        one, two = await loaded(inventory_store), await loaded(inventory_store)
-        await one.ensure(APP, entry(DEPLOYMENT))
-        await two.load()
-        await one.ensure(APP, entry(SERVICE))
-        await two.shrink(APP, InventoryEntry)
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}
-        assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "the other entry was read"
-
-    run(scenario())
+    assert (inventory_store.writes, inventory_store.reads) == (1, 1)
+    await inventory.ensure(APP, entry(SERVICE))
+    await inventory.ensure(APP, entry(finalizer=True))
+    await inventory.ensure(CRON, entry(JOB))
+    await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
+    assert inventory_store.writes == 4
 
 
-def test_a_kind_that_is_needed_during_a_shrink_is_recorded_again_first(run):
+async def test_a_restarted_operator_reads_the_inventory():
+    inventory_store = FakeConfigMap()
+    await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
+    again = await loaded(inventory_store)
+    assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
+    assert again.of(CRON) == InventoryEntry()
+    await again.ensure(APP, entry(DEPLOYMENT))
+    assert inventory_store.writes == 1
+
+
+async def test_many_equal_entries_at_once_cost_one_write():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
+    assert (inventory_store.writes, inventory_store.refused) == (1, 0)
+
+
+async def test_concurrent_writers_keep_each_others_entries():
+    inventory_store = FakeConfigMap()
+    one, two = await loaded(inventory_store), await loaded(inventory_store)
+    await asyncio.gather(
+        one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB))
+    )
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
+    assert inventory_store.refused
+
+
+async def test_an_entry_recorded_by_another_writer_is_not_written_again():
+    inventory_store = FakeConfigMap()
+    one, two = await loaded(inventory_store), await loaded(inventory_store)
+    await one.ensure(APP, entry(DEPLOYMENT))
+    await two.ensure(APP, entry(DEPLOYMENT))
+    assert inventory_store.writes == 1
+
+
+async def test_shrink_removes_entries_that_do_not_remain():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
+    await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+    await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
+    assert inventory_store.writes == 2
+    await inventory.shrink(APP, InventoryEntry)
+    assert inventory_store.data == {}
+
+
+async def test_shrink_keeps_entries_that_another_writer_added():
+    inventory_store = FakeConfigMap()
+    one, two = await loaded(inventory_store), await loaded(inventory_store)
+    await one.ensure(APP, entry(DEPLOYMENT))
+    await two.load()
+    await one.ensure(APP, entry(SERVICE))
+    await two.shrink(APP, InventoryEntry)
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}
+    assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "the other entry was read"
+
+
+async def test_a_kind_that_is_needed_during_a_shrink_is_recorded_again_first():
     """The write that removes a kind is in flight when an object of it is about to be created."""
-
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
-        await asyncio.sleep(0)
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "still in flight"
-        await inventory.ensure(APP, entry(SERVICE))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be created"
-        assert await shrinking
-        assert inventory_store.writes == 3
-
-    run(scenario())
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
+    shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
+    await asyncio.sleep(0)
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "still in flight"
+    await inventory.ensure(APP, entry(SERVICE))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be created"
+    assert await shrinking
+    assert inventory_store.writes == 3
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_after_a_write_without_an_answer_the_inventory_is_read_again(run, happened):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        write = inventory_store.write
+async def test_after_a_write_without_an_answer_the_inventory_is_read_again(happened):
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
+    write = inventory_store.write
 
-        async def lost(data, version):
-            if happened:
-                await write(data, version)
-            raise RuleopError("no answer in time")
+    async def lost(data, version):
+        if happened:
+            await write(data, version)
+        raise RuleopError("no answer in time")
 
-        inventory_store.write = lost
-        with pytest.raises(RuleopError, match="no answer"):
-            await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory.of(APP) == entry(DEPLOYMENT), "a Service is recorded again before it is created"
-        inventory_store.write = write
-        assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
-        assert not inventory.in_doubt
-
-    run(scenario())
+    inventory_store.write = lost
+    with pytest.raises(RuleopError, match="no answer"):
+        await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+    assert inventory.of(APP) == entry(DEPLOYMENT), "a Service is recorded again before it is created"
+    inventory_store.write = write
+    assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
+    assert not inventory.in_doubt
 
 
-def test_the_remaining_entry_is_computed_while_no_other_write_runs(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
-        await asyncio.sleep(0)
-        asked = []
-        await inventory.shrink(APP, lambda: asked.append(inventory.of(APP)) or inventory.of(APP))
-        assert asked == [entry(DEPLOYMENT)]
-        await making
-
-    run(scenario())
+async def test_the_remaining_entry_is_computed_while_no_other_write_runs():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
+    await asyncio.sleep(0)
+    asked = []
+    await inventory.shrink(APP, lambda: asked.append(inventory.of(APP)) or inventory.of(APP))
+    assert asked == [entry(DEPLOYMENT)]
+    await making
 
 
-def test_a_manual_edit_removes_no_known_entry(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
-        inventory_store.data, inventory_store.version = {"rubbish": "{", str(CRON): "{}"}, inventory_store.version + 1
-        await inventory.ensure(CRON, entry(JOB))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
-
-    run(scenario())
+async def test_a_manual_edit_removes_no_known_entry():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
+    inventory_store.data, inventory_store.version = {"rubbish": "{", str(CRON): "{}"}, inventory_store.version + 1
+    await inventory.ensure(CRON, entry(JOB))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
 
 
-def test_a_deleted_configmap_is_recreated_with_all_known_entries(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
+async def test_a_deleted_configmap_is_recreated_with_all_known_entries():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    await inventory.ensure(APP, entry(DEPLOYMENT))
+    inventory_store.data = None
+    await inventory.ensure(CRON, entry(JOB))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+
+
+async def test_a_configmap_that_does_not_keep_its_entries_is_an_error():
+    inventory_store = FakeConfigMap()
+    inventory_store.keeps = lambda _: {}
+    inventory = await loaded(inventory_store)
+    with pytest.raises(RuleopError, match="does not keep its entry for App"):
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        inventory_store.data = None
-        await inventory.ensure(CRON, entry(JOB))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
-
-    run(scenario())
+    assert inventory_store.writes == MAX_ATTEMPTS
 
 
-def test_a_configmap_that_does_not_keep_its_entries_is_an_error(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory_store.keeps = lambda _: {}
-        inventory = await loaded(inventory_store)
-        with pytest.raises(RuleopError, match="does not keep its entry for App"):
-            await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.writes == MAX_ATTEMPTS
-
-    run(scenario())
-
-
-def test_the_last_attempt_of_a_write_counts(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory = await loaded(inventory_store)
-        write, times = inventory_store.write, iter(range(MAX_ATTEMPTS - 1))
-        inventory_store.write = lambda data, version: write(data, version if next(times, None) is None else "another")
-        await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
-
-    run(scenario())
+async def test_the_last_attempt_of_a_write_counts():
+    inventory_store = FakeConfigMap()
+    inventory = await loaded(inventory_store)
+    write, times = inventory_store.write, iter(range(MAX_ATTEMPTS - 1))
+    inventory_store.write = lambda data, version: write(data, version if next(times, None) is None else "another")
+    await inventory.ensure(APP, entry(DEPLOYMENT))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
 
 
 @pytest.mark.parametrize(
@@ -252,31 +209,25 @@ def test_the_last_attempt_of_a_write_counts(run):
         None,
     ],
 )
-def test_entries_that_cannot_be_parsed_are_ignored(run, text):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
-        inventory = await loaded(inventory_store)
-        assert inventory.entries == {CRON: entry(JOB)}
-        await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
-
-    run(scenario())
+async def test_entries_that_cannot_be_parsed_are_ignored(text):
+    inventory_store = FakeConfigMap()
+    inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
+    inventory = await loaded(inventory_store)
+    assert inventory.entries == {CRON: entry(JOB)}
+    await inventory.ensure(APP, entry(DEPLOYMENT))
+    assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
 
 def test_an_entry_without_conditions_can_be_read():
     assert decode({str(APP): '{"children":["Deployment.apps"],"finalizer":false}'}) == {APP: entry(DEPLOYMENT)}
 
 
-def test_a_configmap_without_data_is_empty(run):
-    async def scenario():
-        inventory_store = FakeConfigMap()
-        inventory_store.data = {}
-        assert (await loaded(inventory_store)).entries == {}
-        inventory_store.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
-        assert (await loaded(inventory_store)).entries == {}
-
-    run(scenario())
+async def test_a_configmap_without_data_is_empty():
+    inventory_store = FakeConfigMap()
+    inventory_store.data = {}
+    assert (await loaded(inventory_store)).entries == {}
+    inventory_store.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
+    assert (await loaded(inventory_store)).entries == {}
 
 
 _KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))

@@ -73,20 +73,13 @@ def test_a_loop_without_a_beat_for_long_is_blocked(watchdog, clock):
     assert watchdog.is_blocked
 
 
-def test_a_call_from_another_thread_runs_on_the_loop(run):
-    async def scenario():
-        loop, thread = asyncio.get_running_loop(), threading.get_ident()
-        assert await asyncio.to_thread(call_on_loop, loop, threading.get_ident) == thread
-
-    run(scenario())
+async def test_a_call_from_another_thread_runs_on_the_loop():
+    loop, thread = asyncio.get_running_loop(), threading.get_ident()
+    assert await asyncio.to_thread(call_on_loop, loop, threading.get_ident) == thread
 
 
-def test_a_call_from_another_thread_times_out_when_the_loop_is_blocked(run, monkeypatch):
+async def test_a_call_from_another_thread_times_out_when_the_loop_is_blocked(monkeypatch):
     monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.01)
-
-    async def scenario():
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor() as pool, pytest.raises(TimeoutError):
-            pool.submit(call_on_loop, loop, int).result()  # the loop does not run meanwhile
-
-    run(scenario())
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor() as pool, pytest.raises(TimeoutError):
+        pool.submit(call_on_loop, loop, int).result()  # the loop does not run meanwhile

@@ -160,31 +160,28 @@ def test_two_operators_in_one_process_have_metrics_of_their_own():
 BY_NAME, BY_CONTROLLER = ("name", "App.example.com"), ("controller", "App.example.com")
 
 
-def test_a_reconcile_is_counted_with_its_result(run):
-    async def scenario():
-        harness = WorkersHarness()
-        before = samples(harness.metrics)
-        for result in ("rest", "resync", "at once", "again", "failed", "bug"):
-            await harness.reconcile(result.replace(" ", "-"), result)
-        await harness.until(lambda: harness.ended == 7)  # one of them once more
-        change = moved(before, samples(harness.metrics))
-        assert {series: value for series, value in change.items() if not series[0].endswith("_sum")} == {
-            ("workqueue_adds_total", BY_NAME): 6,
-            ("workqueue_queue_duration_seconds_count", BY_NAME): 7,
-            ("workqueue_work_duration_seconds_count", BY_NAME): 7,
-            ("workqueue_retries_total", BY_NAME): 2,
-            ("controller_runtime_reconcile_time_seconds_count", BY_CONTROLLER): 7,
-            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "success")): 3,
-            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue")): 1,
-            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue_after")): 1,
-            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "error")): 2,
-            ("controller_runtime_reconcile_errors_total", BY_CONTROLLER): 2,
-            ("controller_runtime_reconcile_panics_total", BY_CONTROLLER): 1,
-            ("ruleop_failing", BY_CONTROLLER): 2,
-        }
-        await harness.stop()
-
-    run(scenario())
+async def test_a_reconcile_is_counted_with_its_result():
+    harness = WorkersHarness()
+    before = samples(harness.metrics)
+    for result in ("rest", "resync", "at once", "again", "failed", "bug"):
+        await harness.reconcile(result.replace(" ", "-"), result)
+    await harness.until(lambda: harness.ended == 7)  # one of them once more
+    change = moved(before, samples(harness.metrics))
+    assert {series: value for series, value in change.items() if not series[0].endswith("_sum")} == {
+        ("workqueue_adds_total", BY_NAME): 6,
+        ("workqueue_queue_duration_seconds_count", BY_NAME): 7,
+        ("workqueue_work_duration_seconds_count", BY_NAME): 7,
+        ("workqueue_retries_total", BY_NAME): 2,
+        ("controller_runtime_reconcile_time_seconds_count", BY_CONTROLLER): 7,
+        ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "success")): 3,
+        ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue")): 1,
+        ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue_after")): 1,
+        ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "error")): 2,
+        ("controller_runtime_reconcile_errors_total", BY_CONTROLLER): 2,
+        ("controller_runtime_reconcile_panics_total", BY_CONTROLLER): 1,
+        ("ruleop_failing", BY_CONTROLLER): 2,
+    }
+    await harness.stop()
 
 
 def test_each_result_exists_from_the_start():
@@ -196,33 +193,30 @@ def test_each_result_exists_from_the_start():
     } == {"success": 0, "requeue": 0, "requeue_after": 0, "error": 0}
 
 
-def test_queued_and_running_reconciles_are_measured(run):
-    async def scenario():
-        harness = WorkersHarness(limit=2)
-        release = harness.hold()
-        for name in "abc":
-            harness.add(name)
-        await harness.until(lambda: harness.running == 2)
-        now = samples(harness.metrics)
-        assert now["workqueue_depth", BY_NAME] == 1
-        assert now["controller_runtime_active_workers", BY_CONTROLLER] == 2
-        assert now["controller_runtime_max_concurrent_reconciles", BY_CONTROLLER] == 2
-        await a_moment(0.01)
-        later = samples(harness.metrics)
-        longest = later["workqueue_longest_running_processor_seconds", BY_NAME]
-        assert longest >= 0.01
-        assert later["workqueue_unfinished_work_seconds", BY_NAME] > longest, "the sum of two"
-        assert later["ruleop_longest_wait_seconds", BY_CONTROLLER] >= 0.01
-        release()
-        await harness.until(lambda: harness.ended == 3)
-        after = samples(harness.metrics)
-        assert after["workqueue_depth", BY_NAME] == after["controller_runtime_active_workers", BY_CONTROLLER] == 0
-        assert after["workqueue_unfinished_work_seconds", BY_NAME] == 0
-        assert after["workqueue_longest_running_processor_seconds", BY_NAME] == 0
-        assert after["workqueue_queue_duration_seconds_sum", BY_NAME] >= 0.01, "c waited"
-        await harness.stop()
-
-    run(scenario())
+async def test_queued_and_running_reconciles_are_measured():
+    harness = WorkersHarness(limit=2)
+    release = harness.hold()
+    for name in "abc":
+        harness.add(name)
+    await harness.until(lambda: harness.running == 2)
+    now = samples(harness.metrics)
+    assert now["workqueue_depth", BY_NAME] == 1
+    assert now["controller_runtime_active_workers", BY_CONTROLLER] == 2
+    assert now["controller_runtime_max_concurrent_reconciles", BY_CONTROLLER] == 2
+    await a_moment(0.01)
+    later = samples(harness.metrics)
+    longest = later["workqueue_longest_running_processor_seconds", BY_NAME]
+    assert longest >= 0.01
+    assert later["workqueue_unfinished_work_seconds", BY_NAME] > longest, "the sum of two"
+    assert later["ruleop_longest_wait_seconds", BY_CONTROLLER] >= 0.01
+    release()
+    await harness.until(lambda: harness.ended == 3)
+    after = samples(harness.metrics)
+    assert after["workqueue_depth", BY_NAME] == after["controller_runtime_active_workers", BY_CONTROLLER] == 0
+    assert after["workqueue_unfinished_work_seconds", BY_NAME] == 0
+    assert after["workqueue_longest_running_processor_seconds", BY_NAME] == 0
+    assert after["workqueue_queue_duration_seconds_sum", BY_NAME] >= 0.01, "c waited"
+    await harness.stop()
 
 
 def test_requests_of_a_standby_wait_from_when_it_leads(monkeypatch):
@@ -244,103 +238,88 @@ def test_requests_of_a_standby_wait_from_when_it_leads(monkeypatch):
     assert samples(harness.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
 
 
-def test_a_removed_watch_leaves_no_series_even_if_a_reconcile_ends_later(run):
-    async def scenario():
-        harness = WorkersHarness()
-        harness.happened()
-        release = harness.hold("failed")
-        harness.add("a")
-        await harness.until(lambda: harness.running == 1)
-        assert harness.title in generate_latest(harness.metrics.registry).decode()
-        harness.remove()
-        assert harness.title not in generate_latest(harness.metrics.registry).decode()
-        release()
-        await harness.until(lambda: harness.ended == 1)
-        harness.metrics.of("Other")
-        harness.reconciler_metrics.wrote("create", "done")
-        assert harness.title not in generate_latest(harness.metrics.registry).decode()
-        await harness.stop()
-
-    run(scenario())
+async def test_a_removed_watch_leaves_no_series_even_if_a_reconcile_ends_later():
+    harness = WorkersHarness()
+    harness.happened()
+    release = harness.hold("failed")
+    harness.add("a")
+    await harness.until(lambda: harness.running == 1)
+    assert harness.title in generate_latest(harness.metrics.registry).decode()
+    harness.remove()
+    assert harness.title not in generate_latest(harness.metrics.registry).decode()
+    release()
+    await harness.until(lambda: harness.ended == 1)
+    harness.metrics.of("Other")
+    harness.reconciler_metrics.wrote("create", "done")
+    assert harness.title not in generate_latest(harness.metrics.registry).decode()
+    await harness.stop()
 
 
 # -- what is counted when it is asked for ------------------------------------------------------------------------------
 
 
-def test_children_and_crs_are_counted_by_their_current_state(run):
-    async def scenario():
-        harness = WorkersHarness()
-        for name in "abc":
-            harness.stands(name, "Ready", ("ready", "ready"))
-        harness.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
-        harness.stands("e", "", ())  # not concluded yet
-        now = {
-            series: value
-            for series, value in samples(harness.metrics).items()
-            if series[0] in {"ruleop_children", "ruleop_resources", "ruleop_waits"}
-        }
-        assert now == {
-            ("ruleop_children", BY_CONTROLLER, ("state", "ready")): 7,
-            ("ruleop_children", BY_CONTROLLER, ("state", "waiting")): 1,
-            ("ruleop_resources", BY_CONTROLLER, ("reason", "Ready")): 3,
-            ("ruleop_resources", BY_CONTROLLER, ("reason", "Waiting")): 1,
-            ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")): 1,
-        }
-        harness.stands("d", "Ready", ("ready", "ready"))
-        harness.gone("a")
-        now = samples(harness.metrics)
-        assert now["ruleop_children", BY_CONTROLLER, ("state", "ready")] == 6
-        assert ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")) not in now
-
-    run(scenario())
+async def test_children_and_crs_are_counted_by_their_current_state():
+    harness = WorkersHarness()
+    for name in "abc":
+        harness.stands(name, "Ready", ("ready", "ready"))
+    harness.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
+    harness.stands("e", "", ())  # not concluded yet
+    now = {
+        series: value
+        for series, value in samples(harness.metrics).items()
+        if series[0] in {"ruleop_children", "ruleop_resources", "ruleop_waits"}
+    }
+    assert now == {
+        ("ruleop_children", BY_CONTROLLER, ("state", "ready")): 7,
+        ("ruleop_children", BY_CONTROLLER, ("state", "waiting")): 1,
+        ("ruleop_resources", BY_CONTROLLER, ("reason", "Ready")): 3,
+        ("ruleop_resources", BY_CONTROLLER, ("reason", "Waiting")): 1,
+        ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")): 1,
+    }
+    harness.stands("d", "Ready", ("ready", "ready"))
+    harness.gone("a")
+    now = samples(harness.metrics)
+    assert now["ruleop_children", BY_CONTROLLER, ("state", "ready")] == 6
+    assert ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")) not in now
 
 
 KIND = ("kind", "v1 ConfigMap")
 
 
-def test_stores_and_watches_are_counted_by_kind(run):
-    async def scenario():
-        harness = WorkersHarness()
-        harness.watch("shop").brings("a", "b")
-        harness.watch("bank").brings("c")
-        harness.watch("dark")
-        harness.unserved()
-        harness.time += 70
-        now = samples(harness.metrics)
-        assert now["ruleop_store_objects", KIND] == 3
-        assert now["ruleop_store_bytes", KIND] > 3 * 50
-        assert now["ruleop_watches", KIND, ("state", "synced")] == 2
-        assert now["ruleop_watches", KIND, ("state", "pending")] == 1
-        assert now["ruleop_watches", ("kind", "cert-manager.io/v1 Certificate"), ("state", "unserved")] == 1
-        assert now["ruleop_watch_silence_seconds", KIND] == 70
-        assert now["ruleop_relists_total", KIND] == 0
-
-    run(scenario())
+async def test_stores_and_watches_are_counted_by_kind():
+    harness = WorkersHarness()
+    harness.watch("shop").brings("a", "b")
+    harness.watch("bank").brings("c")
+    harness.watch("dark")
+    harness.unserved()
+    harness.time += 70
+    now = samples(harness.metrics)
+    assert now["ruleop_store_objects", KIND] == 3
+    assert now["ruleop_store_bytes", KIND] > 3 * 50
+    assert now["ruleop_watches", KIND, ("state", "synced")] == 2
+    assert now["ruleop_watches", KIND, ("state", "pending")] == 1
+    assert now["ruleop_watches", ("kind", "cert-manager.io/v1 Certificate"), ("state", "unserved")] == 1
+    assert now["ruleop_watch_silence_seconds", KIND] == 70
+    assert now["ruleop_relists_total", KIND] == 0
 
 
-def test_each_relist_is_counted(run):
-    async def scenario():
-        harness = WorkersHarness()
-        watch = harness.watch("shop")
-        watch.brings("a")
-        watch.brings("a")
-        assert samples(harness.metrics)["ruleop_relists_total", KIND] == 1
-
-    run(scenario())
+async def test_each_relist_is_counted():
+    harness = WorkersHarness()
+    watch = harness.watch("shop")
+    watch.brings("a")
+    watch.brings("a")
+    assert samples(harness.metrics)["ruleop_relists_total", KIND] == 1
 
 
-def test_internal_errors_are_counted(run):
-    async def scenario():
-        harness = WorkersHarness()
-        watch = harness.watch("shop")
-        watch.store.subscribe(lambda change: 1 / 0)
-        watch.brings("a")
-        watch.watcher.crashes += 1
-        now = samples(harness.metrics)
-        assert now["ruleop_listener_failures_total", KIND] == 1
-        assert now["ruleop_watch_crashes_total", KIND] == 1
-
-    run(scenario())
+async def test_internal_errors_are_counted():
+    harness = WorkersHarness()
+    watch = harness.watch("shop")
+    watch.store.subscribe(lambda change: 1 / 0)
+    watch.brings("a")
+    watch.watcher.crashes += 1
+    now = samples(harness.metrics)
+    assert now["ruleop_listener_failures_total", KIND] == 1
+    assert now["ruleop_watch_crashes_total", KIND] == 1
 
 
 def test_events_are_counted_by_outcome():

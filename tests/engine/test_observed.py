@@ -60,56 +60,44 @@ def settings(namespace, v):
 @pytest.mark.parametrize(
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
 )
-def test_a_change_of_an_observed_object_queues_the_cr(run, server, what, value, spec, namespace):
+async def test_a_change_of_an_observed_object_queues_the_cr(server, what, value, spec, namespace):
     """Also if the template of the namespace is empty: then it is the namespace of the custom resource."""
-
-    async def scenario():
-        made = server(what, value, spec)
-        made.cluster.add(settings(namespace, "one"))
-        async with settled_operator(made) as harness:
-            assert made.cluster["App/web"]["status"]["seen"] == "one"
-            made.cluster.edit(
-                f"ConfigMap/{'' if namespace == 'default' else f'{namespace}/'}settings", {"data": {"v": "two"}}
-            )
-            await harness.until_quiet()
-            assert made.cluster["App/web"]["status"]["seen"] == "two"
-
-    run(scenario())
+    made = server(what, value, spec)
+    made.cluster.add(settings(namespace, "one"))
+    async with settled_operator(made) as harness:
+        assert made.cluster["App/web"]["status"]["seen"] == "one"
+        made.cluster.edit(
+            f"ConfigMap/{'' if namespace == 'default' else f'{namespace}/'}settings", {"data": {"v": "two"}}
+        )
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "two"
 
 
-def test_only_changes_of_objects_that_a_list_has_queue_the_cr(run, server):
+async def test_only_changes_of_objects_that_a_list_has_queue_the_cr(server):
     """Also of objects that do not exist yet."""
-
-    async def scenario():
-        made = server(*BY_ITEMS, {})
-        async with settled_operator(made) as harness:
-            before = made.cluster["App/web"]["metadata"]["resourceVersion"]
-            made.cluster.add({**settings("default", "x"), "metadata": {"name": "unrelated", "namespace": "default"}})
-            made.cluster.add(settings("shop", "x"))
-            await harness.until_quiet()
-            assert made.cluster["App/web"]["metadata"]["resourceVersion"] == before
-            made.cluster.add(settings("default", "new"))
-            await harness.until_quiet()
-            assert made.cluster["App/web"]["status"]["seen"] == "new"
-
-    run(scenario())
+    made = server(*BY_ITEMS, {})
+    async with settled_operator(made) as harness:
+        before = made.cluster["App/web"]["metadata"]["resourceVersion"]
+        made.cluster.add({**settings("default", "x"), "metadata": {"name": "unrelated", "namespace": "default"}})
+        made.cluster.add(settings("shop", "x"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["metadata"]["resourceVersion"] == before
+        made.cluster.add(settings("default", "new"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "new"
 
 
-def test_a_selector_over_all_namespaces_finds_changes_in_each(run, server, monkeypatch):
+async def test_a_selector_over_all_namespaces_finds_changes_in_each(server, monkeypatch):
     monkeypatch.setattr(
         "tests.engine.test_observed.RULES",
         RULES.replace(", namespace: \"{{ spec.elsewhere | default('') }}\"", ", namespaces: all"),
     )
-
-    async def scenario():
-        made = server(*BY_SELECTOR, {})
-        made.cluster.add(settings("default", "one"))
-        async with settled_operator(made) as harness:
-            made.cluster.add(settings("shop", "two"))
-            await harness.until_quiet()
-            assert made.cluster["App/web"]["status"]["seen"] == "one,two"
-
-    run(scenario())
+    made = server(*BY_SELECTOR, {})
+    made.cluster.add(settings("default", "one"))
+    async with settled_operator(made) as harness:
+        made.cluster.add(settings("shop", "two"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "one,two"
 
 
 PATCH = """
@@ -121,33 +109,30 @@ PATCH = """
 """
 
 
-def test_an_object_queues_the_crs_whose_selector_of_a_patch_matches_it_or_matched_it(run, server, monkeypatch):
+async def test_an_object_queues_the_crs_whose_selector_of_a_patch_matches_it_or_matched_it(server, monkeypatch):
     """It stays in the store when it loses the label."""
     monkeypatch.setattr("tests.engine.test_observed.RULES", PATCH)
 
     def labelled(tier):
         return {**settings("default", "x"), "metadata": {"name": "a", "namespace": "default", "labels": {"tier": tier}}}
 
-    async def scenario():
-        made = server("", "", {"tier": "one"})
-        made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
-        made.cluster.edit("App/two", {"spec": {"tier": "two"}})
-        made.cluster.add(labelled("one"))
-        async with settled_operator(made) as harness:
-            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
-            index = harness.controllers[0].reconciler.index
-            for tier, expected in {"one": {"web"}, "two": {"two"}, "three": set()}.items():
-                object_ = {**labelled(tier), "metadata": {**labelled(tier)["metadata"], "name": "b"}}
-                assert {each.name for each in index.observers_of(object_)} == expected
-            made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "three"}}})
-            await harness.until_quiet()
-            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x"}
-            made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "two"}}})
-            await harness.until_quiet()
-            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
-            assert index.observers_of(made.cluster["ConfigMap/a"]) == {Request("default", "two")}
-
-    run(scenario())
+    made = server("", "", {"tier": "one"})
+    made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
+    made.cluster.edit("App/two", {"spec": {"tier": "two"}})
+    made.cluster.add(labelled("one"))
+    async with settled_operator(made) as harness:
+        assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
+        index = harness.controllers[0].reconciler.index
+        for tier, expected in {"one": {"web"}, "two": {"two"}, "three": set()}.items():
+            object_ = {**labelled(tier), "metadata": {**labelled(tier)["metadata"], "name": "b"}}
+            assert {each.name for each in index.observers_of(object_)} == expected
+        made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "three"}}})
+        await harness.until_quiet()
+        assert made.cluster["ConfigMap/a"]["data"] == {"v": "x"}
+        made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "two"}}})
+        await harness.until_quiet()
+        assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
+        assert index.observers_of(made.cluster["ConfigMap/a"]) == {Request("default", "two")}
 
 
 OWNED = """
@@ -163,33 +148,29 @@ OWNED = """
 """
 
 
-def test_an_object_queues_the_cr_whose_child_owns_it_also_if_the_child_was_just_created(run, server, monkeypatch):
+async def test_an_object_queues_the_cr_whose_child_owns_it_also_if_the_child_was_just_created(server, monkeypatch):
     monkeypatch.setattr("tests.engine.test_observed.RULES", OWNED)
+    made = server("", "", {})
+    made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
+    async with settled_operator(made) as harness:
 
-    async def scenario():
-        made = server("", "", {})
-        made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
-        async with settled_operator(made) as harness:
+        def add(kind, name, owner):
+            owner_kind, _, owner_name = owner.partition("/")
+            uid = made.cluster[owner]["metadata"]["uid"]
+            references = [{"apiVersion": "v1", "kind": owner_kind, "name": owner_name, "uid": uid}]
+            metadata = {"name": name, "namespace": "default", "ownerReferences": references}
+            made.cluster.add({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+            return made.cluster[f"{kind}/{name}"]
 
-            def add(kind, name, owner):
-                owner_kind, _, owner_name = owner.partition("/")
-                uid = made.cluster[owner]["metadata"]["uid"]
-                references = [{"apiVersion": "v1", "kind": owner_kind, "name": owner_name, "uid": uid}]
-                metadata = {"name": name, "namespace": "default", "ownerReferences": references}
-                made.cluster.add({"apiVersion": "v1", "kind": kind, "metadata": metadata})
-                return made.cluster[f"{kind}/{name}"]
-
-            index = harness.controllers[0].reconciler.index
-            between = add("Endpoints", "between", "ServiceAccount/web")
-            assert index.observers_of(between) == {Request("default", "web")}
-            await harness.until_quiet()
-            seen = add("ConfigMap", "a", "Endpoints/between")
-            assert index.observers_of(seen) == {Request("default", "web")}
-            await harness.until_quiet()
-            assert made.cluster["App/web"]["status"]["seen"] == "a"
-            assert made.cluster["App/two"]["status"]["seen"] == ""
-            made.cluster.delete("Endpoints/between")
-            await harness.until_quiet()
-            assert made.cluster["App/web"]["status"]["seen"] == ""
-
-    run(scenario())
+        index = harness.controllers[0].reconciler.index
+        between = add("Endpoints", "between", "ServiceAccount/web")
+        assert index.observers_of(between) == {Request("default", "web")}
+        await harness.until_quiet()
+        seen = add("ConfigMap", "a", "Endpoints/between")
+        assert index.observers_of(seen) == {Request("default", "web")}
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "a"
+        assert made.cluster["App/two"]["status"]["seen"] == ""
+        made.cluster.delete("Endpoints/between")
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == ""

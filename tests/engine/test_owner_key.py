@@ -213,37 +213,31 @@ async def scenario_of_upgrade(server: ApiServer, *, paused: bool, delete_key: bo
 
 
 @pytest.mark.parametrize("paused", [False, True])
-def test_children_of_earlier_versions_are_written_again_once(cluster: Callable[..., ApiServer], paused: bool):
-    async def scenario():
-        server = cluster()
-        await scenario_of_upgrade(server, paused=paused, delete_key=True)
-        server.forget()
-        async with settled_operator(server) as harness:
-            assert ACCEPT_UNPROVEN in server.cluster.objects[SECRET]["data"]
-            assert ("proof" in note_of(server)) != paused
-            assert await remark(harness)
-            assert "proof" in note_of(server)
-            assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY]
-            assert harness.manager.owner_key.proofs.accept_unproven is False
-            await harness.until_settled()
-        assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
-
-    run(scenario())
+async def test_children_of_earlier_versions_are_written_again_once(cluster: Callable[..., ApiServer], paused: bool):
+    server = cluster()
+    await scenario_of_upgrade(server, paused=paused, delete_key=True)
+    server.forget()
+    async with settled_operator(server) as harness:
+        assert ACCEPT_UNPROVEN in server.cluster.objects[SECRET]["data"]
+        assert ("proof" in note_of(server)) != paused
+        assert await remark(harness)
+        assert "proof" in note_of(server)
+        assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY]
+        assert harness.manager.owner_key.proofs.accept_unproven is False
+        await harness.until_settled()
+    assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
 
 
-def test_records_of_items_get_a_proof_by_the_new_key(cluster: Callable[..., ApiServer]):
-    async def scenario():
-        looped = FAR.replace("a: {", "a: {forEach: '[1]', ")
-        server = cluster(f"{looped}\nfinalize: {{b: {{forEachOf: a, template: a.yaml}}}}")
-        await scenario_of_upgrade(server, paused=True, delete_key=True)
-        before = orjson.loads(server.cluster.objects[CHILD]["metadata"]["annotations"][ITEM])
-        async with settled_operator(server) as harness:
-            assert await remark(harness)
-            after = orjson.loads(server.cluster.objects[CHILD]["metadata"]["annotations"][ITEM])
-        assert after.pop("proof") != before.pop("proof")
-        assert after == before
-
-    run(scenario())
+async def test_records_of_items_get_a_proof_by_the_new_key(cluster: Callable[..., ApiServer]):
+    looped = FAR.replace("a: {", "a: {forEach: '[1]', ")
+    server = cluster(f"{looped}\nfinalize: {{b: {{forEachOf: a, template: a.yaml}}}}")
+    await scenario_of_upgrade(server, paused=True, delete_key=True)
+    before = orjson.loads(server.cluster.objects[CHILD]["metadata"]["annotations"][ITEM])
+    async with settled_operator(server) as harness:
+        assert await remark(harness)
+        after = orjson.loads(server.cluster.objects[CHILD]["metadata"]["annotations"][ITEM])
+    assert after.pop("proof") != before.pop("proof")
+    assert after == before
 
 
 def test_a_proof_removed_after_the_migration_is_not_renewed(cluster: Callable[..., ApiServer]):
@@ -258,28 +252,25 @@ def test_a_proof_removed_after_the_migration_is_not_renewed(cluster: Callable[..
     assert "has no valid proof" in run(scenario())
 
 
-def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proof(cluster: Callable[..., ApiServer]):
-    async def scenario():
-        server = cluster("children: {a: {template: a.yaml, deletion: orphan}}")
-        resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
-        async with settled_operator(server):
-            pass
-        server.cluster.vanish(server.cluster.name(SECRET))
-        owner = Owner.of(resource)
-        server.cluster.add(
-            config(
-                "a",
-                {},
-                namespace="far",
-                labels={PART_OF: owner.part_of},
-                annotations={OWNER: owner.annotation(CHILD, orphan=False)},
-            )
+async def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proof(cluster: Callable[..., ApiServer]):
+    server = cluster("children: {a: {template: a.yaml, deletion: orphan}}")
+    resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
+    async with settled_operator(server):
+        pass
+    server.cluster.vanish(server.cluster.name(SECRET))
+    owner = Owner.of(resource)
+    server.cluster.add(
+        config(
+            "a",
+            {},
+            namespace="far",
+            labels={PART_OF: owner.part_of},
+            annotations={OWNER: owner.annotation(CHILD, orphan=False)},
         )
-        async with settled_operator(server) as harness:
-            assert await remark(harness)
-            assert "proof" not in note_of(server)
-
-    run(scenario())
+    )
+    async with settled_operator(server) as harness:
+        assert await remark(harness)
+        assert "proof" not in note_of(server)
 
 
 def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callable[..., ApiServer], monkeypatch):
@@ -329,7 +320,7 @@ def test_a_kind_that_cannot_be_listed_keeps_unproven_annotations_accepted(cluste
     assert line["kinds"] == ["ConfigMap"]
 
 
-def test_no_rule_reads_or_writes_the_operators_objects(cluster: Callable[..., ApiServer]):
+async def test_no_rule_reads_or_writes_the_operators_objects(cluster: Callable[..., ApiServer]):
     body = """
     reach: cluster
     observe:
@@ -340,18 +331,14 @@ def test_no_rule_reads_or_writes_the_operators_objects(cluster: Callable[..., Ap
       a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: '{{ key.data.key }}'}}}
       b: {adopt: orphans, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: ruleop-inventory, namespace: %s}}}
     """
-
-    async def scenario():
-        server = cluster(body % (HOME, HOME, HOME))
-        async with settled_operator(server) as harness:
-            harness.manager.revisions.put_in_force(server.cluster.project)
-            assert await harness.manager.revisions.record()
-        assert REVISIONS in server.cluster.objects
-        async with settled_operator(server):
-            pass
-        assert not [key for key in server.cluster.objects if key.namespace == "shop" and key.name in {"a", "c"}]
-        assert SECRET in server.cluster.objects
-        inventory = server.cluster.objects.get(ObjectKey("", "ConfigMap", HOME, "ruleop-inventory"))
-        assert inventory is None or PART_OF not in inventory["metadata"].get("labels", {})
-
-    run(scenario())
+    server = cluster(body % (HOME, HOME, HOME))
+    async with settled_operator(server) as harness:
+        harness.manager.revisions.put_in_force(server.cluster.project)
+        assert await harness.manager.revisions.record()
+    assert REVISIONS in server.cluster.objects
+    async with settled_operator(server):
+        pass
+    assert not [key for key in server.cluster.objects if key.namespace == "shop" and key.name in {"a", "c"}]
+    assert SECRET in server.cluster.objects
+    inventory = server.cluster.objects.get(ObjectKey("", "ConfigMap", HOME, "ruleop-inventory"))
+    assert inventory is None or PART_OF not in inventory["metadata"].get("labels", {})

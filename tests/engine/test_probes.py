@@ -88,46 +88,33 @@ OPTIONAL = Check("watch Certificate", False, "not served by the cluster", counts
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez"])
-def test_healthz_is_ok_whatever_the_results_of_the_checks(run, path):
-    async def scenario():
-        async with ProbesHarness(BAD) as harness:
-            assert await harness.get(path) == (200, "ok")
-
-    run(scenario())
+async def test_healthz_is_ok_whatever_the_results_of_the_checks(path):
+    async with ProbesHarness(BAD) as harness:
+        assert await harness.get(path) == (200, "ok")
 
 
-def test_healthz_is_ok_while_the_loop_is_busy_for_less_than_a_minute(run):
-    async def scenario():
-        async with ProbesHarness(GOOD) as harness:
-            harness.time += BLOCKED_AFTER
-            assert harness.get_while_the_loop_is_blocked("/healthz") == (200, "ok")
-
-    run(scenario())
+async def test_healthz_is_ok_while_the_loop_is_busy_for_less_than_a_minute():
+    async with ProbesHarness(GOOD) as harness:
+        harness.time += BLOCKED_AFTER
+        assert harness.get_while_the_loop_is_blocked("/healthz") == (200, "ok")
 
 
-def test_healthz_fails_when_the_loop_is_blocked(run):
-    async def scenario():
-        async with ProbesHarness(GOOD) as harness:
-            harness.time += BLOCKED_AFTER + 1
-            assert harness.get_while_the_loop_is_blocked("/healthz") == (
-                503,
-                "the event loop has been blocked for 61 s\n",
-            )
-
-    run(scenario())
+async def test_healthz_fails_when_the_loop_is_blocked():
+    async with ProbesHarness(GOOD) as harness:
+        harness.time += BLOCKED_AFTER + 1
+        assert harness.get_while_the_loop_is_blocked("/healthz") == (
+            503,
+            "the event loop has been blocked for 61 s\n",
+        )
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/metrics"])
-def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, path):
+async def test_readyz_and_metrics_fail_while_the_loop_is_blocked(monkeypatch, path):
     monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.05)
-
-    async def scenario():
-        async with ProbesHarness(GOOD, metrics=ANY) as harness:
-            harness.time += 7
-            assert harness.get_while_the_loop_is_blocked(path) == (503, "the event loop has been blocked for 7 s\n")
-            assert (await harness.get(path))[0] == 200, "the loop runs again"
-
-    run(scenario())
+    async with ProbesHarness(GOOD, metrics=ANY) as harness:
+        harness.time += 7
+        assert harness.get_while_the_loop_is_blocked(path) == (503, "the event loop has been blocked for 7 s\n")
+        assert (await harness.get(path))[0] == 200, "the loop runs again"
 
 
 @pytest.mark.parametrize(
@@ -152,22 +139,16 @@ def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, pat
         ),
     ],
 )
-def test_readyz_is_ok_when_all_checks_that_count_are(run, checks, path, body):
-    async def scenario():
-        async with ProbesHarness(*checks) as harness:
-            assert await harness.get(path) == body
-
-    run(scenario())
+async def test_readyz_is_ok_when_all_checks_that_count_are(checks, path, body):
+    async with ProbesHarness(*checks) as harness:
+        assert await harness.get(path) == body
 
 
-def test_readyz_evaluates_the_checks_each_time(run):
-    async def scenario():
-        async with ProbesHarness(BAD) as harness:
-            assert (await harness.get("/readyz"))[0] == 503
-            harness.checks[:] = [GOOD]
-            assert (await harness.get("/readyz"))[0] == 200
-
-    run(scenario())
+async def test_readyz_evaluates_the_checks_each_time():
+    async with ProbesHarness(BAD) as harness:
+        assert (await harness.get("/readyz"))[0] == 503
+        harness.checks[:] = [GOOD]
+        assert (await harness.get("/readyz"))[0] == 200
 
 
 def test_a_check_that_raises_is_an_internal_error_of_that_request(run):
@@ -190,12 +171,9 @@ def test_a_check_that_raises_is_an_internal_error_of_that_request(run):
         ("GET", "/healthz/", (404, "not found\n")),
     ],
 )
-def test_only_get_and_head_of_the_known_paths_are_answered(run, method, path, response):
-    async def scenario():
-        async with ProbesHarness(GOOD) as harness:
-            assert await harness.get(path, method=method) == response
-
-    run(scenario())
+async def test_only_get_and_head_of_the_known_paths_are_answered(method, path, response):
+    async with ProbesHarness(GOOD) as harness:
+        assert await harness.get(path, method=method) == response
 
 
 @pytest.mark.parametrize(
@@ -210,62 +188,45 @@ def test_only_get_and_head_of_the_known_paths_are_answered(run, method, path, re
     ],
 )
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_metrics_are_served_in_the_format_and_encoding_that_the_scraper_accepts(
-    run, accept, content_type, parse, encoding
+async def test_metrics_are_served_in_the_format_and_encoding_that_the_scraper_accepts(
+    accept, content_type, parse, encoding
 ):
-    async def scenario():
-        async with ProbesHarness(health="0", metrics=ANY) as harness:
-            harness.metrics.leader.labels("ruleop").set(1)
-            headers = {"Accept": accept, "Accept-Encoding": encoding}
-            async with harness.client.get(harness.url("/metrics"), headers=headers) as response:
-                assert response.headers["Content-Type"].startswith(content_type)
-                assert response.headers.get("Content-Encoding", "identity") == encoding
-                text = await response.text()
-            samples = {
-                (each.name, *each.labels.values()): each.value for family in parse(text) for each in family.samples
-            }
-            assert samples["leader_election_master_status", "ruleop"] == 1
-            assert samples["ruleop_events_total", "sent"] == 3
-
-    run(scenario())
+    async with ProbesHarness(health="0", metrics=ANY) as harness:
+        harness.metrics.leader.labels("ruleop").set(1)
+        headers = {"Accept": accept, "Accept-Encoding": encoding}
+        async with harness.client.get(harness.url("/metrics"), headers=headers) as response:
+            assert response.headers["Content-Type"].startswith(content_type)
+            assert response.headers.get("Content-Encoding", "identity") == encoding
+            text = await response.text()
+        samples = {(each.name, *each.labels.values()): each.value for family in parse(text) for each in family.samples}
+        assert samples["leader_election_master_status", "ruleop"] == 1
+        assert samples["ruleop_events_total", "sent"] == 3
 
 
-def test_metrics_can_be_chosen_by_name(run):
-    async def scenario():
-        async with ProbesHarness(health="0", metrics=ANY) as harness:
-            _, text = await harness.get("/metrics?name[]=ruleop_events_total")
-            assert [family.name for family in text_string_to_metric_families(text)] == ["ruleop_events"]
-
-    run(scenario())
+async def test_metrics_can_be_chosen_by_name():
+    async with ProbesHarness(health="0", metrics=ANY) as harness:
+        _, text = await harness.get("/metrics?name[]=ruleop_events_total")
+        assert [family.name for family in text_string_to_metric_families(text)] == ["ruleop_events"]
 
 
-def test_health_and_metrics_have_addresses_of_their_own(run):
-    async def scenario():
-        async with ProbesHarness(GOOD, health=ANY, metrics="localhost:0") as harness:
-            assert len(harness.probes.addresses) == 2
-            assert (await harness.get("/readyz", 0))[0] == 200
-            assert (await harness.get("/metrics", 0))[0] == 404
-            assert (await harness.get("/metrics", 1))[0] == 200
-
-    run(scenario())
+async def test_health_and_metrics_have_addresses_of_their_own():
+    async with ProbesHarness(GOOD, health=ANY, metrics="localhost:0") as harness:
+        assert len(harness.probes.addresses) == 2
+        assert (await harness.get("/readyz", 0))[0] == 200
+        assert (await harness.get("/metrics", 0))[0] == 404
+        assert (await harness.get("/metrics", 1))[0] == 200
 
 
-def test_health_and_metrics_can_share_an_address(run):
-    async def scenario():
-        async with ProbesHarness(GOOD, health=ANY, metrics=ANY) as harness:
-            assert len(harness.probes.addresses) == 1
-            assert (await harness.get("/readyz"))[0] == (await harness.get("/metrics"))[0] == 200
-
-    run(scenario())
+async def test_health_and_metrics_can_share_an_address():
+    async with ProbesHarness(GOOD, health=ANY, metrics=ANY) as harness:
+        assert len(harness.probes.addresses) == 1
+        assert (await harness.get("/readyz"))[0] == (await harness.get("/metrics"))[0] == 200
 
 
 @pytest.mark.parametrize("off", ["", "0", ":0"])
-def test_an_address_of_zero_turns_the_server_off(run, off):
-    async def scenario():
-        async with ProbesHarness(health=off, metrics=off) as harness:
-            assert harness.probes.addresses == []
-
-    run(scenario())
+async def test_an_address_of_zero_turns_the_server_off(off):
+    async with ProbesHarness(health=off, metrics=off) as harness:
+        assert harness.probes.addresses == []
 
 
 def test_an_address_in_brackets_is_an_ipv6_address(run):
@@ -282,29 +243,22 @@ def test_an_address_in_brackets_is_an_ipv6_address(run):
     run(scenario())
 
 
-def test_a_port_alone_listens_on_every_address(run):
+async def test_a_port_alone_listens_on_every_address():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-
-    async def scenario():
-        async with (
-            ProbesHarness(health=f":{port}") as harness,
-            harness.client.get(f"http://127.0.0.1:{port}/healthz") as answer,
-        ):
-            assert answer.status == 200
-
-    run(scenario())
+    async with (
+        ProbesHarness(health=f":{port}") as harness,
+        harness.client.get(f"http://127.0.0.1:{port}/healthz") as answer,
+    ):
+        assert answer.status == 200
 
 
-def test_an_address_in_use_is_an_error_with_a_remedy(run):
-    async def scenario():
-        async with ProbesHarness() as first:
-            host, port = first.probes.addresses[0]
-            with pytest.raises(RuleopError, match=rf"cannot listen on {host}:{port}: .*in use.*; choose another"):
-                await serve_and_stop(f"{host}:{port}")
-
-    run(scenario())
+async def test_an_address_in_use_is_an_error_with_a_remedy():
+    async with ProbesHarness() as first:
+        host, port = first.probes.addresses[0]
+        with pytest.raises(RuleopError, match=rf"cannot listen on {host}:{port}: .*in use.*; choose another"):
+            await serve_and_stop(f"{host}:{port}")
 
 
 @pytest.mark.parametrize("address", [":http", "localhost", ":70000", "host:-1", "host:²"])
@@ -320,13 +274,10 @@ def test_an_invalid_host_is_an_error_with_a_remedy(run):
         run(serve_and_stop("a..b:1"))
 
 
-def test_after_stop_connections_are_refused(run):
-    async def scenario():
-        async with ProbesHarness() as harness:
-            host, port = harness.probes.addresses[0]
-            await harness.probes.stop()
-            await harness.probes.stop()
-            with pytest.raises(aiohttp.ClientConnectionError):
-                await harness.client.get(f"http://{host}:{port}/healthz")
-
-    run(scenario())
+async def test_after_stop_connections_are_refused():
+    async with ProbesHarness() as harness:
+        host, port = harness.probes.addresses[0]
+        await harness.probes.stop()
+        await harness.probes.stop()
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await harness.client.get(f"http://{host}:{port}/healthz")

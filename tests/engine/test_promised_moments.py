@@ -219,33 +219,26 @@ def test_a_cr_reaches_its_desired_state_after_any_disturbances_without_further_e
     asyncio.run(scenario())
 
 
-def test_a_child_that_others_no_longer_change_is_reverted_after_the_first_backoff(run):
+async def test_a_child_that_others_no_longer_change_is_reverted_after_the_first_backoff():
     """A ConfigMap has no controller that would change it once more: the promise alone leads to the next pass."""
-
-    async def scenario():
-        cluster = await undisturbed()
-        await cluster.change_often("a")
-        assert cluster.condition()["reason"] == "FieldConflict"
-        await cluster.wait(FIRST - SOON)
-        assert cluster.live("a")["data"] == {"v": "theirs"}
-        await cluster.wait(2 * SOON)
-        assert cluster.live("a")["data"] == {"v": "1"}
-        await cluster.wait(QUIET + SOON)
-        assert cluster.condition()["reason"] != "FieldConflict"
-
-    run(scenario())
+    cluster = await undisturbed()
+    await cluster.change_often("a")
+    assert cluster.condition()["reason"] == "FieldConflict"
+    await cluster.wait(FIRST - SOON)
+    assert cluster.live("a")["data"] == {"v": "theirs"}
+    await cluster.wait(2 * SOON)
+    assert cluster.live("a")["data"] == {"v": "1"}
+    await cluster.wait(QUIET + SOON)
+    assert cluster.condition()["reason"] != "FieldConflict"
 
 
-def test_the_backoff_of_a_failing_child_does_not_delay_the_check_of_another(run):
-    async def scenario():
-        cluster = await undisturbed()
-        await cluster.replace("a")
-        cluster.server.answer_with("patch", "b", *[Answer.BROKEN] * 100)
-        await cluster.change("b")
-        await cluster.wait(1000)
-        assert Backoff().delay(cluster.queue.failures(WEB)) > CONFLICT_CAP + SOON
-        cluster.free("a")
-        await cluster.wait(CONFLICT_CAP + SOON)
-        assert cluster.live("a")["data"] == {"v": "1"}
-
-    run(scenario())
+async def test_the_backoff_of_a_failing_child_does_not_delay_the_check_of_another():
+    cluster = await undisturbed()
+    await cluster.replace("a")
+    cluster.server.answer_with("patch", "b", *[Answer.BROKEN] * 100)
+    await cluster.change("b")
+    await cluster.wait(1000)
+    assert Backoff().delay(cluster.queue.failures(WEB)) > CONFLICT_CAP + SOON
+    cluster.free("a")
+    await cluster.wait(CONFLICT_CAP + SOON)
+    assert cluster.live("a")["data"] == {"v": "1"}

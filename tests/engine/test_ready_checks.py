@@ -23,38 +23,35 @@ def harness():
     return WorkersHarness()
 
 
-def test_a_synced_and_fresh_watch_is_ok(harness, run):
-    async def scenario():
-        harness.watch("shop").brings("a", "b")
-        harness.watch("bank").brings("c")
-        harness.time += 14
-        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", True, "3 objects, last event 14 s ago")
-
-    run(scenario())
-
-
-def test_a_watch_without_its_first_list_makes_the_operator_unready(harness, run):
-    async def scenario():
-        harness.watch("shop").brings("a")
-        pending = harness.watch("bank")
-        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", False, "not listed yet")
-        pending.fails(AWAY)
-        found = checks.of_watch(harness.informer)
-        assert (found.ok, found.counts) == (False, True)
-        assert "nobody is there" in found.message
-
-    run(scenario())
+async def test_a_synced_and_fresh_watch_is_ok(
+    harness,
+):
+    harness.watch("shop").brings("a", "b")
+    harness.watch("bank").brings("c")
+    harness.time += 14
+    assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", True, "3 objects, last event 14 s ago")
 
 
-def test_a_forbidden_kind_is_listed_and_does_not_count(harness, run):
-    async def scenario():
-        harness.watch("shop").fails(REFUSED)
-        found = checks.of_watch(harness.informer)
-        assert (found.ok, found.counts) == (False, False)
-        assert "list" in found.message
-        assert "configmaps" in found.message
+async def test_a_watch_without_its_first_list_makes_the_operator_unready(
+    harness,
+):
+    harness.watch("shop").brings("a")
+    pending = harness.watch("bank")
+    assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", False, "not listed yet")
+    pending.fails(AWAY)
+    found = checks.of_watch(harness.informer)
+    assert (found.ok, found.counts) == (False, True)
+    assert "nobody is there" in found.message
 
-    run(scenario())
+
+async def test_a_forbidden_kind_is_listed_and_does_not_count(
+    harness,
+):
+    harness.watch("shop").fails(REFUSED)
+    found = checks.of_watch(harness.informer)
+    assert (found.ok, found.counts) == (False, False)
+    assert "list" in found.message
+    assert "configmaps" in found.message
 
 
 def test_a_kind_that_is_not_served_is_listed_and_does_not_count():
@@ -62,21 +59,20 @@ def test_a_kind_that_is_not_served_is_listed_and_does_not_count():
     assert found == Check("watch x.io/v1 Thing", False, "not served by the cluster", counts=False)
 
 
-def test_a_silent_watch_makes_the_operator_unready_until_the_server_answers(harness, run):
-    async def scenario():
-        watch = harness.watch("shop").brings("a")
-        watch.fails(AWAY)
-        harness.time += SILENCE
-        assert checks.of_watch(harness.informer).ok, "as long as between two bookmarks"
-        harness.time += 1
-        found = checks.of_watch(harness.informer)
-        assert (found.ok, found.counts) == (False, True)
-        assert found.message.startswith("no event for 91 s: ")
-        assert "nobody is there" in found.message
-        watch.brings("a")
-        assert checks.of_watch(harness.informer).ok
-
-    run(scenario())
+async def test_a_silent_watch_makes_the_operator_unready_until_the_server_answers(
+    harness,
+):
+    watch = harness.watch("shop").brings("a")
+    watch.fails(AWAY)
+    harness.time += SILENCE
+    assert checks.of_watch(harness.informer).ok, "as long as between two bookmarks"
+    harness.time += 1
+    found = checks.of_watch(harness.informer)
+    assert (found.ok, found.counts) == (False, True)
+    assert found.message.startswith("no event for 91 s: ")
+    assert "nobody is there" in found.message
+    watch.brings("a")
+    assert checks.of_watch(harness.informer).ok
 
 
 def test_two_watches_of_a_kind_have_different_names():
@@ -111,27 +107,26 @@ def test_a_standby_is_ready_and_names_the_leader():
     assert checks.of_election(False, "") == Check("leader election", True, "standby; the leader is unknown")
 
 
-def test_a_controller_reports_its_queue_or_what_it_waits_for(harness, run):
-    async def scenario():
-        book = controller_set(harness)
-        name = "controller App.example.com"
-        (controller,) = harness.controllers
-        harness.watch("shop")
-        assert checks.of_controller(controller, book) == Check(name, False, "waiting for v1 ConfigMap")
-        harness.informer.watchers.clear()
-        assert checks.of_controller(controller, book) == Check(
-            name, False, "waiting for schemas of the kinds that it writes"
-        )
-        book.leading = False
-        assert checks.of_controller(controller, book) == Check(name, True, "standby")
-        release = harness.hold("failed")
-        harness.add("a")
-        await harness.until(lambda: harness.running)
-        harness.workers.open(True)
-        assert checks.of_controller(controller, book) == Check(name, True, "1 running, 0 queued, 0 failing")
-        release()
-        await harness.until(lambda: harness.ended)
-        assert checks.of_controller(controller, book) == Check(name, True, "0 running, 0 queued, 1 failing")
-        await harness.stop()
-
-    run(scenario())
+async def test_a_controller_reports_its_queue_or_what_it_waits_for(
+    harness,
+):
+    book = controller_set(harness)
+    name = "controller App.example.com"
+    (controller,) = harness.controllers
+    harness.watch("shop")
+    assert checks.of_controller(controller, book) == Check(name, False, "waiting for v1 ConfigMap")
+    harness.informer.watchers.clear()
+    assert checks.of_controller(controller, book) == Check(
+        name, False, "waiting for schemas of the kinds that it writes"
+    )
+    book.leading = False
+    assert checks.of_controller(controller, book) == Check(name, True, "standby")
+    release = harness.hold("failed")
+    harness.add("a")
+    await harness.until(lambda: harness.running)
+    harness.workers.open(True)
+    assert checks.of_controller(controller, book) == Check(name, True, "1 running, 0 queued, 0 failing")
+    release()
+    await harness.until(lambda: harness.ended)
+    assert checks.of_controller(controller, book) == Check(name, True, "0 running, 0 queued, 1 failing")
+    await harness.stop()

@@ -25,26 +25,23 @@ def recording(folder):
     return harness
 
 
-def test_each_plan_of_a_pass_is_recorded_for_its_owner_only(run, tmp_path):
-    async def scenario():
-        harness = recording(tmp_path / "passes")
-        await harness.until_settled()
-        files = sorted((tmp_path / "passes").iterdir())
-        assert [file.name for file in files][:2] == [
-            "App_example.com_shop_web_000001.json",
-            "App_example.com_shop_web_000002.json",
-        ]
-        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-        first, last = (read_document(orjson.loads(file.read_bytes())) for file in (files[0], files[-1]))
-        (rule,) = harness.project.rules
-        create, quiet = (
-            plan(rule, each.resource, each.observed, each.history, predict_status=each.predict_status)
-            for each in (first, last)
-        )
-        assert [action.key.name for action in create.actions] == ["a"]
-        assert quiet.quiet
-
-    run(scenario())
+async def test_each_plan_of_a_pass_is_recorded_for_its_owner_only(tmp_path):
+    harness = recording(tmp_path / "passes")
+    await harness.until_settled()
+    files = sorted((tmp_path / "passes").iterdir())
+    assert [file.name for file in files][:2] == [
+        "App_example.com_shop_web_000001.json",
+        "App_example.com_shop_web_000002.json",
+    ]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    first, last = (read_document(orjson.loads(file.read_bytes())) for file in (files[0], files[-1]))
+    (rule,) = harness.project.rules
+    create, quiet = (
+        plan(rule, each.resource, each.observed, each.history, predict_status=each.predict_status)
+        for each in (first, last)
+    )
+    assert [action.key.name for action in create.actions] == ["a"]
+    assert quiet.quiet
 
 
 def test_only_the_last_recordings_of_each_resource_are_kept(tmp_path):
@@ -62,13 +59,10 @@ def replace_name(key):
     return ObjectKey(key.group, key.kind, key.namespace, "other")
 
 
-def test_a_folder_that_cannot_be_written_is_logged_once_and_stops_nothing(run, tmp_path):
-    async def scenario():
-        (tmp_path / "file").write_text("")
-        harness = recording(tmp_path / "file")
-        with capture_logs() as logs:
-            await harness.until_settled()
-        assert harness.condition()["status"] == "True"
-        assert [log["event"] for log in logs].count("pass not recorded") == 1
-
-    run(scenario())
+async def test_a_folder_that_cannot_be_written_is_logged_once_and_stops_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    harness = recording(tmp_path / "file")
+    with capture_logs() as logs:
+        await harness.until_settled()
+    assert harness.condition()["status"] == "True"
+    assert [log["event"] for log in logs].count("pass not recorded") == 1

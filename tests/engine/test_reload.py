@@ -210,36 +210,29 @@ def the_project_replaced(root):
         the_project_replaced,
     ],
 )
-def test_each_way_to_change_a_file_is_noticed(run, root, change):
+async def test_each_way_to_change_a_file_is_noticed(root, change):
     (root / "templates/unused.txt").write_text("not used")
     (root / "rules").mkdir()
     (root / "rules/more.yaml").write_text(WATCHES.replace("App", "Other"))
     (root / "watches.yaml").write_text("include: [rules/*.yaml]\nwatches:" + WATCHES)
-
-    async def scenario():
-        async with following(root) as follower:
-            await follower.until_watching()
-            change(root)
-            assert (await follower.until(digest(root))).digest != ""
-            await follower.assert_nothing_new()
-
-    run(scenario())
+    async with following(root) as follower:
+        await follower.until_watching()
+        change(root)
+        assert (await follower.until(digest(root))).digest != ""
+        await follower.assert_nothing_new()
 
 
-def test_after_several_writes_the_last_state_is_loaded(run, root):
-    async def scenario():
-        async with following(root) as follower:
-            for number in range(10):
-                (root / f"templates/file{number}.txt").write_text("x")
-                await asyncio.sleep(0)
-            in_place(root)
-            await follower.until(digest(root))
-            await follower.assert_nothing_new()
-
-    run(scenario())
+async def test_after_several_writes_the_last_state_is_loaded(root):
+    async with following(root) as follower:
+        for number in range(10):
+            (root / f"templates/file{number}.txt").write_text("x")
+            await asyncio.sleep(0)
+        in_place(root)
+        await follower.until(digest(root))
+        await follower.assert_nothing_new()
 
 
-def test_an_update_of_a_configmap_mount_is_noticed(run, tmp_path):
+async def test_an_update_of_a_configmap_mount_is_noticed(tmp_path):
     """Files are links into `..data`, itself a link to a folder with a date for a name; a new one is made, and the link
     is turned by a rename."""
     root = tmp_path / "mounted"
@@ -254,19 +247,15 @@ def test_an_update_of_a_configmap_mount_is_noticed(run, tmp_path):
     publish("..2026_01_01", "first")
     (root / "watches.yaml").symlink_to("..data/watches.yaml")
     (root / "templates").symlink_to("..data/templates")
-
-    async def scenario():
-        async with following(root) as follower:
-            for number in range(3):
-                publish(f"..2026_01_0{number + 2}", f"number{number}")
-                shutil.rmtree(root / f"..2026_01_0{number + 1}")
-                await follower.until(digest(root))
-            await follower.assert_nothing_new()
-
-    run(scenario())
+    async with following(root) as follower:
+        for number in range(3):
+            publish(f"..2026_01_0{number + 2}", f"number{number}")
+            shutil.rmtree(root / f"..2026_01_0{number + 1}")
+            await follower.until(digest(root))
+        await follower.assert_nothing_new()
 
 
-def test_updates_of_several_mounts_are_noticed(run, tmp_path):
+async def test_updates_of_several_mounts_are_noticed(tmp_path):
     """Three ConfigMaps: one for the project's folder, one for templates/, one for crds/."""
     root = tmp_path / "mounted"
 
@@ -286,41 +275,33 @@ def test_updates_of_several_mounts_are_noticed(run, tmp_path):
     publish(root, "..1", {"watches.yaml": WATCHES})
     publish(root / "templates", "..1", {"config.yaml.j2": TEMPLATE % "first"})
     publish(root / "crds", "..1", {"apps.yaml": CRD.read_text()})
-
-    async def scenario():
-        async with following(root) as follower:
-            await follower.until_watching()
-            for date in ("..2", "..3"):
-                publish(root / "templates", date, {"config.yaml.j2": TEMPLATE % f"at{date.strip('.')}"})
-                await follower.until(digest(root))
-                publish(root / "crds", date, {"apps.yaml": CRD.read_text() + f"# {date}\n"})
-                await follower.until(digest(root))
-                publish(root, date, {"watches.yaml": WATCHES + f"# {date}\n"})
-                await follower.until(digest(root))
-
-    run(scenario())
+    async with following(root) as follower:
+        await follower.until_watching()
+        for date in ("..2", "..3"):
+            publish(root / "templates", date, {"config.yaml.j2": TEMPLATE % f"at{date.strip('.')}"})
+            await follower.until(digest(root))
+            publish(root / "crds", date, {"apps.yaml": CRD.read_text() + f"# {date}\n"})
+            await follower.until(digest(root))
+            publish(root, date, {"watches.yaml": WATCHES + f"# {date}\n"})
+            await follower.until(digest(root))
 
 
-def test_a_project_folder_that_is_a_replaced_link_is_noticed(run, tmp_path):
+async def test_a_project_folder_that_is_a_replaced_link_is_noticed(tmp_path):
     """The project's folder is a link that a deployment replaces."""
     write(tmp_path / "releases/1", "first")
     (tmp_path / "current").symlink_to("releases/1")
-
-    async def scenario():
-        async with following(tmp_path / "current") as follower:
-            await follower.until_watching()
-            for number in (2, 3):
-                write(tmp_path / f"releases/{number}", f"release{number}")
-                (tmp_path / "next").symlink_to(f"releases/{number}")
-                (tmp_path / "next").rename(tmp_path / "current")
-                await follower.until(digest(tmp_path / "current"))
-            in_place(tmp_path / "releases/3")
+    async with following(tmp_path / "current") as follower:
+        await follower.until_watching()
+        for number in (2, 3):
+            write(tmp_path / f"releases/{number}", f"release{number}")
+            (tmp_path / "next").symlink_to(f"releases/{number}")
+            (tmp_path / "next").rename(tmp_path / "current")
             await follower.until(digest(tmp_path / "current"))
+        in_place(tmp_path / "releases/3")
+        await follower.until(digest(tmp_path / "current"))
 
-    run(scenario())
 
-
-def test_other_files_and_reads_do_not_cause_a_check(run, root, monkeypatch):
+async def test_other_files_and_reads_do_not_cause_a_check(root, monkeypatch):
     (root / "build").mkdir()
     checks = queue.SimpleQueue()
 
@@ -328,97 +309,82 @@ def test_other_files_and_reads_do_not_cause_a_check(run, root, monkeypatch):
         checks.put(1)
         return files_digest(root)
 
-    async def scenario():
-        async with following(root) as follower:
-            await follower.until_watching()
-            monkeypatch.setattr(module, "files_digest", count)
-            for name in (
-                "notes.txt",
-                "build/output",
-                ".git",
-                "templates/.config.yaml.j2.swp",
-                "templates/config.yaml.j2~",
-            ):
-                (root / name).write_text("x")
-                (root / "watches.yaml").read_text()
-            await a_moment(0.2)
-            before = checks.qsize()
+    async with following(root) as follower:
+        await follower.until_watching()
+        monkeypatch.setattr(module, "files_digest", count)
+        for name in (
+            "notes.txt",
+            "build/output",
+            ".git",
+            "templates/.config.yaml.j2.swp",
+            "templates/config.yaml.j2~",
+        ):
+            (root / name).write_text("x")
+            (root / "watches.yaml").read_text()
+        await a_moment(0.2)
+        before = checks.qsize()
+        in_place(root)
+        await follower.until(digest(root))
+        assert before == 0
+
+
+async def test_a_project_with_an_unreadable_file_is_rejected_until_it_can_be_read(root):
+    async with following(root) as follower:
+        await follower.until_watching()
+        before = follower.reloader.digest
+        file = root / "templates/config.yaml.j2"
+        file.unlink()
+        file.symlink_to("nowhere")
+        assert "this link is broken" in await follower.until_rejected()
+        file.unlink()
+        file.write_bytes(b"\xff")
+        assert "is not valid UTF-8" in await follower.until_rejected()
+        file.write_text(TEMPLATE % "first")
+        await follower.until(before)
+
+
+async def test_files_that_are_written_all_the_time_are_loaded(root):
+    async with following(root) as follower:
+        await follower.until_watching()
+        ended = threading.Event()
+
+        def write_on():
+            number = 0
+            while not ended.is_set():
+                (root / "templates/noise.txt").write_text(str(number := number + 1))
+
+        writing = asyncio.create_task(asyncio.to_thread(write_on))
+        try:
             in_place(root)
-            await follower.until(digest(root))
-            assert before == 0
-
-    run(scenario())
-
-
-def test_a_project_with_an_unreadable_file_is_rejected_until_it_can_be_read(run, root):
-    async def scenario():
-        async with following(root) as follower:
-            await follower.until_watching()
-            before = follower.reloader.digest
-            file = root / "templates/config.yaml.j2"
-            file.unlink()
-            file.symlink_to("nowhere")
-            assert "this link is broken" in await follower.until_rejected()
-            file.unlink()
-            file.write_bytes(b"\xff")
-            assert "is not valid UTF-8" in await follower.until_rejected()
-            file.write_text(TEMPLATE % "first")
-            await follower.until(before)
-
-    run(scenario())
+            expected = (TEMPLATE % "second").strip()
+            while (
+                not isinstance(report := await follower.next(), Project)
+                or expected not in report.templates["config.yaml.j2"]
+            ):
+                pass
+        finally:
+            ended.set()
+            await writing
 
 
-def test_files_that_are_written_all_the_time_are_loaded(run, root):
-    async def scenario():
-        async with following(root) as follower:
-            await follower.until_watching()
-            ended = threading.Event()
-
-            def write_on():
-                number = 0
-                while not ended.is_set():
-                    (root / "templates/noise.txt").write_text(str(number := number + 1))
-
-            writing = asyncio.create_task(asyncio.to_thread(write_on))
-            try:
-                in_place(root)
-                expected = (TEMPLATE % "second").strip()
-                while (
-                    not isinstance(report := await follower.next(), Project)
-                    or expected not in report.templates["config.yaml.j2"]
-                ):
-                    pass
-            finally:
-                ended.set()
-                await writing
-
-    run(scenario())
-
-
-def test_an_invalid_project_is_rejected_once_and_loaded_when_it_is_valid(run, root):
-    async def scenario():
-        async with following(root) as follower:
-            before = follower.reloader.digest
-            (root / "watches.yaml").write_text("- kind: [")
-            assert "watches.yaml" in await follower.until_rejected()
-            for _ in range(3):
-                await follower.assert_nothing_new()
-            (root / "watches.yaml").write_text(WATCHES)
-            assert (await follower.until(before)).digest == before, "it is reported that the same rules are valid again"
+async def test_an_invalid_project_is_rejected_once_and_loaded_when_it_is_valid(root):
+    async with following(root) as follower:
+        before = follower.reloader.digest
+        (root / "watches.yaml").write_text("- kind: [")
+        assert "watches.yaml" in await follower.until_rejected()
+        for _ in range(3):
             await follower.assert_nothing_new()
+        (root / "watches.yaml").write_text(WATCHES)
+        assert (await follower.until(before)).digest == before, "it is reported that the same rules are valid again"
+        await follower.assert_nothing_new()
 
-    run(scenario())
 
-
-def test_another_error_is_reported_again(run, root):
-    async def scenario():
-        async with following(root) as follower:
-            (root / "watches.yaml").write_text("- kind: [")
-            first = await follower.until_rejected()
-            (root / "watches.yaml").write_text("- {kynd: App}")
-            assert await follower.until_rejected() != first
-
-    run(scenario())
+async def test_another_error_is_reported_again(root):
+    async with following(root) as follower:
+        (root / "watches.yaml").write_text("- kind: [")
+        first = await follower.until_rejected()
+        (root / "watches.yaml").write_text("- {kynd: App}")
+        assert await follower.until_rejected() != first
 
 
 def test_a_folder_that_is_deleted_and_created_again_is_watched(run, root):
@@ -437,42 +403,32 @@ def test_a_folder_that_is_deleted_and_created_again_is_watched(run, root):
     assert [log["event"] for log in logs].count("cannot watch the folder of the rules; checking it periodically") == 1
 
 
-def test_a_folder_that_replaces_another_is_watched(run, root, tmp_path):
-    async def scenario():
-        async with following(root, check_interval=0.05) as follower:
-            write(tmp_path / "new", "replaced")
-            root.rename(tmp_path / "old")
-            (tmp_path / "new").rename(root)
-            await follower.until(digest(root))
-            follower.reloader.check_interval = 60.0
-            await follower.reloader.check()
-            in_place(root)
-            await follower.until(digest(root))
-
-    run(scenario())
+async def test_a_folder_that_replaces_another_is_watched(root, tmp_path):
+    async with following(root, check_interval=0.05) as follower:
+        write(tmp_path / "new", "replaced")
+        root.rename(tmp_path / "old")
+        (tmp_path / "new").rename(root)
+        await follower.until(digest(root))
+        follower.reloader.check_interval = 60.0
+        await follower.reloader.check()
+        in_place(root)
+        await follower.until(digest(root))
 
 
-def test_a_project_behind_a_link_is_watched(run, root, tmp_path):
+async def test_a_project_behind_a_link_is_watched(root, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(root)
-
-    async def scenario():
-        async with following(link) as follower:
-            in_place(root)
-            await follower.until(digest(root))
-
-    run(scenario())
+    async with following(link) as follower:
+        in_place(root)
+        await follower.until(digest(root))
 
 
-def test_without_events_the_files_are_checked_periodically(run, root, monkeypatch):
-    async def scenario():
-        monkeypatch.setattr(module, "CHANGES", [FileOpenedEvent])
-        async with following(root, check_interval=0.01) as follower:
-            await follower.assert_nothing_new()
-            in_place(root)
-            await follower.until(digest(root))
-
-    run(scenario())
+async def test_without_events_the_files_are_checked_periodically(root, monkeypatch):
+    monkeypatch.setattr(module, "CHANGES", [FileOpenedEvent])
+    async with following(root, check_interval=0.01) as follower:
+        await follower.assert_nothing_new()
+        in_place(root)
+        await follower.until(digest(root))
 
 
 def test_the_reloader_checks_periodically_when_inotify_watches_are_exhausted(run, root, monkeypatch):
@@ -491,20 +447,17 @@ def test_the_reloader_checks_periodically_when_inotify_watches_are_exhausted(run
     assert [log["error"] for log in logs] == ["inotify watch limit reached"]
 
 
-def test_a_change_before_the_start_is_noticed(run, root):
-    async def scenario():
-        follower = Follower(root)
-        in_place(root)
-        follower.reloader.start()
-        try:
-            await follower.until(digest(root))
-        finally:
-            await follower.reloader.stop()
-
-    run(scenario())
+async def test_a_change_before_the_start_is_noticed(root):
+    follower = Follower(root)
+    in_place(root)
+    follower.reloader.start()
+    try:
+        await follower.until(digest(root))
+    finally:
+        await follower.reloader.stop()
 
 
-def test_a_change_while_the_files_are_read_is_noticed(run, root, monkeypatch):
+async def test_a_change_while_the_files_are_read_is_noticed(root, monkeypatch):
     reading, changed = threading.Event(), threading.Event()
 
     def slow(root, *, environ):
@@ -514,79 +467,62 @@ def test_a_change_while_the_files_are_read_is_noticed(run, root, monkeypatch):
             changed.wait(15)
         return project
 
-    async def scenario():
-        async with following(root) as follower:
-            monkeypatch.setattr(module, "load_project", slow)
-            (root / "templates/first.txt").write_text("x")
-            await asyncio.to_thread(reading.wait, 15)
-            in_place(root)
-            await a_moment()
-            changed.set()
-            await follower.until(digest(root))
-
-    run(scenario())
+    async with following(root) as follower:
+        monkeypatch.setattr(module, "load_project", slow)
+        (root / "templates/first.txt").write_text("x")
+        await asyncio.to_thread(reading.wait, 15)
+        in_place(root)
+        await a_moment()
+        changed.set()
+        await follower.until(digest(root))
 
 
-def test_an_internal_error_does_not_stop_the_reloader(run, root, monkeypatch):
+async def test_an_internal_error_does_not_stop_the_reloader(root, monkeypatch):
     failing = asyncio.Event()
 
     def broken(root, *, environ):
         raise PermissionError(13, "Permission denied")
 
-    async def scenario():
-        async with following(root) as follower:
-            monkeypatch.setattr(module, "load_project", broken)
-            monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
-            in_place(root)
-            await asyncio.wait_for(failing.wait(), 15)
-            assert (
-                await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
-            )
-            monkeypatch.setattr(module, "load_project", load_project)
-            a_new_file(root)
-            await follower.until(digest(root))
-
-    run(scenario())
+    async with following(root) as follower:
+        monkeypatch.setattr(module, "load_project", broken)
+        monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
+        in_place(root)
+        await asyncio.wait_for(failing.wait(), 15)
+        assert await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
+        monkeypatch.setattr(module, "load_project", load_project)
+        a_new_file(root)
+        await follower.until(digest(root))
 
 
-def test_after_an_internal_error_unchanged_files_are_loaded_again(run, root, monkeypatch):
+async def test_after_an_internal_error_unchanged_files_are_loaded_again(root, monkeypatch):
     """No file has to change for the project to be reported as valid again."""
     watching = module.places
 
     def broken(root):
         raise PermissionError(13, "Permission denied")
 
-    async def scenario():
-        async with following(root, check_interval=0.05) as follower:
-            await follower.until_watching()
-            monkeypatch.setattr(module, "places", broken)
-            monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: None, raising=False)
-            await follower.until_rejected()
-            monkeypatch.setattr(module, "places", watching)
-            await follower.until(digest(root))
-
-    run(scenario())
+    async with following(root, check_interval=0.05) as follower:
+        await follower.until_watching()
+        monkeypatch.setattr(module, "places", broken)
+        monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: None, raising=False)
+        await follower.until_rejected()
+        monkeypatch.setattr(module, "places", watching)
+        await follower.until(digest(root))
 
 
-def test_a_project_with_a_circular_link_is_rejected_until_it_is_gone(run, root):
-    async def scenario():
-        async with following(root) as follower:
-            link = root / "templates/x"
-            link.symlink_to("x")
-            assert await follower.until_rejected() == "templates/x: this link is broken"
-            link.unlink()
-            in_place(root)
-            await follower.until(digest(root))
-
-    run(scenario())
+async def test_a_project_with_a_circular_link_is_rejected_until_it_is_gone(root):
+    async with following(root) as follower:
+        link = root / "templates/x"
+        link.symlink_to("x")
+        assert await follower.until_rejected() == "templates/x: this link is broken"
+        link.unlink()
+        in_place(root)
+        await follower.until(digest(root))
 
 
-def test_stop_works_before_start_and_twice(run, root):
-    async def scenario():
-        follower = Follower(root)
-        await follower.reloader.stop()
-        follower.reloader.start()
-        await follower.reloader.stop()
-        await follower.reloader.stop()
-
-    run(scenario())
+async def test_stop_works_before_start_and_twice(root):
+    follower = Follower(root)
+    await follower.reloader.stop()
+    follower.reloader.start()
+    await follower.reloader.stop()
+    await follower.reloader.stop()

@@ -36,55 +36,41 @@ def annotated(body, **annotations):
         ("0s", None, None),
     ],
 )
-def test_the_reconcile_period_is_that_of_the_cr_or_of_the_rule(run, rule, own, again):
-    async def scenario():
-        harness = annotated(f"reconcilePeriod: {rule}\n{ONE}", **({} if own is None else {RECONCILE_PERIOD: own}))
-        assert (await harness.until_settled()).requeue_after == again
-        assert ("has no effect" in harness.condition()["message"]) == (own == "often")
-
-    run(scenario())
+async def test_the_reconcile_period_is_that_of_the_cr_or_of_the_rule(rule, own, again):
+    harness = annotated(f"reconcilePeriod: {rule}\n{ONE}", **({} if own is None else {RECONCILE_PERIOD: own}))
+    assert (await harness.until_settled()).requeue_after == again
+    assert ("has no effect" in harness.condition()["message"]) == (own == "often")
 
 
-def test_a_child_that_fails_does_not_delay_what_the_time_changes(run):
-    async def scenario():
-        body = "children: {a: {template: a.yaml}, b: {template: b.yaml, when: not after('2026-01-01T00:00:09Z')}}"
-        harness = ReconcilerHarness(body, {}, a=A, b=A.replace("name: a", "name: b"))
-        for _ in range(2):
-            harness.server.answer_with("create", "a", Answer.BROKEN)
-            verdict = await harness.reconcile()
-            assert (verdict.failed, verdict.requeue_after) == (True, 10.0)
-
-    run(scenario())
+async def test_a_child_that_fails_does_not_delay_what_the_time_changes():
+    body = "children: {a: {template: a.yaml}, b: {template: b.yaml, when: not after('2026-01-01T00:00:09Z')}}"
+    harness = ReconcilerHarness(body, {}, a=A, b=A.replace("name: a", "name: b"))
+    for _ in range(2):
+        harness.server.answer_with("create", "a", Answer.BROKEN)
+        verdict = await harness.reconcile()
+        assert (verdict.failed, verdict.requeue_after) == (True, 10.0)
 
 
-def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead(run):
-    async def scenario():
-        harness = annotated(ONE)
-        verdict = await harness.until_settled()
-        assert (verdict.requeue_after, verdict.result) == (36000.0, "success")
-        harness.edit_app(metadata={**harness.app["metadata"], "annotations": {RECONCILE_PERIOD: "0s"}})
-        verdict = await harness.until_settled()
-        assert (verdict.requeue_after, verdict.result) == (None, "success")
-
-    run(scenario())
+async def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead():
+    harness = annotated(ONE)
+    verdict = await harness.until_settled()
+    assert (verdict.requeue_after, verdict.result) == (36000.0, "success")
+    harness.edit_app(metadata={**harness.app["metadata"], "annotations": {RECONCILE_PERIOD: "0s"}})
+    verdict = await harness.until_settled()
+    assert (verdict.requeue_after, verdict.result) == (None, "success")
 
 
-def test_a_wait_shorter_than_the_resync_is_a_requeue_and_a_failure_is_an_error(run):
-    async def scenario():
-        harness = annotated(ONE)
-        harness.server.make(child("a", owner=None, data={}))
-        assert (await harness.until_settled()).result == "requeue_after", "somebody else's object is read again"
-        broken = annotated(ONE)
-        broken.server.answer_with("create", "a", Answer.BROKEN)
-        assert (await broken.reconcile()).result == "error"
-        overtaken = annotated(ONE)
-        overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(spec={"v": "2"})
-        assert (await overtaken.reconcile()).result == "requeue", (
-            "the status was planned for an older version of the CR"
-        )
-        assert (await overtaken.until_settled()).result == "success"
-
-    run(scenario())
+async def test_a_wait_shorter_than_the_resync_is_a_requeue_and_a_failure_is_an_error():
+    harness = annotated(ONE)
+    harness.server.make(child("a", owner=None, data={}))
+    assert (await harness.until_settled()).result == "requeue_after", "somebody else's object is read again"
+    broken = annotated(ONE)
+    broken.server.answer_with("create", "a", Answer.BROKEN)
+    assert (await broken.reconcile()).result == "error"
+    overtaken = annotated(ONE)
+    overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(spec={"v": "2"})
+    assert (await overtaken.reconcile()).result == "requeue", "the status was planned for an older version of the CR"
+    assert (await overtaken.until_settled()).result == "success"
 
 
 # -- at once -----------------------------------------------------------------------------------------------------------
@@ -117,37 +103,31 @@ async def cause_a_field_conflict(harness):
 
 
 @pytest.mark.parametrize("disturb", [create_a_conflicting_object, cause_a_field_conflict])
-def test_finalization_is_not_delayed_by_the_backoff_of_a_child(run, disturb):
-    async def scenario():
-        harness = ReconcilerHarness(f"{ONE}finalize: {{bye: {{template: bye.yaml}}}}\n", {}, a=A, bye=BYE)
-        await disturb(harness)
-        harness.delete_app()
-        waited = 0.0
-        while harness.app is not None:
-            waited += (await harness.reconcile()).requeue_after or 0.0
-            assert waited < 1
-
-    run(scenario())
+async def test_finalization_is_not_delayed_by_the_backoff_of_a_child(disturb):
+    harness = ReconcilerHarness(f"{ONE}finalize: {{bye: {{template: bye.yaml}}}}\n", {}, a=A, bye=BYE)
+    await disturb(harness)
+    harness.delete_app()
+    waited = 0.0
+    while harness.app is not None:
+        waited += (await harness.reconcile()).requeue_after or 0.0
+        assert waited < 1
 
 
-def test_a_change_that_a_response_allows_is_made_at_once_despite_a_conflicting_object(run):
-    async def scenario():
-        more = "ns: {template: ns.yaml, when: spec.more}, inside: {template: inside.yaml, when: spec.more}"
-        harness = ReconcilerHarness(
-            f"reach: cluster\nchildren: {{a: {{template: a.yaml}}, {more}}}\n",
-            {"more": False},
-            a=A,
-            ns=NAMESPACE,
-            inside=INSIDE,
-        )
-        await create_a_conflicting_object(harness)
-        harness.edit_app(spec={"more": True})
-        waited = 0.0
-        while ("create", "inside") not in harness.server.log:
-            assert waited < 1
-            waited += (await harness.reconcile()).requeue_after or 0.0
-
-    run(scenario())
+async def test_a_change_that_a_response_allows_is_made_at_once_despite_a_conflicting_object():
+    more = "ns: {template: ns.yaml, when: spec.more}, inside: {template: inside.yaml, when: spec.more}"
+    harness = ReconcilerHarness(
+        f"reach: cluster\nchildren: {{a: {{template: a.yaml}}, {more}}}\n",
+        {"more": False},
+        a=A,
+        ns=NAMESPACE,
+        inside=INSIDE,
+    )
+    await create_a_conflicting_object(harness)
+    harness.edit_app(spec={"more": True})
+    waited = 0.0
+    while ("create", "inside") not in harness.server.log:
+        assert waited < 1
+        waited += (await harness.reconcile()).requeue_after or 0.0
 
 
 # -- what was refused for good -----------------------------------------------------------------------------------------
@@ -181,53 +161,41 @@ def change_the_claim(harness, phase):
     return key
 
 
-def test_a_permanently_rejected_change_is_retried_when_the_object_has_changed(run):
-    async def scenario():
-        harness = await a_claim_that_is_not_bound()
-        assert (await harness.reconcile()).requeue_after is None, "until then there is nothing to do"
-        key = change_the_claim(harness, "Bound")
-        assert (await harness.reconcile()).requeue_after == REFUSED_FIRST
-        assert tries(harness) == 1
-        harness.time += REFUSED_FIRST
+async def test_a_permanently_rejected_change_is_retried_when_the_object_has_changed():
+    harness = await a_claim_that_is_not_bound()
+    assert (await harness.reconcile()).requeue_after is None, "until then there is nothing to do"
+    key = change_the_claim(harness, "Bound")
+    assert (await harness.reconcile()).requeue_after == REFUSED_FIRST
+    assert tries(harness) == 1
+    harness.time += REFUSED_FIRST
+    await harness.until_settled()
+    assert harness.server.live(key)["spec"]["resources"] == {"requests": {"storage": "2Gi"}}
+    assert harness.condition()["reason"] != "ApplyFailed"
+
+
+async def test_a_permanently_rejected_change_is_retried_at_each_resync():
+    harness = await a_claim_that_is_not_bound("1h")
+    for number in range(3):
+        assert tries(harness) == 1 + number
+        harness.time += (await harness.until_settled()).requeue_after
         await harness.until_settled()
-        assert harness.server.live(key)["spec"]["resources"] == {"requests": {"storage": "2Gi"}}
-        assert harness.condition()["reason"] != "ApplyFailed"
-
-    run(scenario())
 
 
-def test_a_permanently_rejected_change_is_retried_at_each_resync(run):
-    async def scenario():
-        harness = await a_claim_that_is_not_bound("1h")
-        for number in range(3):
-            assert tries(harness) == 1 + number
-            harness.time += (await harness.until_settled()).requeue_after
-            await harness.until_settled()
-
-    run(scenario())
-
-
-def test_an_object_that_changes_all_the_time_causes_few_retries_and_no_status_write(run):
-    async def scenario():
-        harness = await a_claim_that_is_not_bound()
-        before = harness.condition(), harness.server.log.count(("status", "web"))
-        for second in range(0, 1800, 5):
-            harness.time += 5
-            change_the_claim(harness, f"Lost {second}")
-            await harness.reconcile()
-        assert tries(harness) == 1 + 8, "after 5, 15, 35, 75, 155, 315, 635 and 1,275 seconds"
-        assert (harness.condition(), harness.server.log.count(("status", "web"))) == before
-
-    run(scenario())
+async def test_an_object_that_changes_all_the_time_causes_few_retries_and_no_status_write():
+    harness = await a_claim_that_is_not_bound()
+    before = harness.condition(), harness.server.log.count(("status", "web"))
+    for second in range(0, 1800, 5):
+        harness.time += 5
+        change_the_claim(harness, f"Lost {second}")
+        await harness.reconcile()
+    assert tries(harness) == 1 + 8, "after 5, 15, 35, 75, 155, 315, 635 and 1,275 seconds"
+    assert (harness.condition(), harness.server.log.count(("status", "web"))) == before
 
 
-def test_a_paused_cr_is_not_retried(run):
-    async def scenario():
-        harness = await a_claim_that_is_not_bound()
-        change_the_claim(harness, "Bound")
-        harness.edit_app(metadata={**harness.app["metadata"], "annotations": {PAUSED: "true"}})
-        harness.time += REFUSED_FIRST
-        assert (await harness.until_settled()).requeue_after is None
-        assert tries(harness) == 1
-
-    run(scenario())
+async def test_a_paused_cr_is_not_retried():
+    harness = await a_claim_that_is_not_bound()
+    change_the_claim(harness, "Bound")
+    harness.edit_app(metadata={**harness.app["metadata"], "annotations": {PAUSED: "true"}})
+    harness.time += REFUSED_FIRST
+    assert (await harness.until_settled()).requeue_after is None
+    assert tries(harness) == 1

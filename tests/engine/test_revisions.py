@@ -183,98 +183,78 @@ class Harness:
 ONE, TWO = project_of(watch()), project_of(watch("Other"))
 
 
-def test_a_change_of_the_rules_costs_one_write_and_a_restart_none(run):
-    async def scenario():
-        first = Harness()
-        assert await first.record(ONE)
-        assert await first.record(ONE)
-        assert (first.recorded(), first.config_map.writes) == ([ONE.revision], 1)
-        again = Harness(first.config_map)
-        assert await again.record(ONE)
-        assert again.config_map.writes == 1
-        assert await again.record(TWO)
-        assert (again.recorded(), again.config_map.writes) == ([ONE.revision, TWO.revision], 2)
-        for project in (ONE, TWO):
-            assert (await again.store.find(project.revision)).digest == project.digest
-        assert await again.store.find("0" * 64) is None
-
-    run(scenario())
+async def test_a_change_of_the_rules_costs_one_write_and_a_restart_none():
+    first = Harness()
+    assert await first.record(ONE)
+    assert await first.record(ONE)
+    assert (first.recorded(), first.config_map.writes) == ([ONE.revision], 1)
+    again = Harness(first.config_map)
+    assert await again.record(ONE)
+    assert again.config_map.writes == 1
+    assert await again.record(TWO)
+    assert (again.recorded(), again.config_map.writes) == ([ONE.revision, TWO.revision], 2)
+    for project in (ONE, TWO):
+        assert (await again.store.find(project.revision)).digest == project.digest
+    assert await again.store.find("0" * 64) is None
 
 
-def test_lost_files_of_the_latest_revision_are_stored_again(run):
-    async def scenario():
-        harness = Harness()
-        await harness.record(ONE)
-        harness.config_map.binary = None
-        assert await harness.record(ONE)
-        assert harness.recorded() == [ONE.revision]
-        assert decode(harness.config_map.as_object()).is_recorded(ONE.revision)
-
-    run(scenario())
+async def test_lost_files_of_the_latest_revision_are_stored_again():
+    harness = Harness()
+    await harness.record(ONE)
+    harness.config_map.binary = None
+    assert await harness.record(ONE)
+    assert harness.recorded() == [ONE.revision]
+    assert decode(harness.config_map.as_object()).is_recorded(ONE.revision)
 
 
-def test_a_revision_that_this_environment_does_not_accept_is_not_found(run):
-    async def scenario():
-        harness = Harness()
-        await harness.record(
-            build_project({"watches.yaml": watch(more=VARIABLES)}, root="rules", environ={"WORD": "a"})
-        )
-        (digest,) = harness.recorded()
-        harness.store.put_in_force(ONE)
-        with capture_logs() as lines:
-            assert await harness.store.find(digest) is None
-        (line,) = lines
-        assert (line["event"], line["revision"]) == ("revision of the rules cannot be used", digest[:12])
-        assert "WORD" in line["errors"]
-
-    run(scenario())
+async def test_a_revision_that_this_environment_does_not_accept_is_not_found():
+    harness = Harness()
+    await harness.record(build_project({"watches.yaml": watch(more=VARIABLES)}, root="rules", environ={"WORD": "a"}))
+    (digest,) = harness.recorded()
+    harness.store.put_in_force(ONE)
+    with capture_logs() as lines:
+        assert await harness.store.find(digest) is None
+    (line,) = lines
+    assert (line["event"], line["revision"]) == ("revision of the rules cannot be used", digest[:12])
+    assert "WORD" in line["errors"]
 
 
-def test_a_project_that_is_too_large_is_in_the_index_and_its_files_are_not_kept(run):
-    async def scenario():
-        harness, files = Harness(), {**ONE.files, "templates/large": incompressible(2 * MAX_BYTES)}
-        large = SimpleNamespace(files=files, revision=digest_of_files(files), reads_environment=False, root="rules")
-        with capture_logs() as lines:
-            await harness.record(large)
-            await harness.record(large)
-        assert (harness.recorded(), harness.config_map.writes) == ([large.revision], 1)
-        assert not decode(harness.config_map.as_object()).packed
-        assert lines[0]["event"] == "the project is too large: its files are not kept"
-
-    run(scenario())
+async def test_a_project_that_is_too_large_is_in_the_index_and_its_files_are_not_kept():
+    harness, files = Harness(), {**ONE.files, "templates/large": incompressible(2 * MAX_BYTES)}
+    large = SimpleNamespace(files=files, revision=digest_of_files(files), reads_environment=False, root="rules")
+    with capture_logs() as lines:
+        await harness.record(large)
+        await harness.record(large)
+    assert (harness.recorded(), harness.config_map.writes) == ([large.revision], 1)
+    assert not decode(harness.config_map.as_object()).packed
+    assert lines[0]["event"] == "the project is too large: its files are not kept"
 
 
-def test_another_writer_is_not_overwritten(run):
-    async def scenario():
-        harness = Harness()
-        await harness.record(ONE)
-        read = harness.config_map.read
+async def test_another_writer_is_not_overwritten():
+    harness = Harness()
+    await harness.record(ONE)
+    read = harness.config_map.read
 
-        async def read_late():
-            found = await read()
-            harness.config_map.version += 1
-            return found
+    async def read_late():
+        found = await read()
+        harness.config_map.version += 1
+        return found
 
-        harness.config_map.read = read_late
-        assert not await harness.record(TWO)
-        assert harness.recorded() == [ONE.revision]
-        harness.config_map.read = read
-        assert await harness.record(TWO)
-
-    run(scenario())
+    harness.config_map.read = read_late
+    assert not await harness.record(TWO)
+    assert harness.recorded() == [ONE.revision]
+    harness.config_map.read = read
+    assert await harness.record(TWO)
 
 
-def test_each_change_is_recorded_while_it_runs(run):
-    async def scenario():
-        harness = Harness()
-        task = asyncio.create_task(harness.store.run())
-        for project in (ONE, TWO, ONE):
-            harness.store.put_in_force(project)
-            await until("it to be recorded", lambda project=project: harness.recorded()[-1:] == [project.revision])
-        assert len(harness.recorded()) == 3
-        task.cancel()
-
-    run(scenario())
+async def test_each_change_is_recorded_while_it_runs():
+    harness = Harness()
+    task = asyncio.create_task(harness.store.run())
+    for project in (ONE, TWO, ONE):
+        harness.store.put_in_force(project)
+        await until("it to be recorded", lambda project=project: harness.recorded()[-1:] == [project.revision])
+    assert len(harness.recorded()) == 3
+    task.cancel()
 
 
 def test_a_missing_permission_is_logged_once_and_retried():

@@ -132,21 +132,20 @@ def test_a_kind_that_was_removed_during_its_fetches_is_fetched_again_when_it_ret
     assert schemas.is_known([APP])
 
 
-def test_fetching_a_schema_delays_no_other_kind(schemas, server, run):
+async def test_fetching_a_schema_delays_no_other_kind(
+    schemas,
+    server,
+):
     """Neither during its fetch, nor if the server of an aggregated API does not respond."""
     server.documents["tools.example.com", "v1"] = OpenApi(document(TOOL))
     server.documents["example.com", "v1"] = hanging = asyncio.Event()
-
-    async def fetch_both() -> None:
-        first_lookup = asyncio.create_task(schemas.fetch(APP))
-        await asyncio.sleep(0)
-        assert await schemas.fetch(TOOL)
-        assert schemas.is_known([TOOL])
-        assert not schemas.is_known([APP])
-        hanging.set()
-        assert not await first_lookup
-
-    run(fetch_both())
+    first_lookup = asyncio.create_task(schemas.fetch(APP))
+    await asyncio.sleep(0)
+    assert await schemas.fetch(TOOL)
+    assert schemas.is_known([TOOL])
+    assert not schemas.is_known([APP])
+    hanging.set()
+    assert not await first_lookup
 
 
 def test_a_schema_of_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
@@ -220,34 +219,28 @@ class Wire:
         return document(APP)
 
 
-def test_a_document_is_fetched_when_needed_and_again_only_when_its_hash_has_changed(run):
-    async def test() -> None:
-        wire = Wire()
-        discovery = Discovery(wire)
-        first = await discovery.openapi("example.com", "v1")
-        assert await discovery.openapi("example.com", "v1") is first
-        assert wire.asked == ["/openapi/v3", "/openapi/v3/apis/example.com/v1?hash=1"]
-        discovery._index_due = True  # as a refresh leaves it
-        wire.hashes["apis/tools.example.com/v1"] = "2"
-        assert await discovery.openapi("example.com", "v1") is first
-        assert wire.asked[2:] == ["/openapi/v3"]
-        discovery._index_due = True
-        wire.hashes["apis/example.com/v1"] = "2"
-        assert await discovery.openapi("example.com", "v1") is not first
-        assert wire.asked[3:] == ["/openapi/v3", "/openapi/v3/apis/example.com/v1?hash=2"]
-
-    run(test())
+async def test_a_document_is_fetched_when_needed_and_again_only_when_its_hash_has_changed():
+    wire = Wire()
+    discovery = Discovery(wire)
+    first = await discovery.openapi("example.com", "v1")
+    assert await discovery.openapi("example.com", "v1") is first
+    assert wire.asked == ["/openapi/v3", "/openapi/v3/apis/example.com/v1?hash=1"]
+    discovery._index_due = True  # as a refresh leaves it
+    wire.hashes["apis/tools.example.com/v1"] = "2"
+    assert await discovery.openapi("example.com", "v1") is first
+    assert wire.asked[2:] == ["/openapi/v3"]
+    discovery._index_due = True
+    wire.hashes["apis/example.com/v1"] = "2"
+    assert await discovery.openapi("example.com", "v1") is not first
+    assert wire.asked[3:] == ["/openapi/v3", "/openapi/v3/apis/example.com/v1?hash=2"]
 
 
-def test_a_slow_document_delays_no_other(run):
-    async def test() -> None:
-        wire = Wire()
-        wire.held = asyncio.Event()
-        discovery = Discovery(wire)
-        slow = asyncio.create_task(discovery.openapi("tools.example.com", "v1"))
-        assert await discovery.openapi("example.com", "v1") is not None
-        assert not slow.done()
-        wire.held.set()
-        await slow
-
-    run(test())
+async def test_a_slow_document_delays_no_other():
+    wire = Wire()
+    wire.held = asyncio.Event()
+    discovery = Discovery(wire)
+    slow = asyncio.create_task(discovery.openapi("tools.example.com", "v1"))
+    assert await discovery.openapi("example.com", "v1") is not None
+    assert not slow.done()
+    wire.held.set()
+    await slow

@@ -92,105 +92,88 @@ def ready(server):
     return server.cluster.conditions("App/web")["Ready"]
 
 
-def test_a_kind_that_another_rule_has_not_listed_yet_is_created_after_a_restart(run, server):
-    async def scenario():
-        made = server(APP + OTHER)
-        async with settled_operator(made):
-            assert ready(made) == READY
-        made.asked.clear()
-        async with started_operator(made) as harness:
-            harness.list_all(but=others(harness))
-            await harness.until_quiet()
-            assert made.writes() == []
-            assert ready(made) == READY
-
-    run(scenario())
+async def test_a_kind_that_another_rule_has_not_listed_yet_is_created_after_a_restart(server):
+    made = server(APP + OTHER)
+    async with settled_operator(made):
+        assert ready(made) == READY
+    made.asked.clear()
+    async with started_operator(made) as harness:
+        harness.list_all(but=others(harness))
+        await harness.until_quiet()
+        assert made.writes() == []
+        assert ready(made) == READY
 
 
 @pytest.mark.parametrize("refused", [403, 404])
-def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_others(run, server, tmp_path, refused):
+async def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_others(server, tmp_path, refused):
     """Neither while its watches list, nor if a permission is missing."""
-
-    async def scenario():
-        made = server(APP)
-        async with settled_operator(made) as harness:
-            (tmp_path / "watches.yaml").write_text(APP + OTHER)
-            harness.manager.controller_set.reloaded(load_project(tmp_path, environ={}))
-            assert [watcher.store.state for watcher in others(harness)] == [State.PENDING] * 2
-            for v, then in (("2", 0), ("3", refused)):
-                for watcher in others(harness) if then else ():
-                    watcher.refused(then)
-                made.asked.clear()
-                made.cluster.edit("App/web", {"spec": {"v": v}})
-                await harness.until_quiet()
-                assert [str(each) for each in made.asked if each.writes and "status" not in each.resource] == [
-                    "patch configmaps web-keep",
-                    "patch secrets web-secret",
-                ]
-                assert ready(made) == READY
-
-    run(scenario())
-
-
-def test_the_child_in_the_served_one_of_two_versions_is_created(run, server):
-    async def scenario():
-        made = server(BUDGET)
-        async with settled_operator(made):
-            assert "PodDisruptionBudget/new" in made.cluster
-            assert "PodDisruptionBudget/old" not in made.cluster
-            assert ready(made)[1] in {"Ready", "Progressing"}
-
-    run(scenario())
-
-
-def test_a_version_that_is_not_served_makes_only_its_rule_wait(run, server):
-    async def scenario():
-        made = server(
-            SCALED.replace("KIND", "App").replace("VERSION", "v2")
-            + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
-        )
-        made.cluster.add(
-            {
-                "apiVersion": "example.com/v1",
-                "kind": "Other",
-                "metadata": {"name": "o", "namespace": "default"},
-                "spec": {},
-            }
-        )
-        async with settled_operator(made):
-            assert ready(made) == READY
-            waits = "scaler waits for the kind autoscaling/v2beta2 HorizontalPodAutoscaler to be served by the cluster"
-            assert made.cluster.conditions("Other/o")["Ready"] == ("False", "Waiting", waits)
-
-    run(scenario())
-
-
-def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(run, server):
-    """Its store keeps the objects that it had; a rule with permission sees the current ones."""
-
-    async def scenario():
-        mine = (
-            APP
-            + "  observe: {mine: {version: v1, kind: ConfigMap, selector: {a: b, c: d}}}\n  status: {seen: '{{ mine | length }}'}\n"
-        )
-        made = server(mine + OTHER)
-        labels = {"a": "b", "c": "d"}
-        made.cluster.add(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "x", "namespace": "default", "labels": labels},
-            }
-        )
-        async with settled_operator(made) as harness:
-            assert made.cluster["App/web"]["status"]["seen"] == 1
-            for watcher in others(harness):
-                watcher.refused(403)
-            made.cluster.delete("ConfigMap/x")
+    made = server(APP)
+    async with settled_operator(made) as harness:
+        (tmp_path / "watches.yaml").write_text(APP + OTHER)
+        harness.manager.controller_set.reloaded(load_project(tmp_path, environ={}))
+        assert [watcher.store.state for watcher in others(harness)] == [State.PENDING] * 2
+        for v, then in (("2", 0), ("3", refused)):
+            for watcher in others(harness) if then else ():
+                watcher.refused(then)
+            made.asked.clear()
+            made.cluster.edit("App/web", {"spec": {"v": v}})
             await harness.until_quiet()
-            assert made.cluster["App/web"]["status"]["seen"] == 0
+            assert [str(each) for each in made.asked if each.writes and "status" not in each.resource] == [
+                "patch configmaps web-keep",
+                "patch secrets web-secret",
+            ]
+            assert ready(made) == READY
 
-    run(scenario())
+
+async def test_the_child_in_the_served_one_of_two_versions_is_created(server):
+    made = server(BUDGET)
+    async with settled_operator(made):
+        assert "PodDisruptionBudget/new" in made.cluster
+        assert "PodDisruptionBudget/old" not in made.cluster
+        assert ready(made)[1] in {"Ready", "Progressing"}
+
+
+async def test_a_version_that_is_not_served_makes_only_its_rule_wait(server):
+    made = server(
+        SCALED.replace("KIND", "App").replace("VERSION", "v2")
+        + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
+    )
+    made.cluster.add(
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Other",
+            "metadata": {"name": "o", "namespace": "default"},
+            "spec": {},
+        }
+    )
+    async with settled_operator(made):
+        assert ready(made) == READY
+        waits = "scaler waits for the kind autoscaling/v2beta2 HorizontalPodAutoscaler to be served by the cluster"
+        assert made.cluster.conditions("Other/o")["Ready"] == ("False", "Waiting", waits)
+
+
+async def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(server):
+    """Its store keeps the objects that it had; a rule with permission sees the current ones."""
+    mine = (
+        APP
+        + "  observe: {mine: {version: v1, kind: ConfigMap, selector: {a: b, c: d}}}\n  status: {seen: '{{ mine | length }}'}\n"
+    )
+    made = server(mine + OTHER)
+    labels = {"a": "b", "c": "d"}
+    made.cluster.add(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "x", "namespace": "default", "labels": labels},
+        }
+    )
+    async with settled_operator(made) as harness:
+        assert made.cluster["App/web"]["status"]["seen"] == 1
+        for watcher in others(harness):
+            watcher.refused(403)
+        made.cluster.delete("ConfigMap/x")
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == 0
 
 
 # -- has_kind ----------------------------------------------------------------------------------------------------------
@@ -206,27 +189,21 @@ ASKS = """
 """
 
 
-def test_a_rule_that_calls_has_kind_is_reconciled_when_the_served_kinds_change(run, server):
-    async def scenario():
-        made = server(ASKS, unserved=[UNNAMED])
-        async with settled_operator(made) as harness:
-            assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
-            for unserved, there in (([], "true"), ([UNNAMED], "false")):
-                made.cluster.unserved = unserved
-                await harness.manager.discovery_sync.refresh()
-                await harness.until_quiet()
-                assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
-
-    run(scenario())
-
-
-def test_other_rules_are_not_reconciled_when_the_served_kinds_change(run, server):
-    async def scenario():
-        made = server(APP, unserved=[UNNAMED])
-        async with settled_operator(made) as harness:
-            made.cluster.unserved = []
+async def test_a_rule_that_calls_has_kind_is_reconciled_when_the_served_kinds_change(server):
+    made = server(ASKS, unserved=[UNNAMED])
+    async with settled_operator(made) as harness:
+        assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
+        for unserved, there in (([], "true"), ([UNNAMED], "false")):
+            made.cluster.unserved = unserved
             await harness.manager.discovery_sync.refresh()
-            (controller,) = harness.controllers
-            assert not controller.workers.queue.statistics(now=0.0)["ready"]
+            await harness.until_quiet()
+            assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
 
-    run(scenario())
+
+async def test_other_rules_are_not_reconciled_when_the_served_kinds_change(server):
+    made = server(APP, unserved=[UNNAMED])
+    async with settled_operator(made) as harness:
+        made.cluster.unserved = []
+        await harness.manager.discovery_sync.refresh()
+        (controller,) = harness.controllers
+        assert not controller.workers.queue.statistics(now=0.0)["ready"]

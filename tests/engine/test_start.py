@@ -41,41 +41,38 @@ def unreachable(tmp_path):
     return file
 
 
-def test_the_operator_is_alive_and_not_ready_before_the_api_server_answers(run, unreachable, tmp_path):
-    async def scenario():
-        port = free_port()
-        options = Options(
-            kubeconfig=str(unreachable),
-            metrics_address=f"127.0.0.1:{port}",
-            health_address=f"127.0.0.1:{port}",
-            reload=False,
-        )
-        manager = Manager(RULES, tmp_path, options)
-        running = asyncio.create_task(manager.run())
-        async with aiohttp.ClientSession() as client:
+async def test_the_operator_is_alive_and_not_ready_before_the_api_server_answers(unreachable, tmp_path):
+    port = free_port()
+    options = Options(
+        kubeconfig=str(unreachable),
+        metrics_address=f"127.0.0.1:{port}",
+        health_address=f"127.0.0.1:{port}",
+        reload=False,
+    )
+    manager = Manager(RULES, tmp_path, options)
+    running = asyncio.create_task(manager.run())
+    async with aiohttp.ClientSession() as client:
 
-            async def get(path):
-                async with client.get(f"http://127.0.0.1:{port}{path}") as answer:
-                    return answer.status, await answer.text()
+        async def get(path):
+            async with client.get(f"http://127.0.0.1:{port}{path}") as answer:
+                return answer.status, await answer.text()
 
-            body = ""
-            while "cannot be reached" not in body:
-                await asyncio.sleep(0.05)
-                try:
-                    status, body = await get("/readyz")
-                except aiohttp.ClientConnectionError:
-                    continue
-                assert status == 503
-            assert body.startswith("[-] start: ")
-            assert body.endswith("not ready\n")
-            assert await get("/healthz") == (200, "ok")
-            status, text = await get("/metrics")
-            assert status == 200
-            assert "rest_client_requests_total" in text
-        manager.stopping.set()
-        assert await running is True
-
-    run(scenario())
+        body = ""
+        while "cannot be reached" not in body:
+            await asyncio.sleep(0.05)
+            try:
+                status, body = await get("/readyz")
+            except aiohttp.ClientConnectionError:
+                continue
+            assert status == 503
+        assert body.startswith("[-] start: ")
+        assert body.endswith("not ready\n")
+        assert await get("/healthz") == (200, "ok")
+        status, text = await get("/metrics")
+        assert status == 200
+        assert "rest_client_requests_total" in text
+    manager.stopping.set()
+    assert await running is True
 
 
 def test_retries_back_off_up_to_ten_seconds(tmp_path):

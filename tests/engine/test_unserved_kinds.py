@@ -53,73 +53,54 @@ class Cluster:
     ],
     ids=["watched", "child", "optional child", "observed", "watched and observed"],
 )
-def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, rules, kind, expected):
-    async def scenario():
-        async with Cluster(rules) as cluster:
-            assert cluster.set_state(kind, State.UNSERVED) == [expected]
-            for _ in range(3):
-                assert cluster.set_state(kind, State.UNSERVED) == []
-                cluster.operator.controller_set.update_watches()
-            assert cluster.set_state(kind, State.PENDING) == [], "it is being listed, which may fail yet"
+async def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(rules, kind, expected):
+    async with Cluster(rules) as cluster:
+        assert cluster.set_state(kind, State.UNSERVED) == [expected]
+        for _ in range(3):
             assert cluster.set_state(kind, State.UNSERVED) == []
-            assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
-            assert cluster.set_state(kind, State.SYNCED) == []
-            assert cluster.set_state(kind, State.UNSERVED) == [expected], "its CRD was deleted"
-
-    run(scenario())
-
-
-def test_a_kind_that_is_served_from_the_start_is_not_logged(run):
-    async def scenario():
-        async with Cluster(watch()) as cluster:
-            assert [cluster.set_state(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
-
-    run(scenario())
+            cluster.operator.controller_set.update_watches()
+        assert cluster.set_state(kind, State.PENDING) == [], "it is being listed, which may fail yet"
+        assert cluster.set_state(kind, State.UNSERVED) == []
+        assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
+        assert cluster.set_state(kind, State.SYNCED) == []
+        assert cluster.set_state(kind, State.UNSERVED) == [expected], "its CRD was deleted"
 
 
-def test_a_version_of_a_choice_is_logged_only_while_no_other_version_is_served(run):
+async def test_a_kind_that_is_served_from_the_start_is_not_logged():
+    async with Cluster(watch()) as cluster:
+        assert [cluster.set_state(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
+
+
+async def test_a_version_of_a_choice_is_logged_only_while_no_other_version_is_served():
     old = CONFIG._replace(version="v2")
     choice = watch().replace("apiVersion: v1", "apiVersion: \"{{ 'v1' if has_kind('v1', 'ConfigMap') else 'v2' }}\"")
-
-    async def scenario():
-        async with Cluster(choice) as cluster:
-            cluster.set_state(CONFIG, State.SYNCED)
-            assert cluster.set_state(old, State.UNSERVED) == []
-            assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS, (*WAITS[:2], str(old))]
-        async with Cluster(choice, watch(kind="Other").replace("apiVersion: v1", "apiVersion: v2")) as cluster:
-            cluster.set_state(CONFIG, State.SYNCED)
-            assert cluster.set_state(old, State.UNSERVED) == [(*WAITS[:2], str(old))]
-
-    run(scenario())
+    async with Cluster(choice) as cluster:
+        cluster.set_state(CONFIG, State.SYNCED)
+        assert cluster.set_state(old, State.UNSERVED) == []
+        assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS, (*WAITS[:2], str(old))]
+    async with Cluster(choice, watch(kind="Other").replace("apiVersion: v1", "apiVersion: v2")) as cluster:
+        cluster.set_state(CONFIG, State.SYNCED)
+        assert cluster.set_state(old, State.UNSERVED) == [(*WAITS[:2], str(old))]
 
 
-def test_a_forbidden_kind_counts_as_served(run):
-    async def scenario():
-        async with Cluster(watch()) as cluster:
-            cluster.set_state(CONFIG, State.UNSERVED)
-            assert cluster.set_state(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
-
-    run(scenario())
+async def test_a_forbidden_kind_counts_as_served():
+    async with Cluster(watch()) as cluster:
+        cluster.set_state(CONFIG, State.UNSERVED)
+        assert cluster.set_state(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
 
 
-def test_a_kind_that_the_rules_dropped_and_need_again_is_logged_again(run):
-    async def scenario():
-        async with Cluster(watch(children="ConfigMap Secret")) as cluster:
-            assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS]
-            cluster.operator.start(watch(children="Secret"))
-            assert cluster.set_state(CONFIG, State.SYNCED) == []
-
-    run(scenario())
+async def test_a_kind_that_the_rules_dropped_and_need_again_is_logged_again():
+    async with Cluster(watch(children="ConfigMap Secret")) as cluster:
+        assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS]
+        cluster.operator.start(watch(children="Secret"))
+        assert cluster.set_state(CONFIG, State.SYNCED) == []
 
 
-def test_a_kind_that_only_the_inventory_names_is_not_logged(run):
-    async def scenario():
-        async with Cluster(watch(children="Secret")) as cluster:
-            await cluster.operator.inventory.ensure(
-                GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
-            )
-            cluster.operator.controller_set.update_watches()
-            assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
-            assert cluster.set_state(CONFIG, State.UNSERVED) == []
-
-    run(scenario())
+async def test_a_kind_that_only_the_inventory_names_is_not_logged():
+    async with Cluster(watch(children="Secret")) as cluster:
+        await cluster.operator.inventory.ensure(
+            GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
+        )
+        cluster.operator.controller_set.update_watches()
+        assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
+        assert cluster.set_state(CONFIG, State.UNSERVED) == []

@@ -145,16 +145,13 @@ def test_a_write_without_an_answer_has_an_unknown_outcome(request_: requests.Req
     with_client(handler, test)
 
 
-def test_a_write_that_was_never_sent_has_a_known_outcome() -> None:
-    async def run() -> None:
-        session = await Session.open(Open("http://127.0.0.1:1"))
-        with pytest.raises(ApiError, match="cannot be reached") as caught:
-            await Client(session).send(requests.merge_patch(WIDGETS, KEY, {}))
-        assert caught.value.problem is Problem.UNREACHABLE
-        assert not caught.value.outcome_unknown
-        await session.close()
-
-    asyncio.run(run())
+async def test_a_write_that_was_never_sent_has_a_known_outcome() -> None:
+    session = await Session.open(Open("http://127.0.0.1:1"))
+    with pytest.raises(ApiError, match="cannot be reached") as caught:
+        await Client(session).send(requests.merge_patch(WIDGETS, KEY, {}))
+    assert caught.value.problem is Problem.UNREACHABLE
+    assert not caught.value.outcome_unknown
+    await session.close()
 
 
 def test_a_refusal_has_its_type_and_its_retry_after() -> None:

@@ -221,23 +221,20 @@ def test_an_oidc_login_that_cannot_be_renewed_reports_the_reason(
 
 
 @pytest.mark.parametrize("answer", [[], {"id_token": 5, "token_endpoint": None}, {"error": "no"}])
-def test_an_invalid_answer_of_an_oidc_provider_is_a_failed_login(
+async def test_an_invalid_answer_of_an_oidc_provider_is_a_failed_login(
     tmp_path: Path, certificates: Certificates, answer: Any
 ) -> None:
     async def provider(exchange: Exchange) -> None:
         await exchange.answer(answer, Content_Type="application/json")
 
-    async def run() -> None:
-        async with serving(provider, certificates.server_context()) as issuer:
-            user = oidc_user(issuer.address, certificates.authority.read_bytes())
-            with pytest.raises(CredentialsError, match="oidc: "):
-                await ask(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
-
-    asyncio.run(run())
+    async with serving(provider, certificates.server_context()) as issuer:
+        user = oidc_user(issuer.address, certificates.authority.read_bytes())
+        with pytest.raises(CredentialsError, match="oidc: "):
+            await ask(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
 
 
 @pytest.mark.parametrize("at", ["GET", "POST"])
-def test_an_oidc_provider_that_closes_the_connection_is_a_failed_login(
+async def test_an_oidc_provider_that_closes_the_connection_is_a_failed_login(
     tmp_path: Path, certificates: Certificates, at: str
 ) -> None:
     async def provider(exchange: Exchange) -> None:
@@ -248,15 +245,12 @@ def test_an_oidc_provider_that_closes_the_connection_is_a_failed_login(
                 {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
             )
 
-    async def run() -> None:
-        async with serving(provider, certificates.server_context()) as issuer:
-            config = write_config(
-                tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, certificates.authority.read_bytes())
-            )
-            with pytest.raises(CredentialsError, match="oidc: Server disconnected"):
-                await ask(Kubeconfig(config, "", {}))
-
-    asyncio.run(run())
+    async with serving(provider, certificates.server_context()) as issuer:
+        config = write_config(
+            tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, certificates.authority.read_bytes())
+        )
+        with pytest.raises(CredentialsError, match="oidc: Server disconnected"):
+            await ask(Kubeconfig(config, "", {}))
 
 
 def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:

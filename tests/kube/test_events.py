@@ -108,31 +108,25 @@ def recorder(sender: Sender) -> EventRecorder:
     return EventRecorder(sender, reporter="ruleop", instance="me", clock=lambda: 0.0)  # type: ignore[arg-type]
 
 
-def test_recorded_events_are_sent_in_the_background_or_at_the_stop() -> None:
-    async def run() -> None:
-        sender = Sender()
-        events = recorder(sender)
-        events.start()
-        events.record(happening())
-        await asyncio.sleep(0)
-        events.record(happening(note="another"))
-        await events.stop()
-        assert len(sender.sent) == 2
-
-    asyncio.run(run())
+async def test_recorded_events_are_sent_in_the_background_or_at_the_stop() -> None:
+    sender = Sender()
+    events = recorder(sender)
+    events.start()
+    events.record(happening())
+    await asyncio.sleep(0)
+    events.record(happening(note="another"))
+    await events.stop()
+    assert len(sender.sent) == 2
 
 
-def test_an_event_that_was_deleted_on_the_server_is_created_again() -> None:
-    async def run() -> None:
-        sender = Sender(None, ApiError(Problem.NOT_FOUND, verb="patch", resource="events", text="gone"))
-        events = recorder(sender)
-        events.start()
-        events.record(happening())
-        events.record(happening())
-        await events.stop()
-        assert [each.method for each in sender.sent] == ["POST", "PATCH", "POST"]
-
-    asyncio.run(run())
+async def test_an_event_that_was_deleted_on_the_server_is_created_again() -> None:
+    sender = Sender(None, ApiError(Problem.NOT_FOUND, verb="patch", resource="events", text="gone"))
+    events = recorder(sender)
+    events.start()
+    events.record(happening())
+    events.record(happening())
+    await events.stop()
+    assert [each.method for each in sender.sent] == ["POST", "PATCH", "POST"]
 
 
 def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
@@ -151,21 +145,16 @@ def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
     assert "event dropped: internal error" in capsys.readouterr().out
 
 
-def test_a_server_that_refuses_all_events_holds_nothing_up() -> None:
-    async def run() -> None:
-        sender = Sender(
-            *[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)]
-        )
-        events = recorder(sender)
-        for number in range(3000):
-            events.record(happening(regarding=APP._replace(name=str(number))))
-        assert events.statistics() == {"waiting": 1000, "sent": 0, "dropped": 2000, "suppressed": 0}
-        events.start()
-        await events.stop()
-        assert events.statistics()["waiting"] == 0
-        assert events.dropped == 3000
-
-    asyncio.run(run())
+async def test_a_server_that_refuses_all_events_holds_nothing_up() -> None:
+    sender = Sender(*[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)])
+    events = recorder(sender)
+    for number in range(3000):
+        events.record(happening(regarding=APP._replace(name=str(number))))
+    assert events.statistics() == {"waiting": 1000, "sent": 0, "dropped": 2000, "suppressed": 0}
+    events.start()
+    await events.stop()
+    assert events.statistics()["waiting"] == 0
+    assert events.dropped == 3000
 
 
 def test_an_event_yields_to_urgent_requests_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -461,43 +461,36 @@ def test_cancelling_a_request_while_it_connects_leaves_nothing_open(certificates
         gc.collect()
 
 
-def test_a_tls_handshake_timeout_means_that_nothing_was_sent(
+async def test_a_tls_handshake_timeout_means_that_nothing_was_sent(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was sent, so a write did not happen."""
     monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 0.2)
-
-    async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(
-                f"https://127.0.0.1:{silent.getsockname()[1]}",
-                tls=trusting_context(certificates.authority.read_bytes()),
-            )
-            session = await Session.open(Given(access))
-            error = await problem_of(Client(session).send(WRITE))
-            assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
-            assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
-            await session.close()
-
-    asyncio.run(main())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        access = Access(
+            f"https://127.0.0.1:{silent.getsockname()[1]}",
+            tls=trusting_context(certificates.authority.read_bytes()),
+        )
+        session = await Session.open(Given(access))
+        error = await problem_of(Client(session).send(WRITE))
+        assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
+        assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
+        await session.close()
 
 
-def test_a_server_without_tls_means_that_nothing_was_sent(certificates: Certificates) -> None:
+async def test_a_server_without_tls_means_that_nothing_was_sent(certificates: Certificates) -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent something else\n")
         writer.close()
 
-    async def main() -> None:
-        async with listening(plain) as port:
-            access = Access(f"https://127.0.0.1:{port}", tls=trusting_context(certificates.authority.read_bytes()))
-            session = await Session.open(Given(access))
-            error = await problem_of(Client(session).send(WRITE))
-            assert f"no TLS connection with {access.server}: " in error.text
-            assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
-            await session.close()
-
-    asyncio.run(main())
+    async with listening(plain) as port:
+        access = Access(f"https://127.0.0.1:{port}", tls=trusting_context(certificates.authority.read_bytes()))
+        session = await Session.open(Given(access))
+        error = await problem_of(Client(session).send(WRITE))
+        assert f"no TLS connection with {access.server}: " in error.text
+        assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
+        await session.close()
 
 
 @pytest.mark.parametrize(
@@ -509,26 +502,24 @@ def test_a_server_without_tls_means_that_nothing_was_sent(certificates: Certific
         ("subjectAltName=DNS:named.example.com", ""),
     ],
 )
-def test_the_common_name_of_a_certificate_is_not_a_host_name(certificates: Certificates, names: str, why: str) -> None:
+async def test_the_common_name_of_a_certificate_is_not_a_host_name(
+    certificates: Certificates, names: str, why: str
+) -> None:
     certificates.sign("named.example.com", names)
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_tls.load_cert_chain(certificates.path("named.example.com.crt"), certificates.path("named.example.com.key"))
-
-    async def main() -> None:
-        async with serving(fine, server_tls) as server:
-            trusting = trusting_context(certificates.authority.read_bytes())
-            access = Access(server.address, tls=trusting, server_hostname="named.example.com")
-            session = await Session.open(Given(access))
-            if why:
-                error = await problem_of(Client(session).send(READ))
-                assert why in error.text
-                assert "it needs this name or address as a subjectAltName, a common name does not count" in error.text
-                assert error.problem is Problem.UNTRUSTED
-            else:
-                await Client(session).send(READ)
-            await session.close()
-
-    asyncio.run(main())
+    async with serving(fine, server_tls) as server:
+        trusting = trusting_context(certificates.authority.read_bytes())
+        access = Access(server.address, tls=trusting, server_hostname="named.example.com")
+        session = await Session.open(Given(access))
+        if why:
+            error = await problem_of(Client(session).send(READ))
+            assert why in error.text
+            assert "it needs this name or address as a subjectAltName, a common name does not count" in error.text
+            assert error.problem is Problem.UNTRUSTED
+        else:
+            await Client(session).send(READ)
+        await session.close()
 
 
 def over_tls(
@@ -622,55 +613,48 @@ def test_closing_the_session_ends_pending_requests(play: Callable[..., None]) ->
     play(handler, story)
 
 
-def test_closing_the_session_ends_a_pending_handshake(certificates: Certificates) -> None:
-    async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(
-                f"https://127.0.0.1:{silent.getsockname()[1]}",
-                tls=trusting_context(certificates.authority.read_bytes()),
-            )
-            session = await Session.open(Given(access))
-            task = asyncio.ensure_future(Client(session).send(WRITE))
-            taken, _ = await asyncio.to_thread(silent.accept)
-            with taken:
-                await session.close()
-                assert not (await problem_of(task)).outcome_unknown
-                assert not session._current._open
-
-    asyncio.run(main())
+async def test_closing_the_session_ends_a_pending_handshake(certificates: Certificates) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        access = Access(
+            f"https://127.0.0.1:{silent.getsockname()[1]}",
+            tls=trusting_context(certificates.authority.read_bytes()),
+        )
+        session = await Session.open(Given(access))
+        task = asyncio.ensure_future(Client(session).send(WRITE))
+        taken, _ = await asyncio.to_thread(silent.accept)
+        with taken:
+            await session.close()
+            assert not (await problem_of(task)).outcome_unknown
+            assert not session._current._open
 
 
-def test_closing_the_session_ends_a_connection_that_was_just_established(
+async def test_closing_the_session_ends_a_connection_that_was_just_established(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other side has the connection, and the loop does not know yet that it has one."""
     monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 3600.0)
+    loop = asyncio.get_running_loop()
+    connect, begun, go_on = loop.create_connection, asyncio.Event(), asyncio.Event()
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        connect, begun, go_on = loop.create_connection, asyncio.Event(), asyncio.Event()
+    async def held(*arguments: Any, **options: Any) -> Any:
+        begun.set()
+        await go_on.wait()
+        return await connect(*arguments, **options)
 
-        async def held(*arguments: Any, **options: Any) -> Any:
-            begun.set()
-            await go_on.wait()
-            return await connect(*arguments, **options)
-
-        monkeypatch.setattr(loop, "create_connection", held)
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(
-                f"https://127.0.0.1:{silent.getsockname()[1]}",
-                tls=trusting_context(certificates.authority.read_bytes()),
-            )
-            session = await Session.open(Given(access))
-            task = asyncio.ensure_future(Client(session).send(WRITE))
-            await begun.wait()
-            await session.close()
-            go_on.set()
-            async with asyncio.timeout(10):
-                assert not (await problem_of(task)).outcome_unknown
-            assert not session._current._open
-
-    asyncio.run(main())
+    monkeypatch.setattr(loop, "create_connection", held)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        access = Access(
+            f"https://127.0.0.1:{silent.getsockname()[1]}",
+            tls=trusting_context(certificates.authority.read_bytes()),
+        )
+        session = await Session.open(Given(access))
+        task = asyncio.ensure_future(Client(session).send(WRITE))
+        await begun.wait()
+        await session.close()
+        go_on.set()
+        async with asyncio.timeout(10):
+            assert not (await problem_of(task)).outcome_unknown
+        assert not session._current._open
 
 
 def test_a_renewed_certificate_leaves_a_running_watch_its_connection(play: Callable[..., None]) -> None:
@@ -766,7 +750,7 @@ def test_a_silent_watch_returns_no_lines_and_stays_open(play: Callable[..., None
     play(handler, story)
 
 
-def test_an_endless_line_ends_at_the_deadline() -> None:
+async def test_an_endless_line_ends_at_the_deadline() -> None:
     class Endless:
         reads = 0
 
@@ -776,12 +760,9 @@ def test_an_endless_line_ends_at_the_deadline() -> None:
             assert self.reads < 1000
             return b"x"
 
-    async def story() -> None:
-        endless = Endless()
-        assert await Stream(endless, WATCH).lines(time.monotonic()) == []  # type: ignore[arg-type]
-        assert endless.reads == 1
-
-    asyncio.run(story())
+    endless = Endless()
+    assert await Stream(endless, WATCH).lines(time.monotonic()) == []  # type: ignore[arg-type]
+    assert endless.reads == 1
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])

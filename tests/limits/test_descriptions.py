@@ -3,8 +3,6 @@ does not grow with what others have written into the children."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,22 +42,19 @@ def edited(harness: ReconcilerHarness) -> None:
         harness.edit(f"a-{number}", data=dict.fromkeys(live["data"], "other") | dict.fromkeys(texts(FIELDS), "more"))
 
 
-def test_the_log_of_many_writes_names_outer_fields_beyond_the_allowance(compared):
-    async def scenario():
-        fields = "".join(f"  f{number}: x\n" for number in range(FIELDS))
-        harness = ReconcilerHarness(EACH, {"items": texts(CHILDREN)}, **of_each(fields))
+async def test_the_log_of_many_writes_names_outer_fields_beyond_the_allowance(compared):
+    fields = "".join(f"  f{number}: x\n" for number in range(FIELDS))
+    harness = ReconcilerHarness(EACH, {"items": texts(CHILDREN)}, **of_each(fields))
+    await harness.until_settled()
+    edited(harness)
+    compared.clear()
+    with capture_logs() as lines:
         await harness.until_settled()
-        edited(harness)
-        compared.clear()
-        with capture_logs() as lines:
-            await harness.until_settled()
-        reverted = [each["fields"] for each in lines if each["event"] == "drift reverted"]
-        assert len(reverted) == CHILDREN
-        assert reverted[0][:2] == ["data.f0", "data.f1"]
-        assert reverted[-1] == ["data"]
-        assert 0 < len(compared) <= UNITS // FOUND
-
-    asyncio.run(scenario())
+    reverted = [each["fields"] for each in lines if each["event"] == "drift reverted"]
+    assert len(reverted) == CHILDREN
+    assert reverted[0][:2] == ["data.f0", "data.f1"]
+    assert reverted[-1] == ["data"]
+    assert 0 < len(compared) <= UNITS // FOUND
 
 
 def test_messages_of_field_conflicts_name_outer_fields_beyond_the_allowance(compared):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from contextlib import suppress
@@ -129,20 +128,17 @@ def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
         harness.plan()
 
 
-def test_the_operator_writes_the_condition_and_the_next_pass_is_an_ordinary_one(monkeypatch):
-    async def scenario() -> None:
-        harness = ReconcilerHarness(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a }}'\n"))
-        with monkeypatch.context() as patched:
-            patched.setattr("ruleop.core.planning.planner.find_existing", endless)
-            assert await harness.reconcile() == Result(requeue_after=CHECK_LATE, reason="it is checked")
-        assert harness.condition()["reason"] == "RenderFailed"
-        assert TOO_LONG in harness.condition()["message"]
-        assert harness.server.requests("create") == []
-        monkeypatch.setattr(GUARD, "limit", 100.0)
-        await harness.until_settled()
-        assert harness.condition()["reason"] == "Ready"
-
-    asyncio.run(scenario())
+async def test_the_operator_writes_the_condition_and_the_next_pass_is_an_ordinary_one(monkeypatch):
+    harness = ReconcilerHarness(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a }}'\n"))
+    with monkeypatch.context() as patched:
+        patched.setattr("ruleop.core.planning.planner.find_existing", endless)
+        assert await harness.reconcile() == Result(requeue_after=CHECK_LATE, reason="it is checked")
+    assert harness.condition()["reason"] == "RenderFailed"
+    assert TOO_LONG in harness.condition()["message"]
+    assert harness.server.requests("create") == []
+    monkeypatch.setattr(GUARD, "limit", 100.0)
+    await harness.until_settled()
+    assert harness.condition()["reason"] == "Ready"
 
 
 # -- the time ----------------------------------------------------------------------------------------------------------

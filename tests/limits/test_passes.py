@@ -43,71 +43,56 @@ def accounts(monkeypatch):
     return found
 
 
-def test_the_status_of_a_large_pass_is_planned_by_the_next_one(accounts):
-    async def scenario():
-        large = harness()
-        assert await large.reconcile() == CONTINUED
-        assert len(large.server.requests("create")) == CHILDREN
-        assert not large.condition()
-        assert not (await large.reconcile()).failed
-        assert large.condition()["reason"] == "Ready"
-        assert len(large.writes()) == CHILDREN + 1
-        assert len(accounts) == 2
-
-    asyncio.run(scenario())
+async def test_the_status_of_a_large_pass_is_planned_by_the_next_one(accounts):
+    large = harness()
+    assert await large.reconcile() == CONTINUED
+    assert len(large.server.requests("create")) == CHILDREN
+    assert not large.condition()
+    assert not (await large.reconcile()).failed
+    assert large.condition()["reason"] == "Ready"
+    assert len(large.writes()) == CHILDREN + 1
+    assert len(accounts) == 2
 
 
-def test_failed_writes_of_a_large_pass_are_reported_at_once(accounts):
-    async def scenario():
-        large = harness()
-        large.server.answer_with("create", "a-7", *[Answer.FORBIDDEN] * 9)
-        assert (await large.reconcile()).failed
-        assert large.server.requests("create").count(("create", "a-7")) == 1
-        assert large.condition()["reason"] == "Forbidden"
-        assert "a-7" in large.condition()["message"]
-        large.server.answers.clear()
-        await large.until_settled()
-        assert large.condition()["reason"] == "Ready"
-
-    asyncio.run(scenario())
+async def test_failed_writes_of_a_large_pass_are_reported_at_once(accounts):
+    large = harness()
+    large.server.answer_with("create", "a-7", *[Answer.FORBIDDEN] * 9)
+    assert (await large.reconcile()).failed
+    assert large.server.requests("create").count(("create", "a-7")) == 1
+    assert large.condition()["reason"] == "Forbidden"
+    assert "a-7" in large.condition()["message"]
+    large.server.answers.clear()
+    await large.until_settled()
+    assert large.condition()["reason"] == "Ready"
 
 
-def test_an_edit_before_the_status_of_a_large_pass_is_planned_first(accounts):
-    async def scenario():
-        large = harness()
-        assert await large.reconcile() == CONTINUED
-        large.edit_app(spec={"items": ["x"]})
-        await large.until_settled()
-        assert large.condition()["reason"] == "Ready"
-        assert large.live("a-0")["data"] == {"a": "x"}
-        assert large.live("a-7") is None
-
-    asyncio.run(scenario())
+async def test_an_edit_before_the_status_of_a_large_pass_is_planned_first(accounts):
+    large = harness()
+    assert await large.reconcile() == CONTINUED
+    large.edit_app(spec={"items": ["x"]})
+    await large.until_settled()
+    assert large.condition()["reason"] == "Ready"
+    assert large.live("a-0")["data"] == {"a": "x"}
+    assert large.live("a-7") is None
 
 
-def test_a_large_pass_that_is_outdated_fails_and_reports_that(accounts):
-    async def scenario():
-        large = harness()
-        await large.until_settled()
-        large.edit_app(spec={"items": texts(CHILDREN // 2, "other-")})
-        large.server.answer_with("patch", "a-7", *[Answer.CONFLICT] * 9)
-        assert (await large.reconcile()).failed
-        assert large.server.requests("patch").count(("patch", "a-7")) < MAX_REPLANS
-        large.server.answers.clear()
-        await large.until_settled()
-        assert large.condition()["reason"] == "Ready"
-        assert large.live("a-7")["data"] == {"a": "other-7"}
-
-    asyncio.run(scenario())
+async def test_a_large_pass_that_is_outdated_fails_and_reports_that(accounts):
+    large = harness()
+    await large.until_settled()
+    large.edit_app(spec={"items": texts(CHILDREN // 2, "other-")})
+    large.server.answer_with("patch", "a-7", *[Answer.CONFLICT] * 9)
+    assert (await large.reconcile()).failed
+    assert large.server.requests("patch").count(("patch", "a-7")) < MAX_REPLANS
+    large.server.answers.clear()
+    await large.until_settled()
+    assert large.condition()["reason"] == "Ready"
+    assert large.live("a-7")["data"] == {"a": "other-7"}
 
 
-def test_a_resource_that_does_not_fit_into_an_account_fails(accounts):
-    async def scenario():
-        large = harness()
-        large.edit_app(spec={"items": texts(CHILDREN * 2)})
-        assert await large.reconcile() != CONTINUED
-        assert large.condition()["reason"] == "RenderFailed"
-        assert "too much work for one resource" in large.condition()["message"]
-        assert len(accounts) == 1
-
-    asyncio.run(scenario())
+async def test_a_resource_that_does_not_fit_into_an_account_fails(accounts):
+    large = harness()
+    large.edit_app(spec={"items": texts(CHILDREN * 2)})
+    assert await large.reconcile() != CONTINUED
+    assert large.condition()["reason"] == "RenderFailed"
+    assert "too much work for one resource" in large.condition()["message"]
+    assert len(accounts) == 1
