@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from tests.engine.controller_set_harness import ControllerSetHarness
-
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
 
 Result = TypeVar("Result")
 
@@ -27,20 +25,3 @@ def run() -> Callable[[Coroutine[Any, Any, Result]], Result]:
         return asyncio.run(bounded())
 
     return to_the_end
-
-
-@pytest.fixture
-def run_scenario(run: Callable[[Coroutine[Any, Any, None]], None]) -> Callable[..., None]:
-    """Runs a coroutine function with a new controller set."""
-
-    def run_with_harness(scenario: Callable[[ControllerSetHarness], Awaitable[None]], **options: Any) -> None:
-        async def run_and_stop() -> None:
-            harness = ControllerSetHarness(**options)
-            try:
-                await scenario(harness)
-            finally:
-                await harness.controller_set.stop()
-
-        run(run_and_stop())
-
-    return run_with_harness

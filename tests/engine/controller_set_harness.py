@@ -115,6 +115,12 @@ class ControllerSetHarness:
         workers._start_due = lambda: None
         return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, held_until="", reconcile=reconcile), workers)
 
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.controller_set.stop()
+
     def start(self, *watches):
         self.controller_set.apply(project_of(*watches))
         self.controller_set.start_leading()

@@ -14,15 +14,15 @@ from ruleop.operator.engine.cache.watch_specs import child_need
 from ruleop.operator.engine.manager.inventory import InventoryEntry
 from ruleop.operator.engine.manager.reload import Reloader
 from ruleop.operator.kube.watch.store import State
-from tests.engine.controller_set_harness import APP, OTHER, project_of, watch
+from tests.engine.controller_set_harness import APP, OTHER, ControllerSetHarness, project_of, watch
 
 
 def queued(operator, kind):
     return operator.controllers.get(kind).workers.queue.statistics(now=0.0)["ready"]
 
 
-def test_only_the_kinds_that_an_edit_affects_are_reconciled(run_scenario):
-    async def scenario(operator):
+async def test_only_the_kinds_that_an_edit_affects_are_reconciled():
+    async with ControllerSetHarness(pause=60.0) as operator:
         operator.start(watch(), watch("Other"))
         operator.resource()
         controllers = dict(operator.controllers.by_kind)
@@ -36,11 +36,9 @@ def test_only_the_kinds_that_an_edit_affects_are_reconciled(run_scenario):
         operator.controller_set.reloaded(project_of(watch(children="Secret"), watch("Other", "Secret")))
         assert queued(operator, APP) == 1
 
-    run_scenario(scenario, pause=60.0)
 
-
-def test_rules_that_only_moved_in_their_file_are_in_force_without_a_reconcile(run_scenario):
-    async def scenario(operator):
+async def test_rules_that_only_moved_in_their_file_are_in_force_without_a_reconcile():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         moved = project_of("# a comment\n" + watch())
         operator.controller_set.reloaded(moved)
@@ -48,11 +46,9 @@ def test_rules_that_only_moved_in_their_file_are_in_force_without_a_reconcile(ru
         assert controller.rules == controller.reconciler.rules == moved.rules, "messages name the lines of the new file"
         assert not controller.reconciler.held_until
 
-    run_scenario(scenario)
 
-
-def test_a_changed_version_or_limit_takes_effect(run_scenario):
-    async def scenario(operator):
+async def test_a_changed_version_or_limit_takes_effect():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         controller = operator.controllers.get(APP)
         assert controller.workers.limit == 16
@@ -63,11 +59,9 @@ def test_a_changed_version_or_limit_takes_effect(run_scenario):
         assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.informers.informers
         assert controller.workers.limit == 3
 
-    run_scenario(scenario)
 
-
-def test_several_watches_of_a_kind_have_one_controller(run_scenario):
-    async def scenario(operator):
+async def test_several_watches_of_a_kind_have_one_controller():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         one, two = (
             "name: one, selector: {size: a}, maxConcurrentReconciles: 2",
@@ -79,11 +73,9 @@ def test_several_watches_of_a_kind_have_one_controller(run_scenario):
         operator.controller_set.reloaded(project_of(watch(more=two)))
         assert len(operator.controllers.get(APP).reconciler.rules) == 1
 
-    run_scenario(scenario)
 
-
-def test_a_controller_is_synced_when_no_watch_is_pending(run_scenario):
-    async def scenario(operator):
+async def test_a_controller_is_synced_when_no_watch_is_pending():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         assert operator.cache.is_synced(APP)
         children = operator.informers.informers[child_need(Kind("", "v1", "ConfigMap"))]
@@ -92,16 +84,13 @@ def test_a_controller_is_synced_when_no_watch_is_pending(run_scenario):
             assert operator.cache.is_synced(APP) is knows
         assert not operator.cache.is_synced(GroupKind("example.com", "Nobodys"))
 
-    run_scenario(scenario)
-
 
 # -- the pause ---------------------------------------------------------------------------------------------------------
 
 
-def test_each_edit_during_the_pause_extends_it(run_scenario):
+async def test_each_edit_during_the_pause_extends_it():
     """Even an edit of another kind, or an invalid one: the user has not finished."""
-
-    async def scenario(operator):
+    async with ControllerSetHarness() as operator:
         operator.start(watch(), watch("Other"))
         await operator.until_settled()
         operator.controller_set.pause = 60.0
@@ -118,11 +107,9 @@ def test_each_edit_during_the_pause_extends_it(run_scenario):
         assert not operator.controller_set.is_settled
         assert operator.controllers.get(APP).reconciler.held_until
 
-    run_scenario(scenario)
 
-
-def test_crs_that_report_the_end_of_the_pause_are_reconciled_when_it_is_extended(run_scenario):
-    async def scenario(operator):
+async def test_crs_that_report_the_end_of_the_pause_are_reconciled_when_it_is_extended():
+    async with ControllerSetHarness(pause=60.0) as operator:
         operator.start(watch(), watch("Other"))
         operator.resource()
         operator.controller_set.reloaded(project_of(watch(children="Secret"), watch("Other")))
@@ -132,22 +119,18 @@ def test_crs_that_report_the_end_of_the_pause_are_reconciled_when_it_is_extended
         operator.controller_set.reject("a mistake")
         assert (queued(operator, APP), queued(operator, OTHER)) == (1, 0)
 
-    run_scenario(scenario, pause=60.0)
 
-
-def test_a_new_watch_prunes_nothing_in_the_pause(run_scenario):
-    async def scenario(operator):
+async def test_a_new_watch_prunes_nothing_in_the_pause():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         operator.controller_set.reloaded(project_of(watch(), watch("Other")))
         assert operator.controllers.get(OTHER).reconciler.held_until
         await operator.until_settled()
         assert not operator.controllers.get(OTHER).reconciler.held_until
 
-    run_scenario(scenario)
 
-
-def test_crs_whose_deletions_were_held_back_are_reconciled_after_the_pause(run_scenario):
-    async def scenario(operator):
+async def test_crs_whose_deletions_were_held_back_are_reconciled_after_the_pause():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         await operator.until_settled()
         operator.resource()
@@ -160,11 +143,9 @@ def test_crs_whose_deletions_were_held_back_are_reconciled_after_the_pause(run_s
         controller.workers.queue.done(next(iter(controller.workers.queue._active)), now=0.0)
         assert queued(operator, APP) == 1
 
-    run_scenario(scenario)
 
-
-def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one(run_scenario):
-    async def scenario(operator):
+async def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         operator.controller_set.reject("watches.yaml:1:1: a mistake")
         assert operator.metrics.registry.get_sample_value("ruleop_reload_failed") == 1
@@ -173,15 +154,12 @@ def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one(run_scenario):
         assert operator.metrics.registry.get_sample_value("ruleop_reload_failed") == 0
         assert operator.controller_set.rejected == ""
 
-    run_scenario(scenario)
 
-
-def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rules(run_scenario, tmp_path):
+async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rules(tmp_path):
     template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n{% if spec.x %}\ndata:\n  a: b\n{% endif %}\n"
     (tmp_path / "templates").mkdir()
     file = tmp_path / "templates/a.yaml"
-
-    async def scenario(operator):
+    async with ControllerSetHarness() as operator:
         (tmp_path / "watches.yaml").write_text(
             "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml}}}\n"
         )
@@ -209,11 +187,9 @@ def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rules(run_
         assert failed() == 0
         assert operator.controllers.get(APP).rules != project.rules
 
-    run_scenario(scenario)
 
-
-def test_the_needed_verbs_of_a_kind_are_those_of_all_rules_and_of_the_inventory(run_scenario):
-    async def scenario(operator):
+async def test_the_needed_verbs_of_a_kind_are_those_of_all_rules_and_of_the_inventory():
+    async with ControllerSetHarness() as operator:
         operator.start(watch())
         full = {"get", "list", "watch", "create", "patch", "delete"}
         assert operator.controller_set.verbs(GroupKind("", "ConfigMap")) == full
@@ -224,5 +200,3 @@ def test_the_needed_verbs_of_a_kind_are_those_of_all_rules_and_of_the_inventory(
         assert operator.controller_set.verbs(APP) == {"get", "list", "watch", "patch"}
         operator.inventory.entries[APP] = InventoryEntry(children=frozenset({GroupKind("", "Secret")}))
         assert operator.controller_set.verbs(GroupKind("", "Secret")) == full - {"create"}
-
-    run_scenario(scenario)

@@ -36,8 +36,8 @@ APPS = WatchSpec(Kind("example.com", "v1", "App"))
 # -- removed watches ---------------------------------------------------------------------------------------------------
 
 
-def test_the_controller_of_a_removed_watch_stops_when_no_cr_carries_the_finalizer(run_scenario):
-    async def scenario(operator):
+async def test_the_controller_of_a_removed_watch_stops_when_no_cr_carries_the_finalizer():
+    async with ControllerSetHarness() as operator:
         operator.start(watch(more=FINALIZE), watch("Other"))
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         operator.resource("a", OURS)
@@ -55,11 +55,9 @@ def test_the_controller_of_a_removed_watch_stops_when_no_cr_carries_the_finalize
         assert APP not in operator.recorded()
         assert APPS not in operator.informers.informers
 
-    run_scenario(scenario)
 
-
-def test_a_removed_watch_that_is_added_again_during_the_pause_keeps_its_controller(run_scenario):
-    async def scenario(operator):
+async def test_a_removed_watch_that_is_added_again_during_the_pause_keeps_its_controller():
+    async with ControllerSetHarness(pause=0.05) as operator:
         operator.start(watch(), watch("Other"))
         controller = operator.controllers.get(APP)
         operator.controller_set.reloaded(project_of(watch("Other")))
@@ -69,11 +67,9 @@ def test_a_removed_watch_that_is_added_again_during_the_pause_keeps_its_controll
         assert operator.controllers.get(APP) is controller
         assert controller.rules
 
-    run_scenario(scenario, pause=0.05)
 
-
-def test_a_watch_removed_while_no_operator_ran_has_a_controller_until_its_finalizers_are_removed(run_scenario):
-    async def scenario(operator):
+async def test_a_watch_removed_while_no_operator_ran_has_a_controller_until_its_finalizers_are_removed():
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         await operator.inventory.ensure(GroupKind("old.example.com", "Old"), entry(CONFIG))
         operator.start(watch("Other"))
@@ -88,15 +84,13 @@ def test_a_watch_removed_while_no_operator_ran_has_a_controller_until_its_finali
         assert operator.recorded() == {}
         assert APP not in operator.controllers.by_kind
 
-    run_scenario(scenario)
-
 
 # -- when it is decided ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", ["queued", "active", "failing", "closed"])
-def test_nothing_is_removed_before_the_crs_of_the_kind_are_reconciled(run_scenario, state):
-    async def scenario(operator):
+async def test_nothing_is_removed_before_the_crs_of_the_kind_are_reconciled(state):
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.start(watch(), watch("Other"))
         await operator.until_settled()
@@ -121,11 +115,9 @@ def test_nothing_is_removed_before_the_crs_of_the_kind_are_reconciled(run_scenar
         assert await operator.inventory_gc.collect(APP)
         assert operator.recorded() == {APP: entry(CONFIG)}
 
-    run_scenario(scenario)
 
-
-def test_nothing_is_removed_during_the_pause_or_by_a_standby(run_scenario):
-    async def scenario(operator):
+async def test_nothing_is_removed_during_the_pause_or_by_a_standby():
+    async with ControllerSetHarness(pause=60.0) as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.controller_set.apply(project_of(watch()))
         assert not await operator.inventory_gc.collect(APP)
@@ -133,12 +125,10 @@ def test_nothing_is_removed_during_the_pause_or_by_a_standby(run_scenario):
         assert not await operator.inventory_gc.collect(APP)
         assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
 
-    run_scenario(scenario, pause=60.0)
-
 
 @pytest.mark.parametrize("then", ["ConfigMap Secret Pod", "ConfigMap"])
-def test_a_reload_during_the_write_before_postpones_the_decision(run_scenario, then):
-    async def scenario(operator):
+async def test_a_reload_during_the_write_before_postpones_the_decision(then):
+    async with ControllerSetHarness() as operator:
         before = entry(CONFIG, SECRET, GroupKind("", "Pod"))
         await operator.inventory.ensure(APP, before)
         operator.start(watch(children="ConfigMap Secret"))
@@ -150,8 +140,6 @@ def test_a_reload_during_the_write_before_postpones_the_decision(run_scenario, t
             operator.controller_set.reloaded(project_of(watch(children=then)))
         assert not await collecting
         assert operator.recorded() == {APP: before}
-
-    run_scenario(scenario)
 
 
 def test_the_inventory_is_collected_once_per_leadership_and_reload_and_failed_writes_are_retried():
@@ -194,8 +182,8 @@ def test_the_inventory_is_collected_once_per_leadership_and_reload_and_failed_wr
 
 
 @pytest.mark.parametrize("why", ["stale", "defined", "forbidden", "pending"])
-def test_a_removed_watch_whose_crs_cannot_be_read_stays_recorded(run_scenario, why):
-    async def scenario(operator):
+async def test_a_removed_watch_whose_crs_cannot_be_read_stays_recorded(why):
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(SECRET, finalizer=True))
         if why in {"stale", "defined"}:
             operator.discovery.unserved = {APP}
@@ -207,12 +195,10 @@ def test_a_removed_watch_whose_crs_cannot_be_read_stays_recorded(run_scenario, w
         await operator.collect()
         assert operator.recorded() == {APP: entry(SECRET, finalizer=True)}
 
-    run_scenario(scenario)
-
 
 @pytest.mark.parametrize("why", ["stale", "defined", "forbidden", "primary forbidden"])
-def test_a_kind_of_child_that_cannot_be_read_stays_recorded(run_scenario, why):
-    async def scenario(operator):
+async def test_a_kind_of_child_that_cannot_be_read_stays_recorded(why):
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         if why in {"stale", "defined"}:
             operator.discovery.unserved = {SECRET}
@@ -227,11 +213,9 @@ def test_a_kind_of_child_that_cannot_be_read_stays_recorded(run_scenario, why):
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
 
-    run_scenario(scenario)
 
-
-def test_kinds_that_the_cluster_no_longer_has_are_removed(run_scenario):
-    async def scenario(operator):
+async def test_kinds_that_the_cluster_no_longer_has_are_removed():
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(OTHER, entry(SECRET, finalizer=True))
         await operator.inventory.ensure(APP, entry(SECRET))
         operator.discovery.unserved = {OTHER, SECRET}
@@ -239,11 +223,9 @@ def test_kinds_that_the_cluster_no_longer_has_are_removed(run_scenario):
         await operator.collect()
         assert operator.recorded() == {}
 
-    run_scenario(scenario)
 
-
-def test_a_kind_dropped_from_the_rules_is_watched_and_recorded_while_children_of_it_exist(run_scenario):
-    async def scenario(operator):
+async def test_a_kind_dropped_from_the_rules_is_watched_and_recorded_while_children_of_it_exist():
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.start(watch())
         operator.resource("a")
@@ -257,12 +239,10 @@ def test_a_kind_dropped_from_the_rules_is_watched_and_recorded_while_children_of
         assert SECRET not in operator.cache.children_of
         assert child_need(Kind("", "v1", "Secret")) not in operator.informers.informers
 
-    run_scenario(scenario)
-
 
 @pytest.mark.parametrize("more", [FINALIZE, "reach: cluster", ""])
-def test_the_finalizer_stays_recorded_while_rules_need_it_or_a_cr_carries_it(run_scenario, more):
-    async def scenario(operator):
+async def test_the_finalizer_stays_recorded_while_rules_need_it_or_a_cr_carries_it(more):
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         operator.start(watch(more=more))
         operator.resource("a", OURS)
@@ -272,36 +252,30 @@ def test_the_finalizer_stays_recorded_while_rules_need_it_or_a_cr_carries_it(run
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG, finalizer=bool(more))}
 
-    run_scenario(scenario)
 
-
-def test_a_dropped_condition_stays_recorded_while_a_status_shows_it(run_scenario):
-    async def scenario(operator):
+async def test_a_dropped_condition_stays_recorded_while_a_status_shows_it():
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, InventoryEntry(conditions=frozenset({"Kept", "Shown", "Gone"})))
         operator.start(watch(more="conditions: [{type: Kept, status: 'true'}]"))
         operator.resource("a", status={"conditions": [{"type": "Shown", "status": "True"}]})
         await operator.collect()
         assert operator.recorded() == {APP: InventoryEntry(conditions=frozenset({"Kept", "Shown"}))}
 
-    run_scenario(scenario)
-
 
 # -- what is added -----------------------------------------------------------------------------------------------------
 
 
-def test_existing_objects_missing_in_the_inventory_are_recorded_again(run_scenario):
-    async def scenario(operator):
+async def test_existing_objects_missing_in_the_inventory_are_recorded_again():
+    async with ControllerSetHarness() as operator:
         operator.start(watch(children="ConfigMap Secret"))
         operator.resource("a", OURS)
         operator.child(CONFIG)
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG, finalizer=True)}
 
-    run_scenario(scenario)
 
-
-def test_a_kind_that_others_wrote_into_the_inventory_is_watched(run_scenario):
-    async def scenario(operator):
+async def test_a_kind_that_others_wrote_into_the_inventory_is_watched():
+    async with ControllerSetHarness() as operator:
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.start(watch())
         await operator.until_settled()
@@ -311,11 +285,9 @@ def test_a_kind_that_others_wrote_into_the_inventory_is_watched(run_scenario):
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG)}
 
-    run_scenario(scenario)
 
-
-def test_a_patched_object_is_watched_and_recorded_until_its_fields_are_released(run_scenario):
-    async def scenario(operator):
+async def test_a_patched_object_is_watched_and_recorded_until_its_fields_are_released():
+    async with ControllerSetHarness() as operator:
         target = ObjectKey("", "Secret", "", "other")
         await operator.inventory.ensure(APP, InventoryEntry(patched=frozenset({target})))
         operator.start(watch())
@@ -333,5 +305,3 @@ def test_a_patched_object_is_watched_and_recorded_until_its_fields_are_released(
         await operator.collect()
         assert operator.recorded() == {}
         assert SECRET not in operator.cache.patched_kinds
-
-    run_scenario(scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,12 @@ from ruleop.operator.kube.http.access import Access
 from ruleop.operator.kube.watch.reflector import Reflector
 from ruleop.operator.kube.watch.store import State
 from ruleop.operator.kube.watch.watcher import Watcher
-from tests.kube.http_server import Exchange, serving
+from tests.kube.http_server import Exchange, Recorder, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 KEY = ObjectKey("example.com", "Widget", "ns", "a")
 
@@ -42,19 +43,17 @@ class Open:
         return Access(self.address)
 
 
-def with_client(
-    handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Client, Any], Awaitable[None]], **options: Any
-) -> None:
-    async def run() -> None:
-        async with serving(handler) as server:
-            session = await Session.open(Open(server.address))
-            try:
-                async with asyncio.timeout(20):
-                    await test(Client(session, **options), server)
-            finally:
-                await session.close()
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def client_of(
+    handler: Callable[[Exchange], Awaitable[None]], **options: Any
+) -> AsyncIterator[tuple[Client, Recorder]]:
+    async with serving(handler) as server:
+        session = await Session.open(Open(server.address))
+        try:
+            async with asyncio.timeout(20):
+                yield Client(session, **options), server
+        finally:
+            await session.close()
 
 
 def widget(name: str, version: int, **fields: Any) -> dict[str, Any]:
@@ -71,13 +70,13 @@ def test_lines_are_split_at_newlines_however_the_bytes_are_chunked(size: int) ->
     assert [each.decode() for each in found] == [each for each in lines if each]
 
 
-def test_a_patch_is_sent_with_manager_and_strict_validation_and_is_counted() -> None:
+async def test_a_patch_is_sent_with_manager_and_strict_validation_and_is_counted() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer({"got": orjson.loads(exchange.body)})
 
     seen: list[Any] = []
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler, observe=lambda *each: seen.append(each)) as (client, server):
         assert await client.send(requests.merge_patch(WIDGETS, KEY, {"spec": {"ä": 1}})) == {"got": {"spec": {"ä": 1}}}
         exchange = server.seen[0]
         assert (exchange.method, exchange.path) == ("PATCH", "/apis/example.com/v1/namespaces/ns/widgets/a")
@@ -85,27 +84,23 @@ def test_a_patch_is_sent_with_manager_and_strict_validation_and_is_counted() -> 
         assert exchange.headers["content-type"] == "application/merge-patch+json"
         assert [(verb, status) for verb, status, _ in seen] == [("patch", 200)]
 
-    with_client(handler, test, observe=lambda *each: seen.append(each))
 
-
-def test_the_date_of_a_response_is_reported_with_the_seconds_that_the_request_took() -> None:
+async def test_the_date_of_a_response_is_reported_with_the_seconds_that_the_request_took() -> None:
     date = "Fri, 27 Nov 2026 15:54:53 GMT"
 
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(**{"Date": date} if exchange.method == "GET" else {})
 
-    async def test(client: Client, _server: Any) -> None:
+    seen: list[tuple[str, float]] = []
+    async with client_of(handler, dated=lambda *each: seen.append(each)) as (client, _server):
         await client.send(requests.get(WIDGETS, KEY))
         await client.send(requests.merge_patch(WIDGETS, KEY, {}))
-
-    seen: list[tuple[str, float]] = []
-    with_client(handler, test, dated=lambda *each: seen.append(each))
     ((reported, seconds),) = seen
     assert reported == date
     assert 0 < seconds < 20
 
 
-def test_concurrent_requests_stay_below_the_limit() -> None:
+async def test_concurrent_requests_stay_below_the_limit() -> None:
     at_once = most = 0
 
     async def handler(exchange: Exchange) -> None:
@@ -117,10 +112,8 @@ def test_concurrent_requests_stay_below_the_limit() -> None:
         at_once -= 1
         await exchange.answer()
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler, concurrency=4) as (client, _server):
         await asyncio.gather(*(client.send(requests.get(WIDGETS, KEY)) for _ in range(30)))
-
-    with_client(handler, test, concurrency=4)
     assert most == 4
 
 
@@ -128,21 +121,21 @@ def test_concurrent_requests_stay_below_the_limit() -> None:
     ("request_", "unknown"), [(requests.get(WIDGETS, KEY), False), (requests.merge_patch(WIDGETS, KEY, {}), True)]
 )
 @pytest.mark.parametrize("how", ["reset", "silent"])
-def test_a_write_without_an_answer_has_an_unknown_outcome(request_: requests.Request, unknown: bool, how: str) -> None:
+async def test_a_write_without_an_answer_has_an_unknown_outcome(
+    request_: requests.Request, unknown: bool, how: str
+) -> None:
     async def handler(exchange: Exchange) -> None:
         if how == "reset":
             exchange.reset()
         else:
             await asyncio.Event().wait()
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler) as (client, _server):
         with pytest.raises(ApiError) as caught:
             await client.send(replace(request_, timeout=0.2))
         assert caught.value.problem is Problem.TIMEOUT
         assert caught.value.retryable
         assert caught.value.outcome_unknown == unknown
-
-    with_client(handler, test)
 
 
 async def test_a_write_that_was_never_sent_has_a_known_outcome() -> None:
@@ -154,45 +147,40 @@ async def test_a_write_that_was_never_sent_has_a_known_outcome() -> None:
     await session.close()
 
 
-def test_a_refusal_has_its_type_and_its_retry_after() -> None:
+async def test_a_refusal_has_its_type_and_its_retry_after() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer({"kind": "Status", "reason": "TooManyRequests", "message": "busy"}, 429, Retry_After="3")
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler) as (client, server):
         with pytest.raises(ApiError, match=r"get widgets.example.com ns/a: busy \(429 TooManyRequests\)") as caught:
             await client.send(requests.get(WIDGETS, KEY))
         assert caught.value.retry_after == 3.0
         assert len(server.seen) == 1, "no retries of its own"
 
-    with_client(handler, test)
 
-
-def test_a_document_with_a_known_etag_is_not_transferred_again() -> None:
+async def test_a_document_with_a_known_etag_is_not_transferred_again() -> None:
     async def handler(exchange: Exchange) -> None:
         known = exchange.headers.get("if-none-match") == '"1"'
         await exchange.answer(b"" if known else b"{}", 304 if known else 200, ETag='"1"')
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler) as (client, _server):
         body, etag = await client.fetch(requests.document("/apis"))
         assert (body, etag) == (b"{}", '"1"')
         assert await client.fetch(requests.document("/apis", etag=etag)) == (b"", '"1"')
 
-    with_client(handler, test)
 
-
-def watched(handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Watcher, Any], Awaitable[None]]) -> None:
-    async def inner(client: Client, server: Any) -> None:
+@contextlib.asynccontextmanager
+async def watching(handler: Callable[[Exchange], Awaitable[None]]) -> AsyncIterator[tuple[Watcher, Recorder]]:
+    async with client_of(handler) as (client, server):
         watcher = Watcher(client, SOURCE, chance=lambda: 0.0)
         watcher.start()
         try:
-            await test(watcher, server)
+            yield watcher, server
         finally:
             await watcher.stop()
 
-    with_client(handler, inner)
 
-
-def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() -> None:
+async def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() -> None:
     big = widget("a", 5, data="ä€😀" * 170_000)
 
     async def handler(exchange: Exchange) -> None:
@@ -203,16 +191,14 @@ def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() -> Non
             await exchange.chunk(data[at : at + 65_537])
         await asyncio.Event().wait()
 
-    async def test(watcher: Watcher, server: Any) -> None:
+    async with watching(handler) as (watcher, _server):
         await until("the store", lambda: watcher.store.is_at_least(10))
         assert watcher.store.get(KEY)["data"] == big["data"]
         assert watcher.store.state is State.SYNCED
         assert watcher.age() < 20
 
-    watched(handler, test)
 
-
-def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
+async def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
     """429 with Retry-After 0, a reset, an ERROR of each sort, a clean end, half a line: at the end it watches, and
     nothing is lost."""
     scripts: list[tuple[str, Callable[[Exchange], Awaitable[None]]]] = []
@@ -250,7 +236,7 @@ def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
         assert ("sendInitialEvents" in exchange.query) == (not version)
         await script(exchange)
 
-    async def test(watcher: Watcher, server: Any) -> None:
+    async with watching(handler) as (watcher, _server):
         while not done.is_set():
             watcher.wake()  # the waits are the reflector's, and tested there
             await asyncio.sleep(0.005)
@@ -258,10 +244,8 @@ def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
         assert [key.name for key in watcher.store.select_keys()] == ["b"]
         assert watcher.crashes == 0
 
-    watched(handler, test)
 
-
-def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a first bookmark nothing comes any more, not even an end."""
     monkeypatch.setattr("ruleop.operator.kube.watch.reflector.SILENCE", 0.05)
 
@@ -271,16 +255,14 @@ def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: p
             await exchange.chunk(bookmark(5, ends=True) + b"\n" + bookmark(6) + b"\n")
         await asyncio.Event().wait()
 
-    async def test(watcher: Watcher, server: Any) -> None:
+    async with watching(handler) as (watcher, server):
         while len(server.seen) < 2:
             watcher.wake()
             await asyncio.sleep(0.005)
         assert server.seen[1].query["resourceVersion"] == "6"
 
-    watched(handler, test)
 
-
-def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resumes(
+async def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resumes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ruleop.operator.kube.watch.watcher.CRASH_WAIT", 0.0)
@@ -301,14 +283,12 @@ def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resu
         await exchange.chunk(bookmark(5, ends=True) + b"\n")
         await asyncio.Event().wait()
 
-    async def test(watcher: Watcher, server: Any) -> None:
+    async with watching(handler) as (watcher, _server):
         await until("the store", lambda: watcher.store.state is State.SYNCED)
         assert watcher.crashes == 1
 
-    watched(handler, test)
 
-
-def test_stopping_the_watcher_closes_its_connection() -> None:
+async def test_stopping_the_watcher_closes_its_connection() -> None:
     ended = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -320,26 +300,22 @@ def test_stopping_the_watcher_closes_its_connection() -> None:
         finally:
             ended.set()
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler) as (client, server):
         watcher = Watcher(client, SOURCE)
         watcher.start()
         await until("the requests", lambda: server.seen)
         await watcher.stop()
         await ended.wait()
 
-    with_client(handler, test)
 
-
-def test_a_rate_limit_spaces_requests() -> None:
+async def test_a_rate_limit_spaces_requests() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer()
 
-    async def test(client: Client, server: Any) -> None:
+    async with client_of(handler, qps=100) as (client, _server):
         begun = time.monotonic()
         await asyncio.gather(*(client.send(requests.get(WIDGETS, KEY)) for _ in range(5)))
         assert time.monotonic() - begun >= 0.04  # never sooner; how much later is the machine's matter
-
-    with_client(handler, test, qps=100)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import pytest
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.operator.kube.client.discovery import Catalogue, Discovery, difference, read_catalogue
 from ruleop.operator.kube.client.server_errors import ApiError
-from tests.kube.test_client import with_client
+from tests.kube.test_client import client_of
 
 if TYPE_CHECKING:
-    from ruleop.operator.kube.client.client import Client
     from tests.kube.http_server import Exchange
 
 
@@ -91,7 +90,7 @@ def test_empty_discovery_documents_make_an_empty_catalogue() -> None:
     assert read_catalogue([{}, {"items": []}, document(version("v1", {"resource": "x"}))], Catalogue()) == Catalogue()
 
 
-def test_a_login_page_instead_of_a_discovery_document_is_a_transient_error() -> None:
+async def test_a_login_page_instead_of_a_discovery_document_is_a_transient_error() -> None:
     """A proxy that asks for a login answers 200 with a page, which may have an ETag, too."""
     page = True
 
@@ -109,8 +108,7 @@ def test_a_login_page_instead_of_a_discovery_document_is_a_transient_error() -> 
         else:
             await exchange.answer(document(version("v1", resource("App"))))
 
-    async def story(client: Client, server: Any) -> None:
-        nonlocal page
+    async with client_of(handler) as (client, _server):
         discovery = Discovery(client)
         for looked in (discovery.refresh, lambda: discovery.openapi("example.com", "v1")):
             with pytest.raises(ApiError, match="not a JSON object") as caught:
@@ -120,5 +118,3 @@ def test_a_login_page_instead_of_a_discovery_document_is_a_transient_error() -> 
         await discovery.refresh()
         assert discovery.get(Kind("example.com", "v1", "App")) is not None
         assert await discovery.openapi("example.com", "v1") is not None
-
-    with_client(handler, story)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -20,7 +21,7 @@ from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable
 
 KEY = ObjectKey("coordination.k8s.io", "Lease", "ns", "ruleop")
 # Long enough for a machine that is busy with other things.
@@ -74,13 +75,11 @@ class LeaseServer:
             await exchange.answer(lease)
 
 
-def with_server(test: Callable[[LeaseServer, Any], Awaitable[None]]) -> None:
-    async def run() -> None:
-        server = LeaseServer()
-        async with serving(server.handle) as address, asyncio.timeout(20):
-            await test(server, address)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def lease_server() -> AsyncIterator[tuple[LeaseServer, Any]]:
+    server = LeaseServer()
+    async with serving(server.handle) as address, asyncio.timeout(20):
+        yield server, address
 
 
 async def leading(credentials: Open, lost: threading.Event, timing: Timing = TIMING) -> Election:
@@ -105,8 +104,8 @@ async def answered(server: LeaseServer, release: Awaitable[None]) -> None:
     await released
 
 
-def test_the_elected_leader_renews_the_lease_and_hands_over() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_the_elected_leader_renews_the_lease_and_hands_over() -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         first = Election(Open(serving_at.address), KEY, "first", timing=TIMING, lost=lost.set)
         second = Election(Open(serving_at.address), KEY, "second", timing=TIMING, lost=lost.set)
@@ -124,19 +123,15 @@ def test_the_elected_leader_renews_the_lease_and_hands_over() -> None:
         assert server.lease["spec"]["holderIdentity"] == ""
         assert not lost.is_set()
 
-    with_server(test)
 
-
-def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await leading(Open(serving_at.address), lost, SHORT)
         server.refuses = True
         assert await asyncio.to_thread(lost.wait, 15)
         assert not election.leads()
         await election.release()
-
-    with_server(test)
 
 
 def test_a_busy_event_loop_does_not_cost_the_lease() -> None:
@@ -158,28 +153,23 @@ def test_a_busy_event_loop_does_not_cost_the_lease() -> None:
         asyncio.run(operator(address))
 
 
-def test_a_candidate_that_never_led_writes_no_lease_when_it_stops() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_a_candidate_that_never_led_writes_no_lease_when_it_stops() -> None:
+    async with lease_server() as (server, serving_at):
         server.refuses = True
         election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lambda: None)
         election.start()
         await election.release()
         assert server.lease is None
 
-    with_server(test)
 
-
-def test_a_lease_that_is_not_handed_over_is_left_to_expire() -> None:
+async def test_a_lease_that_is_not_handed_over_is_left_to_expire() -> None:
     """A write of the ending candidate may still be on its way."""
-
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await leading(Open(serving_at.address), lost)
         await election.release(hand_over=False)
         assert server.lease["spec"]["holderIdentity"] == "me"
         assert not lost.is_set()
-
-    with_server(test)
 
 
 class Slow(Open):
@@ -198,10 +188,9 @@ class Slow(Open):
         return Access(self.address, fresh_for=self.fresh_for)
 
 
-def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_valid(monkeypatch) -> None:
+async def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_valid(monkeypatch) -> None:
     monkeypatch.setattr(session, "PATIENCE", 0.05)
-
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         credentials = Slow(serving_at.address, fresh_for=0.1)
         election = await leading(credentials, lost)
@@ -213,11 +202,9 @@ def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_valid(mon
         assert election.leads()
         await election.release()
 
-    with_server(test)
 
-
-def test_refused_credentials_that_cannot_be_renewed_do_not_delay_the_end_of_leadership() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_refused_credentials_that_cannot_be_renewed_do_not_delay_the_end_of_leadership() -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         credentials = Slow(serving_at.address)
         election = await leading(credentials, lost, SHORT)
@@ -227,10 +214,8 @@ def test_refused_credentials_that_cannot_be_renewed_do_not_delay_the_end_of_lead
         credentials.gate.set()
         await election.release()
 
-    with_server(test)
 
-
-def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monkeypatch) -> None:
+async def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monkeypatch) -> None:
     """The thread that asks for it cannot be ended, and the loop would wait for it."""
     resolved, asked = threading.Event(), threading.Event()
     resolve = socket.getaddrinfo
@@ -240,7 +225,7 @@ def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monkeypatc
         resolved.wait(30)
         return resolve(host, *arguments, **options)
 
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await leading(Open(serving_at.address.replace("127.0.0.1", "localhost")), lost, SHORT)
         monkeypatch.setattr(socket, "getaddrinfo", hanging)
@@ -253,11 +238,9 @@ def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monkeypatc
             resolved.set()
         await election.release()
 
-    with_server(test)
 
-
-def test_a_lease_abandoned_during_a_renewal_is_not_renewed_again() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_a_lease_abandoned_during_a_renewal_is_not_renewed_again() -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await in_the_middle_of_a_renewal(server, serving_at, lost)
         await answered(server, election.release(hand_over=False))
@@ -266,18 +249,14 @@ def test_a_lease_abandoned_during_a_renewal_is_not_renewed_again() -> None:
         assert server.version == before
         assert not lost.is_set()
 
-    with_server(test)
 
-
-def test_a_stop_during_a_renewal_hands_over_the_lease() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_a_stop_during_a_renewal_hands_over_the_lease() -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await in_the_middle_of_a_renewal(server, serving_at, lost)
         await answered(server, election.release())
         assert server.lease["spec"]["holderIdentity"] == ""
         assert not lost.is_set()
-
-    with_server(test)
 
 
 STATUS = {"apiVersion": "v1", "kind": "Status"}
@@ -297,10 +276,11 @@ ODD_ANSWERS = [
 
 @pytest.mark.parametrize(("status", "odd"), ODD_ANSWERS, ids=str)
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-def test_one_odd_answer_to_a_request_for_the_lease_does_not_end_the_process(status: int, odd: Any, method: str) -> None:
+async def test_one_odd_answer_to_a_request_for_the_lease_does_not_end_the_process(
+    status: int, odd: Any, method: str
+) -> None:
     """A gateway before the API server may answer in its own words."""
-
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await leading(Open(serving_at.address), lost)
         server.odd = (method, status, odd)
@@ -315,11 +295,9 @@ def test_one_odd_answer_to_a_request_for_the_lease_does_not_end_the_process(stat
         assert not lost.is_set()
         await election.release()
 
-    with_server(test)
 
-
-def test_a_lease_whose_spec_has_values_of_other_types_is_acquired() -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_a_lease_whose_spec_has_values_of_other_types_is_acquired() -> None:
+    async with lease_server() as (server, serving_at):
         server.version = 1
         spec = {"holderIdentity": None, "leaseDurationSeconds": "x", "leaseTransitions": "x", "renewTime": 7}
         server.lease = {"metadata": {"name": "ruleop", "namespace": "ns", "resourceVersion": "1"}, "spec": spec}
@@ -327,11 +305,9 @@ def test_a_lease_whose_spec_has_values_of_other_types_is_acquired() -> None:
         assert server.lease["spec"]["leaseTransitions"] == 1
         await election.release()
 
-    with_server(test)
 
-
-def test_an_internal_error_in_a_step_does_not_end_the_process_before_the_lease_expires(monkeypatch) -> None:
-    async def test(server: LeaseServer, serving_at: Any) -> None:
+async def test_an_internal_error_in_a_step_does_not_end_the_process_before_the_lease_expires(monkeypatch) -> None:
+    async with lease_server() as (server, serving_at):
         lost = threading.Event()
         election = await leading(Open(serving_at.address), lost)
         failing = [KeyError("x")]
@@ -351,5 +327,3 @@ def test_an_internal_error_in_a_step_does_not_end_the_process_before_the_lease_e
         assert election.leads()
         assert not lost.is_set()
         await election.release()
-
-    with_server(test)

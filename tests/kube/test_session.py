@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from tests.kube.http_server import Exchange, Recorder, serving
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    Play = Callable[[], contextlib.AbstractAsyncContextManager["World"]]
 
 READ = requests.document("/x")
 
@@ -62,29 +65,27 @@ class World:
 
 
 @pytest.fixture
-def play(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[World], Awaitable[None]]], None]:
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr(session, "PATIENCE", 0.02)
 
-    def run(story: Callable[[World], Awaitable[None]]) -> None:
-        async def main() -> None:
-            worlds: list[World] = []
+    @contextlib.asynccontextmanager
+    async def playing() -> AsyncIterator[World]:
+        worlds: list[World] = []
 
-            async def handler(exchange: Exchange) -> None:
-                token = exchange.headers["authorization"].removeprefix("Bearer ")
-                await exchange.answer(b"{}", 401 if token in worlds[0].refused else 200)
+        async def handler(exchange: Exchange) -> None:
+            token = exchange.headers["authorization"].removeprefix("Bearer ")
+            await exchange.answer(b"{}", 401 if token in worlds[0].refused else 200)
 
-            async with serving(handler) as server, asyncio.timeout(30):
-                source = Source(server.address)
-                worlds.append(World(server, source, await Session.open(source)))
-                try:
-                    await story(worlds[0])
-                finally:
-                    await worlds[0].session.close()
-                assert source.ended == len(source.loads), "what was begun ends with the session"
+        async with serving(handler) as server, asyncio.timeout(30):
+            source = Source(server.address)
+            worlds.append(World(server, source, await Session.open(source)))
+            try:
+                yield worlds[0]
+            finally:
+                await worlds[0].session.close()
+            assert source.ended == len(source.loads), "what was begun ends with the session"
 
-        asyncio.run(main())
-
-    return run
+    return playing
 
 
 async def refusal(sent: Awaitable[Any]) -> ApiError:
@@ -94,8 +95,8 @@ async def refusal(sent: Awaitable[Any]) -> ApiError:
     return caught.value
 
 
-def test_expiring_credentials_are_used_until_new_ones_are_loaded(play):
-    async def story(world: World) -> None:
+async def test_expiring_credentials_are_used_until_new_ones_are_loaded(play: Play) -> None:
+    async with play() as world:
         world.due()
         for _ in range(3):
             await world.client.send(READ)
@@ -106,26 +107,20 @@ def test_expiring_credentials_are_used_until_new_ones_are_loaded(play):
         await world.client.send(READ)
         assert world.tokens[3:] == ["t2"]
 
-    play(story)
 
-
-def test_new_credentials_that_load_quickly_are_used_at_once(play, monkeypatch):
+async def test_new_credentials_that_load_quickly_are_used_at_once(play, monkeypatch):
     monkeypatch.setattr(session, "PATIENCE", 30.0)
-
-    async def story(world: World) -> None:
+    async with play() as world:
         world.source.gate.set()
         world.due()
         await asyncio.gather(*(world.client.send(READ) for _ in range(5)))
         assert set(world.tokens) == {"t2"}
         assert world.source.loads == [False, False]
 
-    play(story)
 
-
-def test_a_failed_load_of_credentials_serves_all_requests_and_is_retried_later(play, monkeypatch):
+async def test_a_failed_load_of_credentials_serves_all_requests_and_is_retried_later(play, monkeypatch):
     monkeypatch.setattr(session, "PATIENCE", 30.0)
-
-    async def story(world: World) -> None:
+    async with play() as world:
         world.source.fails = True
         world.source.gate.set()
         world.due()
@@ -134,11 +129,9 @@ def test_a_failed_load_of_credentials_serves_all_requests_and_is_retried_later(p
         assert set(world.tokens) == {"t1"}
         assert world.source.loads == [False, False], "the next one is due in ten seconds"
 
-    play(story)
 
-
-def test_all_refused_requests_wait_for_a_single_load_of_credentials(play):
-    async def story(world: World) -> None:
+async def test_all_refused_requests_wait_for_a_single_load_of_credentials(play: Play) -> None:
+    async with play() as world:
         world.refused.add("t1")
         sent = [asyncio.ensure_future(world.client.send(READ)) for _ in range(8)]
         await until("the requests", lambda: len(world.server.seen) == 8)
@@ -147,11 +140,9 @@ def test_all_refused_requests_wait_for_a_single_load_of_credentials(play):
         assert world.source.loads == [False, True]
         assert sorted(world.tokens) == ["t1"] * 8 + ["t2"] * 8
 
-    play(story)
 
-
-def test_all_refused_requests_fail_with_the_same_error_of_the_load(play):
-    async def story(world: World) -> None:
+async def test_all_refused_requests_fail_with_the_same_error_of_the_load(play: Play) -> None:
+    async with play() as world:
         world.refused.add("t1")
         world.source.fails = True
         sent = [asyncio.ensure_future(refusal(world.client.send(READ))) for _ in range(8)]
@@ -161,11 +152,9 @@ def test_all_refused_requests_fail_with_the_same_error_of_the_load(play):
         assert world.source.loads == [False, True]
         assert all("the provider is away" in str(error) for error in errors)
 
-    play(story)
 
-
-def test_a_refused_request_waits_for_new_credentials_no_longer_than_its_timeout(play):
-    async def story(world: World) -> None:
+async def test_a_refused_request_waits_for_new_credentials_no_longer_than_its_timeout(play: Play) -> None:
+    async with play() as world:
         world.refused.add("t1")
         error = await refusal(world.client.send(replace(READ, timeout=0.3)))
         assert "none came within 0.3 s" in str(error)
@@ -174,11 +163,9 @@ def test_a_refused_request_waits_for_new_credentials_no_longer_than_its_timeout(
         assert world.tokens[-1] == "t2"
         assert world.source.loads == [False, True]
 
-    play(story)
 
-
-def test_a_refusal_during_a_load_that_fails_forces_another_load(play):
-    async def story(world: World) -> None:
+async def test_a_refusal_during_a_load_that_fails_forces_another_load(play: Play) -> None:
+    async with play() as world:
         world.due()
         await world.client.send(READ)
         world.refused.add("t1")
@@ -193,13 +180,9 @@ def test_a_refusal_during_a_load_that_fails_forces_another_load(play):
         assert world.source.loads == [False, False, True]
         assert world.tokens[-1] == "t3"
 
-    play(story)
 
-
-def test_closing_the_session_cancels_the_load_of_credentials(play):
-    async def story(world: World) -> None:
+async def test_closing_the_session_cancels_the_load_of_credentials(play: Play) -> None:
+    async with play() as world:
         world.due()
         await world.client.send(READ)
         assert world.source.ended == 1
-
-    play(story)

@@ -29,7 +29,10 @@ from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    Handler = Callable[[Exchange], Awaitable[None]]
+    Play = Callable[[Handler], contextlib.AbstractAsyncContextManager["World"]]
 
 KEY = ObjectKey("example.com", "Widget", "ns", "a")
 READ = requests.get(WIDGETS, KEY)
@@ -76,27 +79,35 @@ class World:
         return len(self.session._current._idle)
 
 
+@contextlib.asynccontextmanager
+async def session_of(access: Access) -> AsyncIterator[Session]:
+    session = await Session.open(Given(access))
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def trusted(certificates: Certificates, address: str, **more: Any) -> Access:
+    """Access over TLS to a server whose certificate is trusted."""
+    return Access(address, tls=trusting_context(certificates.authority.read_bytes()), **more)
+
+
 @pytest.fixture(params=["plain", "tls"])
-def play(request: pytest.FixtureRequest, certificates: Certificates) -> Callable[..., None]:
-    def run(handler: Callable[[Exchange], Awaitable[None]], story: Callable[[World], Awaitable[None]]) -> None:
-        async def main() -> None:
-            tls = request.param == "tls"
-            async with serving(handler, certificates.server_context() if tls else None) as server:
-                context = trusting_context(certificates.authority.read_bytes()) if tls else None
-                session = await Session.open(Given(Access(server.address, tls=context)))
-                try:
-                    async with asyncio.timeout(60):
-                        await story(World(server, session))
-                finally:
-                    await session.close()
-                assert not session._current._open
+def play(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Play]:
+    @contextlib.asynccontextmanager
+    async def playing(handler: Handler) -> AsyncIterator[World]:
+        tls = request.param == "tls"
+        async with serving(handler, certificates.server_context() if tls else None) as server:
+            access = trusted(certificates, server.address) if tls else Access(server.address)
+            async with session_of(access) as session, asyncio.timeout(60):
+                yield World(server, session)
+            assert not session._current._open
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            asyncio.run(main())
-            gc.collect()  # a socket that is still open would warn now
-
-    return run
+    yield playing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gc.collect()  # a socket that is still open would warn now
 
 
 async def until(condition: Callable[[], Any]) -> None:
@@ -117,8 +128,8 @@ async def fine(exchange: Exchange) -> None:
 # Kept connections
 
 
-def test_requests_in_sequence_share_one_connection(play: Callable[..., None]) -> None:
-    async def story(world: World) -> None:
+async def test_requests_in_sequence_share_one_connection(play: Play) -> None:
+    async with play(fine) as world:
         for _ in range(3):
             assert await world.client.send(READ) == {"fine": True}
         await asyncio.gather(*(world.client.send(READ) for _ in range(3)))
@@ -127,26 +138,20 @@ def test_requests_in_sequence_share_one_connection(play: Callable[..., None]) ->
         await world.client.send(READ)
         assert len(set(world.connections)) == 3
 
-    play(fine, story)
 
-
-def test_a_connection_closed_by_the_server_after_its_answer_is_not_reused(play: Callable[..., None]) -> None:
+async def test_a_connection_closed_by_the_server_after_its_answer_is_not_reused(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(b"{}", Connection="close")
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         await world.client.send(READ)
         await world.client.send(READ)
         assert len(set(world.connections)) == 2
 
-    play(handler, story)
-
 
 @pytest.mark.parametrize("how", ["closes", "says something"])
-def test_an_idle_connection_on_which_the_server_sends_or_closes_is_discarded(
-    play: Callable[..., None], how: str
-) -> None:
-    async def story(world: World) -> None:
+async def test_an_idle_connection_on_which_the_server_sends_or_closes_is_discarded(play: Play, how: str) -> None:
+    async with play(fine) as world:
         await world.client.send(READ)
         writer = world.connections[0]
         if how == "closes":
@@ -158,13 +163,10 @@ def test_an_idle_connection_on_which_the_server_sends_or_closes_is_discarded(
         await world.client.send(WRITE)
         assert len(set(world.connections)) == 2
 
-    play(fine, story)
 
-
-def test_a_close_that_the_event_loop_has_not_read_yet_is_detected(play: Callable[..., None]) -> None:
+async def test_a_close_that_the_event_loop_has_not_read_yet_is_detected(play: Play) -> None:
     """A write on that connection would be one of which nobody knows whether it was done."""
-
-    async def story(world: World) -> None:
+    async with play(fine) as world:
         await world.client.send(READ)
         world.connections[0].transport.abort()
         (connection,) = world.session._current._idle
@@ -177,31 +179,23 @@ def test_a_close_that_the_event_loop_has_not_read_yet_is_detected(play: Callable
         await world.client.send(WRITE)
         assert len(set(world.connections)) == 2
 
-    play(fine, story)
 
-
-def test_an_idle_connection_is_closed_after_a_while(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_connection_is_closed_after_a_while(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "IDLE", 0.1)
-
-    async def story(world: World) -> None:
+    async with play(fine) as world:
         await world.client.send(READ)
         await until(lambda: world.open == 0)
 
-    play(fine, story)
 
-
-def test_an_idle_connection_past_its_time_is_not_reused_by_a_late_event_loop(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+async def test_an_idle_connection_past_its_time_is_not_reused_by_a_late_event_loop(
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "IDLE", 0.1)
-
-    async def story(world: World) -> None:
+    async with play(fine) as world:
         await world.client.send(READ)
         time.sleep(0.15)  # noqa: ASYNC251 - that is what is tested
         await world.client.send(WRITE)
         assert len(set(world.connections)) == 2
-
-    play(fine, story)
 
 
 def closing_the_second(*, after: bytes = b"") -> Callable[[Exchange], Awaitable[None]]:
@@ -220,46 +214,38 @@ def closing_the_second(*, after: bytes = b"") -> Callable[[Exchange], Awaitable[
     return handler
 
 
-def test_a_read_that_fails_on_a_reused_connection_is_sent_again_on_a_new_one(play: Callable[..., None]) -> None:
-    async def story(world: World) -> None:
+async def test_a_read_that_fails_on_a_reused_connection_is_sent_again_on_a_new_one(play: Play) -> None:
+    async with play(closing_the_second()) as world:
         await world.client.send(READ)
         assert await world.client.send(READ) == {"fine": True}
         first, second, third = world.connections
         assert first is second is not third
 
-    play(closing_the_second(), story)
 
-
-def test_a_write_that_fails_on_a_reused_connection_is_not_sent_again(play: Callable[..., None]) -> None:
-    async def story(world: World) -> None:
+async def test_a_write_that_fails_on_a_reused_connection_is_not_sent_again(play: Play) -> None:
+    async with play(closing_the_second()) as world:
         await world.client.send(READ)
         error = await problem_of(world.client.send(WRITE))
         assert (error.problem, error.outcome_unknown) == (Problem.TIMEOUT, True)
         assert "it may have been done or not" in error.text
         assert len(world.connections) == 2
 
-    play(closing_the_second(), story)
 
-
-def test_a_read_with_a_partial_answer_is_not_sent_again(play: Callable[..., None]) -> None:
-    async def story(world: World) -> None:
+async def test_a_read_with_a_partial_answer_is_not_sent_again(play: Play) -> None:
+    async with play(closing_the_second(after=b"HTTP/1.1 200")) as world:
         await world.client.send(READ)
         error = await problem_of(world.client.send(READ))
         assert (error.problem, error.outcome_unknown) == (Problem.TIMEOUT, False)
         assert len(world.connections) == 2
 
-    play(closing_the_second(after=b"HTTP/1.1 200"), story)
 
-
-def test_a_read_that_fails_on_a_new_connection_is_not_sent_again(play: Callable[..., None]) -> None:
+async def test_a_read_that_fails_on_a_new_connection_is_not_sent_again(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.reset()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         assert (await problem_of(world.client.send(READ))).problem is Problem.TIMEOUT
         assert len(world.connections) == 1
-
-    play(handler, story)
 
 
 # Answers that are none
@@ -274,83 +260,73 @@ def test_a_read_that_fails_on_a_new_connection_is_not_sent_again(play: Callable[
     ],
 )
 @pytest.mark.parametrize("asked", [READ, WRITE])
-def test_malformed_answers_are_reported_at_once_and_close_the_connection(
-    play: Callable[..., None], said: bytes, told: str, asked: requests.Request
+async def test_malformed_answers_are_reported_at_once_and_close_the_connection(
+    play: Play, said: bytes, told: str, asked: requests.Request
 ) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(said)
         await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         error = await problem_of(world.client.send(asked))
         assert error.problem is Problem.TIMEOUT
         assert told in error.text
         assert error.outcome_unknown == (asked is WRITE)
         await until(lambda: world.open == 0)
 
-    play(handler, story)
-
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n" + b'{"fine":true}'
 
 
-def test_a_connection_that_is_closed_at_any_byte_of_the_answer_is_an_error(play: Callable[..., None]) -> None:
+async def test_a_connection_that_is_closed_at_any_byte_of_the_answer_is_an_error(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         length = int(exchange.path.rpartition("/")[2])
         await exchange.raw(WHOLE[:length])
         exchange.writer.close()
         raise ConnectionError
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         for length in range(len(WHOLE)):
             error = await problem_of(world.client.send(requests.document(f"/{length}")))
             assert "the connection ended" in error.text or "the connection broke" in error.text
         assert await world.client.send(requests.document(f"/{len(WHOLE)}")) == {"fine": True}
 
-    play(handler, story)
 
-
-def test_an_answer_that_arrives_byte_by_byte_is_read(play: Callable[..., None]) -> None:
+async def test_an_answer_that_arrives_byte_by_byte_is_read(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         for byte in WHOLE:
             await exchange.raw(bytes([byte]))
             await asyncio.sleep(0.001)
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         assert await world.client.send(READ) == {"fine": True}
 
-    play(handler, story)
 
-
-def test_an_endless_header_ends_at_the_timeout(play: Callable[..., None]) -> None:
+async def test_an_endless_header_ends_at_the_timeout(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\n")
         while True:
             await exchange.raw(b"X: y\r\n")
             await asyncio.sleep(0.01)
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         error = await problem_of(world.client.send(replace(WRITE, timeout=0.3)))
         assert error.text == "no answer in time; it may have been done or not"
         await until(lambda: world.open == 0)
 
-    play(handler, story)
 
-
-def test_an_answer_that_is_not_json_is_a_server_error(play: Callable[..., None]) -> None:
+async def test_an_answer_that_is_not_json_is_a_server_error(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(b"<html>please log in</html>")
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         error = await problem_of(world.client.send(WRITE))
         assert error.text == "the answer is not a JSON object"
         assert (error.problem, error.outcome_unknown) == (Problem.SERVER, True)
 
-    play(handler, story)
 
-
-def test_an_answer_above_the_maximum_size_is_not_read_to_its_end(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+async def test_an_answer_above_the_maximum_size_is_not_read_to_its_end(
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "LARGEST", 104_857)
 
@@ -359,15 +335,13 @@ def test_an_answer_above_the_maximum_size_is_not_read_to_its_end(
         while True:
             await exchange.chunk(b"x" * 10_000)
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         error = await problem_of(world.client.send(READ))
         assert error.text.startswith("the answer is larger than 0.1 MiB; a Kubernetes API server sends less")
         assert (error.problem, error.retryable) == (Problem.TOO_LARGE, False)
         error = await problem_of(world.client.send(WRITE))
         assert "; it may have been done or not" in error.text
         assert (error.problem, error.outcome_unknown) == (Problem.TIMEOUT, True)
-
-    play(handler, story)
 
 
 def test_answers_and_lines_have_a_maximum_size() -> None:
@@ -377,7 +351,7 @@ def test_answers_and_lines_have_a_maximum_size() -> None:
 # Time and cancellation
 
 
-def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Callable[..., None]) -> None:
+async def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         if exchange.path == "/head":
             await exchange.raw(WHOLE[:20])
@@ -388,7 +362,7 @@ def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Callable[
             return
         await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         for path in ("/nothing", "/head", "/body"):
             await world.client.send(requests.document("/fine"))
             assert world.resting == 1
@@ -402,11 +376,9 @@ def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Callable[
             assert world.resting == 0
             await until(lambda: world.open == 0)
 
-    play(handler, story)
 
-
-def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
-    play: Callable[..., None],
+async def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
+    play: Play,
 ) -> None:
     task: asyncio.Future[Any]
 
@@ -417,8 +389,7 @@ def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
             super().data_received(data)
             task.cancel()
 
-    async def story(world: World) -> None:
-        nonlocal task
+    async with play(fine) as world:
         await world.client.send(READ)
         (connection,) = world.session._current._idle
         connection.__class__ = Cancelling
@@ -429,18 +400,13 @@ def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
         assert world.resting == 0
         await until(lambda: world.open == 0)
 
-    play(fine, story)
-
 
 def test_cancelling_a_request_while_it_connects_leaves_nothing_open(certificates: Certificates) -> None:
     """A server that takes the connection, and says nothing in the handshake."""
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(
-                f"https://127.0.0.1:{silent.getsockname()[1]}",
-                tls=trusting_context(certificates.authority.read_bytes()),
-            )
+            access = trusted(certificates, f"https://127.0.0.1:{silent.getsockname()[1]}")
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(READ))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -467,10 +433,7 @@ async def test_a_tls_handshake_timeout_means_that_nothing_was_sent(
     """Nothing was sent, so a write did not happen."""
     monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        access = Access(
-            f"https://127.0.0.1:{silent.getsockname()[1]}",
-            tls=trusting_context(certificates.authority.read_bytes()),
-        )
+        access = trusted(certificates, f"https://127.0.0.1:{silent.getsockname()[1]}")
         session = await Session.open(Given(access))
         error = await problem_of(Client(session).send(WRITE))
         assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
@@ -485,7 +448,7 @@ async def test_a_server_without_tls_means_that_nothing_was_sent(certificates: Ce
         writer.close()
 
     async with listening(plain) as port:
-        access = Access(f"https://127.0.0.1:{port}", tls=trusting_context(certificates.authority.read_bytes()))
+        access = trusted(certificates, f"https://127.0.0.1:{port}")
         session = await Session.open(Given(access))
         error = await problem_of(Client(session).send(WRITE))
         assert f"no TLS connection with {access.server}: " in error.text
@@ -509,8 +472,7 @@ async def test_the_common_name_of_a_certificate_is_not_a_host_name(
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_tls.load_cert_chain(certificates.path("named.example.com.crt"), certificates.path("named.example.com.key"))
     async with serving(fine, server_tls) as server:
-        trusting = trusting_context(certificates.authority.read_bytes())
-        access = Access(server.address, tls=trusting, server_hostname="named.example.com")
+        access = trusted(certificates, server.address, server_hostname="named.example.com")
         session = await Session.open(Given(access))
         if why:
             error = await problem_of(Client(session).send(READ))
@@ -522,43 +484,28 @@ async def test_the_common_name_of_a_certificate_is_not_a_host_name(
         await session.close()
 
 
-def over_tls(
-    handler: Callable[[Exchange], Awaitable[None]],
-    story: Callable[[World], Awaitable[None]],
-    certificates: Certificates,
-    **options: Any,
-) -> None:
-    async def main() -> None:
-        context = certificates.server_context()
-        for name, value in options.items():
-            setattr(context, name, value)
-        async with serving(handler, context) as server:
-            session = await Session.open(
-                Given(Access(server.address, tls=trusting_context(certificates.authority.read_bytes())))
-            )
-            try:
-                async with asyncio.timeout(60):
-                    await story(World(server, session))
-            finally:
-                await session.close()
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def over_tls(handler: Handler, certificates: Certificates, **options: Any) -> AsyncIterator[World]:
+    context = certificates.server_context()
+    for name, value in options.items():
+        setattr(context, name, value)
+    async with serving(handler, context) as server, session_of(trusted(certificates, server.address)) as session:
+        async with asyncio.timeout(60):
+            yield World(server, session)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_large_bodies_pass_in_both_directions_with_tls_1_2_and_1_3(
+async def test_large_bodies_pass_in_both_directions_with_tls_1_2_and_1_3(
     certificates: Certificates, version: ssl.TLSVersion
 ) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(exchange.body)
 
-    async def story(world: World) -> None:
+    async with over_tls(handler, certificates, minimum_version=version, maximum_version=version) as world:
         body = b'"' + b"x" * 3_000_000 + b'"'
         for _ in range(2):
             assert (await world.client.fetch(requests.Request("POST", "/x", "create", "x", body=body)))[0] == body
         assert len(set(world.connections)) == 1
-
-    over_tls(handler, story, certificates, minimum_version=version, maximum_version=version)
 
 
 def under_tls(exchange: Exchange) -> asyncio.Transport:
@@ -566,7 +513,7 @@ def under_tls(exchange: Exchange) -> asyncio.Transport:
     return transport._ssl_protocol._transport
 
 
-def test_an_answer_that_ends_without_a_tls_close_notify_is_truncated(certificates: Certificates) -> None:
+async def test_an_answer_that_ends_without_a_tls_close_notify_is_truncated(certificates: Certificates) -> None:
     """It has no length, so its end is the connection's; and anybody on the way can end that."""
 
     async def handler(exchange: Exchange) -> None:
@@ -577,48 +524,39 @@ def test_an_answer_that_ends_without_a_tls_close_notify_is_truncated(certificate
             exchange.writer.close()
         raise ConnectionError
 
-    async def story(world: World) -> None:
+    async with over_tls(handler, certificates) as world:
         assert await world.client.send(requests.document("/whole")) == {}
         assert (
             "the connection broke (SSLEOFError" in (await problem_of(world.client.send(requests.document("/cut")))).text
         )
 
-    over_tls(handler, story, certificates)
 
-
-def test_injected_bytes_break_a_tls_connection(certificates: Certificates) -> None:
+async def test_injected_bytes_break_a_tls_connection(certificates: Certificates) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         under_tls(exchange).write(b"\x17\x03\x03\x00\x20" + b"x" * 32)
         await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async with over_tls(handler, certificates) as world:
         assert "the connection broke (SSLError" in (await problem_of(world.client.send(READ))).text
         await until(lambda: world.open == 0)
 
-    over_tls(handler, story, certificates)
 
-
-def test_closing_the_session_ends_pending_requests(play: Callable[..., None]) -> None:
+async def test_closing_the_session_ends_pending_requests(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         task = asyncio.ensure_future(world.client.send(WRITE))
         await until(lambda: world.connections)
         await world.session.close()
         assert (await problem_of(task)).outcome_unknown
         assert world.open == 0
 
-    play(handler, story)
-
 
 async def test_closing_the_session_ends_a_pending_handshake(certificates: Certificates) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        access = Access(
-            f"https://127.0.0.1:{silent.getsockname()[1]}",
-            tls=trusting_context(certificates.authority.read_bytes()),
-        )
+        access = trusted(certificates, f"https://127.0.0.1:{silent.getsockname()[1]}")
         session = await Session.open(Given(access))
         task = asyncio.ensure_future(Client(session).send(WRITE))
         taken, _ = await asyncio.to_thread(silent.accept)
@@ -643,10 +581,7 @@ async def test_closing_the_session_ends_a_connection_that_was_just_established(
 
     monkeypatch.setattr(loop, "create_connection", held)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        access = Access(
-            f"https://127.0.0.1:{silent.getsockname()[1]}",
-            tls=trusting_context(certificates.authority.read_bytes()),
-        )
+        access = trusted(certificates, f"https://127.0.0.1:{silent.getsockname()[1]}")
         session = await Session.open(Given(access))
         task = asyncio.ensure_future(Client(session).send(WRITE))
         await begun.wait()
@@ -657,7 +592,7 @@ async def test_closing_the_session_ends_a_connection_that_was_just_established(
         assert not session._current._open
 
 
-def test_a_renewed_certificate_leaves_a_running_watch_its_connection(play: Callable[..., None]) -> None:
+async def test_a_renewed_certificate_leaves_a_running_watch_its_connection(play: Play) -> None:
     go_on = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -670,7 +605,7 @@ def test_a_renewed_certificate_leaves_a_running_watch_its_connection(play: Calla
         await exchange.chunk(b"two\n")
         await exchange.end()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         watch = open_watch(world)
         assert await anext(watch) == [b"one"]
         await world.client.send(READ)
@@ -685,8 +620,6 @@ def test_a_renewed_certificate_leaves_a_running_watch_its_connection(play: Calla
         assert [each async for each in watch] == [[b"two"], None]
         await until(lambda: not old._open)
 
-    play(handler, story)
-
 
 # Watches
 
@@ -700,7 +633,7 @@ async def open_watch(world: World, seconds: float = 30.0) -> AsyncIterator[list[
                 return
 
 
-def test_a_watch_that_ends_properly_returns_its_connection_to_the_pool(play: Callable[..., None]) -> None:
+async def test_a_watch_that_ends_properly_returns_its_connection_to_the_pool(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         await exchange.chunk(b"one\ntw")
@@ -708,37 +641,33 @@ def test_a_watch_that_ends_properly_returns_its_connection_to_the_pool(play: Cal
         await exchange.chunk(b"o\nhalf")
         await exchange.end()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         assert [each async for each in open_watch(world)] == [[b"one"], [b"two"], None]
         assert world.resting == 1
 
-    play(handler, story)
 
-
-def test_a_broken_watch_delivers_the_lines_before_the_error(play: Callable[..., None]) -> None:
+async def test_a_broken_watch_delivers_the_lines_before_the_error(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         await exchange.chunk(b"one\n")
         exchange.writer.close()
         raise ConnectionError
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         watch = open_watch(world)
         assert await anext(watch) == [b"one"]
         assert "the connection ended in the middle" in (await problem_of(anext(watch))).text
         assert world.resting == 0
 
-    play(handler, story)
 
-
-def test_a_silent_watch_returns_no_lines_and_stays_open(play: Callable[..., None]) -> None:
+async def test_a_silent_watch_returns_no_lines_and_stays_open(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         await asyncio.sleep(0.1)
         await exchange.chunk(b"late\n")
         await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         async with world.client.stream(WATCH) as stream:
             assert await stream.lines(time.monotonic() + 0.01) == []
             assert await stream.lines(time.monotonic() + 30) == [b"late"]
@@ -746,8 +675,6 @@ def test_a_silent_watch_returns_no_lines_and_stays_open(play: Callable[..., None
             assert world.open == 1
         assert world.resting == 0
         await until(lambda: world.open == 0)
-
-    play(handler, story)
 
 
 async def test_an_endless_line_ends_at_the_deadline() -> None:
@@ -766,8 +693,8 @@ async def test_an_endless_line_ends_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_above_the_maximum_length_ends_the_watch(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch, end: bytes
+async def test_a_line_above_the_maximum_length_ends_the_watch(
+    play: Play, monkeypatch: pytest.MonkeyPatch, end: bytes
 ) -> None:
     monkeypatch.setattr("ruleop.operator.kube.client.client.LONGEST_LINE", 1 << 20)
 
@@ -777,17 +704,15 @@ def test_a_line_above_the_maximum_length_ends_the_watch(
         await exchange.chunk(b"x" * (1 << 20) + b"y" + end)
         await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         async with world.client.stream(WATCH) as stream:
             assert [len(line) for line in await stream.lines(time.monotonic() + 30) or ()] == [1 << 20]
             error = await problem_of(stream.lines(time.monotonic() + 30))
         assert error.text.startswith("a line of the watch is longer than 1 MiB; a Kubernetes API server sends less")
         assert (error.problem, error.status) == (Problem.SERVER, 200)
 
-    play(handler, story)
 
-
-def test_a_watch_that_is_not_read_stops_its_sender(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_that_is_not_read_stops_its_sender(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "UNREAD", 100_000)
     line, sent, stopped = b"x" * 9_999 + b"\n", 0, False
 
@@ -803,22 +728,19 @@ def test_a_watch_that_is_not_read_stops_its_sender(play: Callable[..., None], mo
             sent += 1
         await exchange.end()
 
-    async def story(world: World) -> None:
-        async with world.client.stream(WATCH) as stream:
-            (connection,) = world.session._current._open
-            await until(lambda: stopped)
-            assert sent < 2_500
-            assert connection.response.unread < 2_000_000
-            got = 0
-            while (lines := await stream.lines(time.monotonic() + 30)) is not None:
-                got += len(lines)
-            assert got == 3_000
-
-    play(handler, story)
+    async with play(handler) as world, world.client.stream(WATCH) as stream:
+        (connection,) = world.session._current._open
+        await until(lambda: stopped)
+        assert sent < 2_500
+        assert connection.response.unread < 2_000_000
+        got = 0
+        while (lines := await stream.lines(time.monotonic() + 30)) is not None:
+            got += len(lines)
+        assert got == 3_000
 
 
-def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+async def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "UNREAD", 10)
 
@@ -828,18 +750,16 @@ def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
         else:
             await exchange.answer({"fine": True})
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
         async with world.client.stream(WATCH):
             pass
         assert world.resting == 1
         assert await world.client.send(READ) == {"fine": True}
         assert len(set(world.connections)) == 1
 
-    play(handler, story)
 
-
-def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+async def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ruleop.operator.kube.client.client.OPEN_TIMEOUT", 0.5)
 
@@ -850,7 +770,8 @@ def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
         await asyncio.sleep(0.01)
         await exchange.raw(b'{"kind": "Status", "reason":"Expired"}')
 
-    async def story(world: World) -> None:
+    async with play(handler) as world:
+
         async def refused(request: requests.Request) -> ApiError:
             with pytest.raises(ApiError) as caught:
                 async with world.client.stream(request):
@@ -862,8 +783,6 @@ def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
         assert (await refused(requests.document("/watch?silent=1"))).problem is Problem.TIMEOUT
         assert world.resting == 0
 
-    play(handler, story)
-
 
 # What is sent
 
@@ -871,11 +790,8 @@ def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
 def seen(access: Callable[[Recorder], Access], request: requests.Request = READ) -> Exchange:
     async def main() -> Exchange:
         async with serving(fine) as server:
-            session = await Session.open(Given(access(server)))
-            try:
+            async with session_of(access(server)) as session:
                 await Client(session).send(request)
-            finally:
-                await session.close()
             return server.seen[0]
 
     return asyncio.run(main())
@@ -883,13 +799,10 @@ def seen(access: Callable[[Recorder], Access], request: requests.Request = READ)
 
 def refused(access: Access, request: requests.Request = READ) -> ApiError:
     async def main() -> ApiError:
-        session = await Session.open(Given(access))
-        try:
+        async with session_of(access) as session:
             error = await problem_of(Client(session).send(request))
             assert not session._current._open
             return error
-        finally:
-            await session.close()
 
     return asyncio.run(main())
 
@@ -967,15 +880,9 @@ def test_a_password_in_the_server_url_is_in_no_error(server: str, authorization:
     assert "s3cret" not in str(refused(Access(server, authorization)))
 
 
-def test_the_session_shows_only_host_and_port() -> None:
-    async def main() -> str:
-        session = await Session.open(Given(Access("https://joe:s3cret@h:6443/path")))
-        try:
-            return session.server
-        finally:
-            await session.close()
-
-    assert asyncio.run(main()) == "https://h:6443"
+async def test_the_session_shows_only_host_and_port() -> None:
+    async with session_of(Access("https://joe:s3cret@h:6443/path")) as session:
+        assert session.server == "https://h:6443"
 
 
 def test_an_unresolvable_host_name_is_reported() -> None:
@@ -1067,13 +974,10 @@ def through(
     async def main() -> list[Exchange]:
         async with listening(proxy, tls=tls) as port, serving(fine, certificates.server_context()) as server:
             address = f"{'https' if tls else 'http'}://{login}127.0.0.1:{port}"
-            context = trusting_context(certificates.authority.read_bytes())
-            session = await Session.open(Given(Access(server.address, "Bearer x", tls=context, proxy=address)))
-            try:
+            access = trusted(certificates, server.address, authorization="Bearer x", proxy=address)
+            async with session_of(access) as session:
                 for _ in range(times):
                     assert await Client(session).send(READ) == {"fine": True}
-            finally:
-                await session.close()
             return server.seen
 
     return asyncio.run(main())
@@ -1119,21 +1023,17 @@ def test_a_tunnel_refused_by_the_proxy_is_reported_and_nothing_was_sent(
     assert caught.value.problem is Problem.UNREACHABLE
 
 
-def test_a_plain_http_server_behind_a_proxy_is_requested_by_its_absolute_url() -> None:
+async def test_a_plain_http_server_behind_a_proxy_is_requested_by_its_absolute_url() -> None:
     lines: list[str] = []
 
-    async def main() -> None:
-        async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            lines.extend((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n"))
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.extend((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
-        async with listening(connection) as port:
-            proxy = f"http://joe:secret@127.0.0.1:{port}"
-            session = await Session.open(Given(Access("http://kube.invalid:8080/base", proxy=proxy)))
+    async with listening(connection) as port:
+        access = Access("http://kube.invalid:8080/base", proxy=f"http://joe:secret@127.0.0.1:{port}")
+        async with session_of(access) as session:
             await Client(session).send(requests.document("/hello?a=b"))
-            await session.close()
-
-    asyncio.run(main())
     assert lines[0] == "GET http://kube.invalid:8080/base/hello?a=b HTTP/1.1"
     assert "Host: kube.invalid:8080" in lines
     assert "Proxy-Authorization: Basic " + base64.b64encode(b"joe:secret").decode() in lines
@@ -1153,22 +1053,12 @@ def test_an_unreachable_proxy_is_reported() -> None:
     )
 
 
-def test_an_untrusted_proxy_certificate_is_reported(certificates: Certificates) -> None:
+async def test_an_untrusted_proxy_certificate_is_reported(certificates: Certificates) -> None:
     proxy = Proxy()
-
-    async def main() -> ApiError:
-        async with listening(proxy, tls=certificates.server_context()) as port:
-            session = await Session.open(
-                Given(
-                    Access("https://127.0.0.1:1", proxy=f"https://127.0.0.1:{port}", tls=ssl.create_default_context())
-                )
-            )
-            try:
-                return await problem_of(Client(session).send(READ))
-            finally:
-                await session.close()
-
-    error = asyncio.run(main())
+    async with listening(proxy, tls=certificates.server_context()) as port:
+        access = Access("https://127.0.0.1:1", proxy=f"https://127.0.0.1:{port}", tls=ssl.create_default_context())
+        async with session_of(access) as session:
+            error = await problem_of(Client(session).send(READ))
     assert "the certificate of the proxy is not trusted: " in error.text
     assert error.problem is Problem.UNTRUSTED
     assert proxy.asked == []
