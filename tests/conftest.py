@@ -78,7 +78,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
 
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             await pyfuncitem.obj(**arguments)
 
     asyncio.run(bounded())

@@ -203,8 +203,7 @@ def operating(example: Example, plane: ControlPlane, log: Path) -> Iterator[Oper
 
 
 class ExampleTests:
-    """A subclass names its example, and its module has the fixture `operator`, which lives through the module's tests.
-    Each test has a namespace and a CR of its own."""
+    """A subclass names its example. Its tests share the operator; each has a namespace and a CR of its own."""
 
     example: ClassVar[Example]
 
@@ -335,11 +334,11 @@ class ExampleTests:
 
     def foreign(self, child: Child) -> dict[str, Any]:
         """An object of another owner with the child's name, which no controller keeps writing."""
-        raise NotImplementedError
+        return foreign_deployment(child.name)
 
     def at_rest(self, live_example: LiveExample, child: Child) -> Any:
         """The object when its controllers have written what they write."""
-        return live_example.get(child)
+        return rolled_out(live_example, child)
 
 
 def pods(deployment: str, count: int) -> list[re.Pattern[str]]:

@@ -17,8 +17,8 @@ from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.server import RefusedError
-from tests.cluster.test_example_app import APP
 from tests.cluster.test_example_surroundings import kind
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

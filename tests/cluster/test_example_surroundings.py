@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.example_projects import LiveExample, missing
 from tests.cluster.operator import RBAC, Operator, described, eventually
-from tests.cluster.test_example_app import APP
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

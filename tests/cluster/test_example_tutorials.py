@@ -11,9 +11,7 @@ import yaml
 
 from tests.cluster.example_projects import INTERRUPTIONS, Example, LiveExample, foreign_deployment, rolled_out
 from tests.cluster.operator import Operator, eventually
-from tests.cluster.test_example_app import APP
-from tests.cluster.test_example_crontab import CRONTAB
-from tests.cluster.test_example_memcached import V1ALPHA1
+from tests.cluster.test_examples import APP, CRONTAB, V1ALPHA1
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

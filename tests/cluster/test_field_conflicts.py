@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.apps import Apps
 from tests.cluster.example_projects import ROOT
 from tests.cluster.operator import Operator, eventually
-from tests.cluster.test_example_app import APP
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

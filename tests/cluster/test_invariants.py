@@ -13,7 +13,7 @@ from tests.cluster.apps import Apps
 from tests.cluster.example_projects import ROOT
 from tests.cluster.in_memory import in_memory
 from tests.cluster.operator import Operator, described, eventually, is_bookkeeping
-from tests.cluster.test_example_app import APP
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import Operator, eventually
-from tests.cluster.test_example_app import APP
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from tests.cluster.example_projects import ROOT, LiveExample
 from tests.cluster.installed import Installed
 from tests.cluster.operator import RBAC, described, eventually
 from tests.cluster.server import Client, RefusedError
-from tests.cluster.test_example_app import APP
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

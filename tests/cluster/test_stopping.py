@@ -11,8 +11,8 @@ import pytest
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
-from tests.cluster.test_example_app import APP
 from tests.cluster.test_example_surroundings import kind, many
+from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 import uuid
@@ -28,7 +29,7 @@ from ruleop.operator.kube.watch.store import Origin, State
 from ruleop.operator.kube.watch.watcher import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
 
     from controlplane.cluster import ControlPlane
 
@@ -44,16 +45,13 @@ DEPLOYMENTS = builtin("apps", "v1", "Deployment")
 CRDS = builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
-def on(plane: ControlPlane, test: Callable[[Client], Awaitable[None]], user: str = "admin", **options: Any) -> None:
-    async def run() -> None:
-        session = await Session.open(find_credentials(str(plane.kubeconfig(user))))
-        try:
-            async with asyncio.timeout(100):
-                await test(Client(session, **options))
-        finally:
-            await session.close()
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def client_of(plane: ControlPlane, user: str = "admin", **options: Any) -> AsyncIterator[Client]:
+    session = await Session.open(find_credentials(str(plane.kubeconfig(user))))
+    try:
+        yield Client(session, **options)
+    finally:
+        await session.close()
 
 
 def config_map(namespace: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -98,8 +96,8 @@ class Watching:
         assert self.watcher.crashes == 0
 
 
-def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
+async def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client:
         await client.send(requests.create(MAPS, config_map(namespace, "before", data={"a": "1"})))
         async with Watching(client, Source(MAPS, namespace)) as watcher:
             store = watcher.store
@@ -122,13 +120,11 @@ def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str)
             assert [change.new is None for change in mine] == [False, False, True]
             assert all(change.origin in {Origin.WATCH, Origin.WRITE} for change in mine)
 
-    on(control_plane, test)
 
-
-def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
+async def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    async def test(client: Client) -> None:
+    async with client_of(control_plane) as client:
         for name, labels in (("ours", {"ruleop.dev/part-of": "abc"}), ("theirs", {})):
             await client.send(
                 requests.create(
@@ -152,15 +148,12 @@ def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
         one = await client.send(requests.get(MAPS, map_key(namespace, "ours"), metadata_only=True))
         assert one["kind"] == "PartialObjectMetadata"
 
-    on(control_plane, test)
 
-
-def test_lists_are_paged_without_streaming_lists(
+async def test_lists_are_paged_without_streaming_lists(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ruleop.operator.kube.watch.reflector.PAGE", 2)
-
-    async def test(client: Client) -> None:
+    async with client_of(control_plane) as client:
         for number in range(5):
             await client.send(requests.create(MAPS, config_map(namespace, f"m{number}")))
         watcher = Watcher(client, Source(MAPS, namespace))
@@ -176,15 +169,12 @@ def test_lists_are_paged_without_streaming_lists(
         await until(lambda: watcher.store.is_at_least(made["metadata"]["resourceVersion"]))
         await watcher.stop()
 
-    on(control_plane, test)
 
-
-def test_an_expired_version_causes_a_relist_without_losing_deletions(
+async def test_an_expired_version_causes_a_relist_without_losing_deletions(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """An API server says 410 for versions from before its start."""
-
-    async def test(client: Client) -> None:
+    async with client_of(control_plane) as client:
         gone = await client.send(requests.create(MAPS, config_map(namespace, "gone")))
         async with Watching(client, Source(MAPS, namespace)) as watcher:
             await watcher.stop()
@@ -199,64 +189,53 @@ def test_an_expired_version_causes_a_relist_without_losing_deletions(
             assert again.reflector.lists == 2
             await again.stop()
 
-    on(control_plane, test)
 
-
-def test_a_bookmark_updates_the_version_of_the_kind(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_bookmark_updates_the_version_of_the_kind(control_plane: ControlPlane, namespace: str) -> None:
     """So a store in which nothing happens knows that nothing happened. (The regular ones come once a minute: no test
     waits for that.)"""
-
-    async def test(client: Client) -> None:
+    async with client_of(control_plane) as client:
         elsewhere = await client.send(requests.create(MAPS, config_map("default", f"e-{namespace}"[:60].strip("-"))))
         async with Watching(client, Source(MAPS, namespace, labels="none=such")) as watcher:
             assert len(watcher.store) == 0
             assert watcher.store.is_at_least(elsewhere["metadata"]["resourceVersion"])
 
-    on(control_plane, test)
+
+async def test_watches_resume_after_a_restart_of_the_api_server(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client, Watching(client, Source(MAPS, namespace)) as watcher:
+        await asyncio.to_thread(control_plane.stop_apiserver)
+        await until(lambda: watcher.store.problem)
+        assert watcher.store.state is State.SYNCED, "what it knows is still the best there is"
+        with pytest.raises(ApiError) as caught:
+            await client.send(requests.get(MAPS, map_key(namespace, "x")))
+        assert caught.value.problem in {Problem.UNREACHABLE, Problem.TIMEOUT}
+        await asyncio.to_thread(control_plane.start_apiserver)
+        made = await client.send(requests.create(MAPS, config_map(namespace, "after")))
+        await until(lambda: watcher.store.is_at_least(made["metadata"]["resourceVersion"]), wake=watcher)
+        await until(lambda: watcher.store.problem == "")
 
 
-def test_watches_resume_after_a_restart_of_the_api_server(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
-        async with Watching(client, Source(MAPS, namespace)) as watcher:
-            await asyncio.to_thread(control_plane.stop_apiserver)
-            await until(lambda: watcher.store.problem)
-            assert watcher.store.state is State.SYNCED, "what it knows is still the best there is"
+async def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client, Watching(client, Source(MAPS, namespace)) as watcher:
+        await refusal(
+            client, requests.get(MAPS, map_key(namespace, "maybe"))
+        )  # so that there is a connection to send on
+        control_plane.pause_apiserver()
+        try:
             with pytest.raises(ApiError) as caught:
-                await client.send(requests.get(MAPS, map_key(namespace, "x")))
-            assert caught.value.problem in {Problem.UNREACHABLE, Problem.TIMEOUT}
-            await asyncio.to_thread(control_plane.start_apiserver)
-            made = await client.send(requests.create(MAPS, config_map(namespace, "after")))
-            await until(lambda: watcher.store.is_at_least(made["metadata"]["resourceVersion"]), wake=watcher)
-            await until(lambda: watcher.store.problem == "")
-
-    on(control_plane, test)
-
-
-def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
-        async with Watching(client, Source(MAPS, namespace)) as watcher:
-            await refusal(
-                client, requests.get(MAPS, map_key(namespace, "maybe"))
-            )  # so that there is a connection to send on
-            control_plane.pause_apiserver()
-            try:
-                with pytest.raises(ApiError) as caught:
-                    await client.send(replace(requests.create(MAPS, config_map(namespace, "maybe")), timeout=0.5))
-            finally:
-                control_plane.resume_apiserver()
-            assert caught.value.outcome_unknown
-            # Only a live read tells: it may have been done, or not, or be done just now.
-            assert await refusal(client, requests.create(MAPS, config_map(namespace, "maybe"))) in {
-                None,
-                Problem.EXISTS,
-            }
-            await until(lambda: map_key(namespace, "maybe") in watcher.store)
-
-    on(control_plane, test)
+                await client.send(replace(requests.create(MAPS, config_map(namespace, "maybe")), timeout=0.5))
+        finally:
+            control_plane.resume_apiserver()
+        assert caught.value.outcome_unknown
+        # Only a live read tells: it may have been done, or not, or be done just now.
+        assert await refusal(client, requests.create(MAPS, config_map(namespace, "maybe"))) in {
+            None,
+            Problem.EXISTS,
+        }
+        await until(lambda: map_key(namespace, "maybe") in watcher.store)
 
 
-def test_writes_with_outdated_preconditions_are_refused(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
+async def test_writes_with_outdated_preconditions_are_refused(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client:
         key = map_key(namespace, "x")
         made = await client.send(requests.create(MAPS, config_map(namespace, "x", data={"a": "1"})))
         version, uid = made["metadata"]["resourceVersion"], made["metadata"]["uid"]
@@ -288,11 +267,9 @@ def test_writes_with_outdated_preconditions_are_refused(control_plane: ControlPl
             await client.send(requests.get(MAPS, key))
         assert missing.value.problem is Problem.NOT_FOUND
 
-    on(control_plane, test)
 
-
-def test_server_side_apply_has_conflicts_unless_forced(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
+async def test_server_side_apply_has_conflicts_unless_forced(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client:
         key = map_key(namespace, "x")
         wanted = config_map(namespace, "x", data={"a": "1"})
         await client.send(requests.apply(MAPS, key, wanted))
@@ -303,11 +280,9 @@ def test_server_side_apply_has_conflicts_unless_forced(control_plane: ControlPla
         assert [cause.field for cause in conflict.value.causes] == [".data.a"]
         assert (await client.send(requests.apply(MAPS, key, wanted, force=True)))["data"] == {"a": "1"}
 
-    on(control_plane, test)
 
-
-def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
+async def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client:
         template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
         metadata = {"name": "web", "namespace": namespace}
@@ -338,14 +313,12 @@ def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace:
         assert not negative.value.immutable
         assert [cause.field for cause in negative.value.causes] == ["spec.replicas"]
 
-    on(control_plane, test)
-
 
 @pytest.mark.real_server("RBAC refuses")
-def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
+async def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    async def test(client: Client) -> None:
+    async with client_of(control_plane, user="tenant") as client:
         watcher = Watcher(client, Source(MAPS, namespace))
         watcher.start()
         await until(lambda: watcher.store.state is State.FORBIDDEN)
@@ -359,10 +332,8 @@ def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
         await until(lambda: watcher.store.state is State.SYNCED, wake=watcher)
         await watcher.stop()
 
-    on(control_plane, test, user="tenant")
 
-
-def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: ControlPlane, namespace: str) -> None:
     plural = f"gadgets{uuid.uuid4().hex[:8]}"
     kind = Kind("wire.example.com", "v1", plural.capitalize())
     name = ObjectKey(CRDS.kind.group, CRDS.kind.kind, "", f"{plural}.{kind.group}")
@@ -379,7 +350,12 @@ def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: Control
             "spec": {"group": kind.group, "scope": scope, "names": names, "versions": [version]},
         }
 
-    async def test(client: Client) -> None:
+    async def create_when_gone(client: Client, body: dict[str, Any]) -> None:
+        while (problem := await refusal(client, requests.create(CRDS, body))) is not None:
+            assert problem is Problem.EXISTS
+            await asyncio.sleep(0.05)
+
+    async with client_of(control_plane) as client:
         discovery = Discovery(client)
 
         async def noticed(how: str) -> None:
@@ -426,16 +402,11 @@ def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: Control
         crd = await client.send(requests.get(CRDS, name))
         await client.send(requests.delete(CRDS, name, uid=crd["metadata"]["uid"]))
 
-    async def create_when_gone(client: Client, body: dict[str, Any]) -> None:
-        while (problem := await refusal(client, requests.create(CRDS, body))) is not None:
-            assert problem is Problem.EXISTS
-            await asyncio.sleep(0.05)
-
-    on(control_plane, test)
-
 
 @pytest.mark.real_server("tokens that expire")
-def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, namespace: str, tmp_path: Any) -> None:
+async def test_rejected_and_rotated_tokens_are_replaced(
+    control_plane: ControlPlane, namespace: str, tmp_path: Any
+) -> None:
     """A bound token of a service account, in a file that is replaced."""
     config = tmp_path / "config"
     token = tmp_path / "token"
@@ -451,25 +422,21 @@ def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, n
     admin = control_plane.users["admin"].token
     config.write_text(text.replace(f"token: {admin}", f"tokenFile: {token}"))
     token.write_text("of-nobody")
-
-    async def test() -> None:
-        session = await Session.open(find_credentials(str(config)))
-        client = Client(session)
-        with pytest.raises(ApiError) as caught:
-            await client.send(requests.get(MAPS, map_key(namespace, "x")))
-        assert caught.value.problem is Problem.UNAUTHORIZED
-        token.write_text(control_plane.kubectl("create", "token", "default", f"--namespace={namespace}"))
-        while (problem := await refusal(client, requests.create(MAPS, config_map(namespace, "x")))) is not None:
-            assert problem is Problem.FORBIDDEN  # until the binding is known
-            await asyncio.sleep(0.05)
-        await session.close()
-
-    asyncio.run(test())
+    session = await Session.open(find_credentials(str(config)))
+    client = Client(session)
+    with pytest.raises(ApiError) as caught:
+        await client.send(requests.get(MAPS, map_key(namespace, "x")))
+    assert caught.value.problem is Problem.UNAUTHORIZED
+    token.write_text(control_plane.kubectl("create", "token", "default", f"--namespace={namespace}"))
+    while (problem := await refusal(client, requests.create(MAPS, config_map(namespace, "x")))) is not None:
+        assert problem is Problem.FORBIDDEN  # until the binding is known
+        await asyncio.sleep(0.05)
+    await session.close()
 
 
 @pytest.mark.real_server("kubectl describe")
-def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace: str) -> None:
-    async def test(client: Client) -> None:
+async def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace: str) -> None:
+    async with client_of(control_plane) as client:
         made = await client.send(requests.create(MAPS, config_map(namespace, "x")))
         recorder = EventRecorder(client, reporter="ruleop.dev/ruleop", instance="test", clock=time.monotonic)
         recorder.start()
@@ -485,37 +452,31 @@ def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace:
             "describe", "configmap", "x", f"--namespace={namespace}"
         )
 
-    on(control_plane, test)
 
-
-def test_a_standby_leads_after_the_leader_stops(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_standby_leads_after_the_leader_stops(control_plane: ControlPlane, namespace: str) -> None:
     """A clean stop hands over within the retry period; an API server that is away for longer than the deadline ends the
     leader."""
     credentials = find_credentials(str(control_plane.kubeconfig("admin")))
     key = ObjectKey("coordination.k8s.io", "Lease", namespace, "ruleop")
     timing = Timing(duration=6.0, renew_deadline=4.0, retry_period=0.5)
     lost = threading.Event()
-
-    async def test() -> None:
-        first = Election(credentials, key, "first", timing=timing, lost=lost.set)
-        second = Election(credentials, key, "second", timing=timing, lost=lost.set)
-        first.start()
-        await first.leading()
-        second.start()
-        await until(lambda: second.holder == "first")
-        assert first.leads()
-        assert not second.leads()
-        await first.release()
-        assert not first.leads()
-        await second.leading()
-        lease = control_plane.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/ruleop")["spec"]
-        assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("second", 1)
-        assert not lost.is_set()
-        control_plane.pause_apiserver()
-        try:
-            assert await asyncio.to_thread(lost.wait, 30)
-        finally:
-            control_plane.resume_apiserver()
-        assert not second.leads()
-
-    asyncio.run(test())
+    first = Election(credentials, key, "first", timing=timing, lost=lost.set)
+    second = Election(credentials, key, "second", timing=timing, lost=lost.set)
+    first.start()
+    await first.leading()
+    second.start()
+    await until(lambda: second.holder == "first")
+    assert first.leads()
+    assert not second.leads()
+    await first.release()
+    assert not first.leads()
+    await second.leading()
+    lease = control_plane.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/ruleop")["spec"]
+    assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("second", 1)
+    assert not lost.is_set()
+    control_plane.pause_apiserver()
+    try:
+        assert await asyncio.to_thread(lost.wait, 30)
+    finally:
+        control_plane.resume_apiserver()
+    assert not second.leads()

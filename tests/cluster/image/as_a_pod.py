@@ -15,8 +15,8 @@ from tests.cluster.helm import Helm
 from tests.cluster.image import built
 from tests.cluster.image.container import Contained
 from tests.cluster.operator import eventually
-from tests.cluster.test_example_app import APP
-from tests.cluster.test_example_memcached import V1ALPHA1 as MEMCACHED
+from tests.cluster.test_examples import APP
+from tests.cluster.test_examples import V1ALPHA1 as MEMCACHED
 from tests.docs.console import copy_project
 
 if TYPE_CHECKING:
