@@ -139,22 +139,18 @@ async def _peace(harness: OperatorHarness, chance: random.Random) -> None:
     await harness.until_settled()
 
 
-def test_events_that_were_lost_before_a_relist_are_made_up_for() -> None:
+async def test_events_that_were_lost_before_a_relist_are_made_up_for() -> None:
     """A child that was deleted while the watch was away, and one that was changed."""
-
-    async def test() -> None:
-        server, _ = cluster_with_sample("App")
-        async with settled_operator(server) as harness:
-            server.cluster.delete("Service/app-service")
-            server.cluster.change("Deployment/app-deployment", lambda obj: obj["spec"].update(replicas=7))
-            for watcher in list(harness.watchers):
-                watcher.at = server.cluster.version
-            await harness.until_quiet()
-            assert "Service/app-service" not in server.cluster, "nobody was told"
-            for watcher in list(harness.watchers):
-                watcher.list()
-            await harness.until_quiet()
-            assert "Service/app-service" in server.cluster
-            assert server.cluster["Deployment/app-deployment"]["spec"]["replicas"] != 7
-
-    run(test())
+    server, _ = cluster_with_sample("App")
+    async with settled_operator(server) as harness:
+        server.cluster.delete("Service/app-service")
+        server.cluster.change("Deployment/app-deployment", lambda obj: obj["spec"].update(replicas=7))
+        for watcher in list(harness.watchers):
+            watcher.at = server.cluster.version
+        await harness.until_quiet()
+        assert "Service/app-service" not in server.cluster, "nobody was told"
+        for watcher in list(harness.watchers):
+            watcher.list()
+        await harness.until_quiet()
+        assert "Service/app-service" in server.cluster
+        assert server.cluster["Deployment/app-deployment"]["spec"]["replicas"] != 7

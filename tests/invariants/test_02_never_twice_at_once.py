@@ -64,27 +64,24 @@ async def _worked(steps: list[tuple[str, Request, Urgency]]) -> None:
     await workers.stop()
 
 
-def test_five_edits_during_a_pass_cost_one_patch_of_each_child() -> None:
-    async def test() -> None:
-        server = apps("web")
-        held, reached = asyncio.Event(), asyncio.Event()
+async def test_five_edits_during_a_pass_cost_one_patch_of_each_child() -> None:
+    server = apps("web")
+    held, reached = asyncio.Event(), asyncio.Event()
 
-        async def hold() -> None:
-            reached.set()
-            await held.wait()
+    async def hold() -> None:
+        reached.set()
+        await held.wait()
 
-        async with settled_operator(server) as harness:
-            server.meddle = lambda asked: hold() if str(asked) == "patch deployments web-d" else None
-            server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 2}}})
+    async with settled_operator(server) as harness:
+        server.meddle = lambda asked: hold() if str(asked) == "patch deployments web-d" else None
+        server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 2}}})
+        harness.watcher("App").deliver()
+        await reached.wait()
+        server.forget()
+        for replicas in range(3, 8):
+            server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": replicas}}})
             harness.watcher("App").deliver()
-            await reached.wait()
-            server.forget()
-            for replicas in range(3, 8):
-                server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": replicas}}})
-                harness.watcher("App").deliver()
-            held.set()
-            await harness.until_quiet()
-            assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 7
-            assert [each for each in server.writes() if "deployments" in each] == ["patch deployments web-d"]
-
-    run(test())
+        held.set()
+        await harness.until_quiet()
+        assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 7
+        assert [each for each in server.writes() if "deployments" in each] == ["patch deployments web-d"]

@@ -45,42 +45,35 @@ def each_store_is_waited_for(life: str) -> None:
 
 
 @pytest.mark.parametrize("status", [BEYOND_RIGHTS, NOT_SERVED])
-def test_only_the_child_of_an_unavailable_kind_waits_until_it_is_available(status: int) -> None:
-    one_child_waits(status)
+async def test_only_the_child_of_an_unavailable_kind_waits_until_it_is_available(status: int) -> None:
+    await one_child_waits(status)
 
 
-def one_child_waits(status: int) -> None:
-    async def test() -> None:
-        server = apps("web")
-        async with started_operator(server) as harness:
-            harness.watcher("Service").refused(status)
-            harness.list_all()
-            await harness.until_quiet()
-            assert "Deployment/web-d" in server.cluster, "it needs no Service"
-            assert "Service/web-s" not in server.cluster
-            assert not any("services" in write for write in server.writes())
-            assert server.cluster.ready("App/web")[0] == "False"
-            harness.watcher("Service").list()
-            await harness.until_settled()
-            assert "Service/web-s" in server.cluster
-            assert server.cluster.ready("App/web") == READY
-
-    run(test())
+async def one_child_waits(status: int) -> None:
+    server = apps("web")
+    async with started_operator(server) as harness:
+        harness.watcher("Service").refused(status)
+        harness.list_all()
+        await harness.until_quiet()
+        assert "Deployment/web-d" in server.cluster, "it needs no Service"
+        assert "Service/web-s" not in server.cluster
+        assert not any("services" in write for write in server.writes())
+        assert server.cluster.ready("App/web")[0] == "False"
+        harness.watcher("Service").list()
+        await harness.until_settled()
+        assert "Service/web-s" in server.cluster
+        assert server.cluster.ready("App/web") == READY
 
 
-def test_other_watched_kinds_are_reconciled_whatever_one_lacks() -> None:
+async def test_other_watched_kinds_are_reconciled_whatever_one_lacks() -> None:
     """A project with rules for two kinds; the CRs of one of them cannot be read."""
-
-    async def test() -> None:
-        server = apps("web")
-        async with started_operator(server) as harness:
-            harness.watcher("Memcached").refused(BEYOND_RIGHTS)
-            harness.watcher("Pod").refused(BEYOND_RIGHTS)
-            harness.list_all()
-            await harness.until_settled()
-            assert server.cluster.ready("App/web") == READY
-
-    run(test())
+    server = apps("web")
+    async with started_operator(server) as harness:
+        harness.watcher("Memcached").refused(BEYOND_RIGHTS)
+        harness.watcher("Pod").refused(BEYOND_RIGHTS)
+        harness.list_all()
+        await harness.until_settled()
+        assert server.cluster.ready("App/web") == READY
 
 
 @pytest.mark.parametrize(("status", "longest"), [(BEYOND_RIGHTS, LONGEST_WAIT), (NOT_SERVED, LONGEST_UNSERVED_WAIT)])

@@ -6,6 +6,7 @@ A test that fails has often waited for something first, so these tests are slow 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -75,7 +76,7 @@ class Breakage:
 
     number: int
     says: str
-    test: Callable[[], None]
+    test: Callable[[], Any]
     without: Break
     patience: float = 2.5  # seconds that the test waits
 
@@ -480,9 +481,12 @@ def test_each_breakage_fails_the_test_of_its_invariant(breakage: Breakage, monke
     assert failed
 
 
-def _several_times(test: Callable[[], None]) -> None:
+def _several_times(test: Callable[[], Any]) -> None:
     for _ in range(ATTEMPTS):
-        test()
+        if inspect.iscoroutinefunction(test):
+            scenarios.run(test())
+        else:
+            test()
 
 
 def test_every_invariant_has_a_breakage() -> None:
