@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from ruleop.cli.program import program
 from tests.definitions import definition
+from tests.folders import Folder, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,24 +85,12 @@ class Ran:
     err: str
 
 
-class Project:
+class Project(Folder):
     """A folder that commands run in."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        for path, text in FILES.items():
-            self.write(path, text)
-
-    def write(self, path: str, text: str) -> Path:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-        return file
-
-    def edit(self, path: str, old: str, new: str) -> None:
-        text = (self.root / path).read_text("utf-8")
-        assert old in text
-        self.write(path, text.replace(old, new))
+        super().__init__(root)
+        write_files(root, FILES)
 
 
 @pytest.fixture(autouse=True)

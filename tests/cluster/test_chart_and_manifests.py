@@ -17,6 +17,7 @@ from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
 from ruleop.core.rules import load_with_sources
 from tests.docs.messages import ROOT
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,16 +67,10 @@ def helm(*arguments: str) -> str:
     return ran.stdout
 
 
-def write(chart: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        (chart / path).parent.mkdir(parents=True, exist_ok=True)
-        (chart / path).write_text(text)
-
-
 @pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
 def test_helm_renders_the_objects_of_the_manifests(loaded: Loaded, choices: Choices, tmp_path: Path) -> None:
     crds = installed_crds(loaded)
-    write(tmp_path, chart_files(loaded, choices, crds))
+    write_files(tmp_path, chart_files(loaded, choices, crds))
     chosen = ",".join(f"{each}.enabled=true" for each in ("metrics.serviceMonitor", "alerts", "dashboard", "policy"))
     text = helm("template", NAME, str(tmp_path), "--namespace", NAMESPACE, "--set", chosen)
     # The namespaces are chosen at the installation, so the chart grants in the cluster what is needed in other ones.

@@ -28,15 +28,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_server("it is what is tested")
 
 TESTS = Path(__file__).resolve().parent.parent
-CONTAINERS = [{"name": "main", "image": "example.com/never-pulled:1"}]
-
-
-def workload(kind: str, name: str, **spec: Any) -> str:
-    """A Deployment or StatefulSet as JSON."""
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINERS}}
-    full = {"selector": {"matchLabels": labels}, "template": template, **spec}
-    return json.dumps({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": full})
 
 
 def config_map(name: str, **metadata: Any) -> dict[str, Any]:
@@ -53,64 +44,6 @@ def test_client_and_server_report_their_version(control_plane: ControlPlane) -> 
     said = control_plane.kubectl("version")
     assert "Client Version: v1.36.3" in said
     assert "Server Version: v1.36.3" in said
-
-
-def test_a_deployment_rolls_out(kubectl: Kubectl) -> None:
-    """The controllers make pods, the scheduler places them, and kwok makes them ready."""
-    kubectl("create", "--filename=-", stdin=workload("Deployment", "web", replicas=3))
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    pods = json.loads(kubectl("get", "pods", "--output=json"))["items"]
-    assert len(pods) == 3
-    assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1"}
-    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
-
-    kubectl("set", "image", "deployment/web", "main=example.com/never-pulled:2")
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    assert kubectl("get", "deployment/web", "--output=jsonpath={.status.updatedReplicas}") == "3"
-
-
-def test_a_stateful_set_gets_its_volumes(kubectl: Kubectl) -> None:
-    """Claims are bound, in order, without anybody making volumes."""
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    kubectl(
-        "create",
-        "--filename=-",
-        stdin=workload("StatefulSet", "db", replicas=2, serviceName="db", volumeClaimTemplates=[claim]),
-    )
-    kubectl("rollout", "status", "statefulset/db", "--timeout=30s")
-    assert kubectl("get", "pvc", "--output=jsonpath={.items[*].status.phase}") == "Bound Bound"
-
-
-def test_a_job_runs_and_completes(kubectl: Kubectl) -> None:
-    """kwok ends the pods of Jobs with success."""
-    kubectl("create", "job", "once", "--image=example.com/never-pulled:1")
-    kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=30s")
-
-
-def test_deleting_an_owner_collects_its_dependents(control_plane: ControlPlane, namespace: str) -> None:
-    """The garbage collector runs, and leaves alone what has another owner too."""
-    api, path = control_plane.api(), f"/api/v1/namespaces/{namespace}/configmaps"
-    owners = [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "name": name,
-            "uid": api.post(path, config_map(name))["metadata"]["uid"],
-        }
-        for name in ("first", "second")
-    ]
-    api.post(path, config_map("of-one", ownerReferences=owners[:1]))
-    api.post(path, config_map("of-both", ownerReferences=owners))
-    api.delete(f"{path}/first", {"propagationPolicy": "Background"})
-
-    def names() -> set[str]:
-        return {each["metadata"]["name"] for each in api.get(path)["items"]}
-
-    eventually("what the control plane does", lambda: "of-one" not in names())
-    assert {"second", "of-both"} <= names()
 
 
 def test_new_kinds_are_collected_after_a_restart_of_the_controllers(

@@ -16,6 +16,7 @@ from tests.cluster.operator import Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.server import RefusedError
 from tests.definitions import definition
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,15 +87,8 @@ def attack(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def project(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("rules")
-    for path, text in (
-        ("watches.yaml", RULES),
-        ("crds/near.yaml", definition("Near")),
-        ("crds/far.yaml", definition("Far")),
-        ("templates/a.yaml", A),
-        ("templates/b.yaml", B),
-    ):
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
+    crds = {"crds/near.yaml": definition("Near"), "crds/far.yaml": definition("Far")}
+    write_files(folder, {"watches.yaml": RULES, "templates/a.yaml": A, "templates/b.yaml": B, **crds})
     control_plane.define(folder / "crds")
     yield folder
     control_plane.kubectl("delete", f"--filename={folder / 'crds'}", "--wait=false")

@@ -10,6 +10,7 @@ from controlplane.cluster import free_ports
 
 from tests.cluster.operator import Operator, Permissions, eventually, probe
 from tests.definitions import definition
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,13 +114,8 @@ def summary(line: dict[str, Any]) -> tuple[Any, ...]:
 @pytest.fixture
 def tale(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[Tale]:
     project = tmp_path / "rules"
-    for file, text in {
-        "watches.yaml": WATCHES,
-        "templates/config.yaml": CONFIG,
-        "crds/tales.yaml": definition("Tale"),
-    }.items():
-        (project / file).parent.mkdir(parents=True, exist_ok=True)
-        (project / file).write_text(textwrap.dedent(text).lstrip())
+    files = {"watches.yaml": WATCHES, "templates/config.yaml": CONFIG, "crds/tales.yaml": definition("Tale")}
+    write_files(project, {path: textwrap.dedent(text).lstrip() for path, text in files.items()})
     permissions = Permissions(watched=["tales.example.com"], children=["configmaps", "secrets", "services"])
     (port,) = free_ports(1)
     (tmp_path / "at work").mkdir()

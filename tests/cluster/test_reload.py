@@ -17,6 +17,7 @@ from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Permissions, described, eventually
 from tests.cluster.server import CRDS, RefusedError
 from tests.definitions import ANYTHING, crd, fields, version
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,10 +69,7 @@ class Rules:
         self.operator, self.namespace, self.admin = operator, namespace, operator.admin
 
     def write(self, files: dict[str, str]) -> None:
-        for path, text in files.items():
-            file = self.operator.project / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+        write_files(self.operator.project, files)
 
     def taken(self) -> list[list[str]]:
         """The kinds that each reload so far has touched."""
@@ -187,9 +185,7 @@ PAUSE = ("--prune-after-reload", "1s")
 
 
 def project(folder: Path) -> Path:
-    for path, text in {**BASE, "crds/readme.txt": ""}.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
+    write_files(folder, {**BASE, "crds/readme.txt": ""})
     return folder
 
 

@@ -11,6 +11,7 @@ from tests.cluster.operator import RBAC, Permissions, eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import CRDS
 from tests.definitions import ANYTHING, crd, fields, version
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,9 +99,7 @@ class Shop:
 @pytest.fixture
 def shop(control_plane: ControlPlane, tmp_path: Path, namespace: str) -> Iterator[Shop]:
     source = tmp_path / "source"
-    for path, text in FILES.items():
-        (source / path).parent.mkdir(parents=True, exist_ok=True)
-        (source / path).write_text(text)
+    write_files(source, FILES)
     with Pod(control_plane, source, PERMISSIONS, tmp_path / "operator" / "log") as operator:
         yield Shop(operator, namespace)
         operator.check()

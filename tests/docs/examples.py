@@ -23,6 +23,7 @@ from click.testing import CliRunner
 
 from ruleop.cli.program import program
 from tests.definitions import ANYTHING, crd, fields, version
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,9 +99,7 @@ def blocks(page: Path) -> dict[int, str]:
 
 
 def write(root: Path, step: Step) -> None:
-    file = root / step.path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(step.text, encoding="utf-8")
+    write_files(root, {step.path: step.text})
 
 
 def define(root: Path) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from tests.docs.console import Command, agrees, commands, install
 from tests.docs.messages import ROOT
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +90,7 @@ class Reader:
         return before
 
     def _write(self, path: str, text: str) -> None:
-        file = self.folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        write_files(self.folder, {path: text})
 
     def _start(self, block: Block) -> None:
         (command,) = commands(block.text.splitlines())

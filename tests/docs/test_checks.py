@@ -15,6 +15,7 @@ from ruleop.core.rules.check_ids import CHECKS
 from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,9 +66,7 @@ def found(example: Example, root: Path) -> set[str]:
     if "web.yaml.j2" in files["watches.yaml"]:
         files.setdefault("templates/web.yaml.j2", WEB)
     roles = documents_in(files["rbac.yaml"], "rbac.yaml")[0] if "rbac.yaml" in files else None
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
+    write_files(root, files)
     try:
         loaded = load_with_sources(root, environ={})
     except ProjectErrors as errors:

@@ -15,6 +15,7 @@ from ruleop.cli.program import program
 from ruleop.core.rules import load_with_sources
 from tests.docs.messages import ROOT
 from tests.docs.reader import REGISTRY, blocks
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +49,6 @@ def test_the_files_of_the_page_are_a_project_without_mistakes(tmp_path: Path) ->
             assert old in files[change["path"]]
             assert new.split("\n")[-1] in block.text
             files[change["path"]] = files[change["path"]].replace(old, new)
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+    write_files(tmp_path, files)
     checked = CliRunner().invoke(program, ["check", "-C", str(tmp_path)])
     assert (checked.exit_code, checked.output) == (0, "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n")

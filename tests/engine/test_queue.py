@@ -37,14 +37,6 @@ def test_a_change_during_a_reconcile_queues_the_key_once_more():
     assert queue.take(now=4) is None
 
 
-def test_an_edit_goes_before_the_resync_of_a_restart():
-    queue = WorkQueue[str]()
-    for name in ("a", "b", "c"):
-        queue.add(name, now=0, urgency=Urgency.RESYNC)
-    queue.add("c", now=1)
-    assert queue.take(now=1) == "c"
-
-
 def test_failures_back_off_up_to_the_cap_and_success_resets_them():
     queue = WorkQueue[str](backoff=Backoff(first=1, cap=3))
     now, waits = 0.0, []
@@ -79,16 +71,6 @@ def test_namespaces_take_turns_in_the_queue():
     for key in ("a1", "a2", "a3", "a4", "b1", "c1"):
         queue.add(key, now=0)
     assert [queue.take(now=0) for _ in range(6)] == ["a1", "b1", "c1", "a2", "a3", "a4"]
-
-
-def test_a_noisy_namespace_delays_another_by_one_turn():
-    queue = WorkQueue[str](group=lambda key: key[0])
-    for number in range(1000):
-        queue.add(f"a{number}", now=0)
-    queue.take(now=0)
-    queue.add("b", now=1)
-    assert queue.take(now=1) == "a1"
-    assert queue.take(now=1) == "b"
 
 
 def test_a_key_waits_for_one_turn_of_each_other_namespace():

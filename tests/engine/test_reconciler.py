@@ -253,13 +253,6 @@ async def test_a_field_conflict_is_noticed_although_another_child_fails():
     assert "data.v is repeatedly changed by somebody" in harness.condition()["message"]
 
 
-async def test_an_edit_of_the_cr_is_carried_out_during_a_field_conflict():
-    harness = await fighting()
-    harness.edit_app(spec={"v": "2"})
-    await harness.until_settled()
-    assert harness.live("a")["data"] == {"v": "2"}
-
-
 async def test_the_end_of_a_field_conflict_is_reported():
     harness = await fighting()
     harness.time += FIRST
@@ -302,17 +295,6 @@ async def test_a_server_that_alters_each_write_is_named_in_the_field_conflict():
     await field_conflict(harness, ENOUGH + 1)
     assert "data.v is changed by the API server or a webhook at each write" in harness.condition()["message"]
     assert ("metadata", "a") not in harness.server.log, "there is nobody to be named"
-
-
-async def test_an_edit_of_the_cr_leaves_no_record_of_drift():
-    harness = one()
-    await harness.until_settled()
-    harness.edit_app(spec={"v": "2"})
-    await harness.until_settled()
-    assert not harness.reconciler.histories[WEB].drift
-    harness.edit("a", data={"v": "theirs"})
-    await harness.until_settled()
-    assert harness.reconciler.histories[WEB].drift
 
 
 async def test_edits_of_the_cr_are_not_a_field_conflict():
@@ -597,27 +579,6 @@ async def test_a_status_that_no_role_grants_is_logged_with_the_permission_to_gra
         await harness.reconcile()
     (line,) = [line for line in lines if line["event"] == "status not written"]
     assert line["grant"] == "patch on apps.example.com/status in namespace shop"
-
-
-async def test_a_child_that_reads_only_the_name_of_a_generated_secret_shows_server_messages():
-    generated = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ random_password(9) }}'}\n"
-    body = "children: {s: {template: s.yaml, apply: {strategy: create-only}}, a: {template: a.yaml}}\n"
-    harness = one(body, s=generated, a=A.replace("spec.v", "s.metadata.name"))
-    harness.server.answer_with("create", "a", Answer.INVALID)
-    await harness.reconcile()
-    assert harness.writes()[:2] == [("create", "s"), ("create", "a")]
-    assert harness.condition()["reason"] == "ApplyFailed"
-    assert "it is invalid: spec.x: Invalid value: 7" in harness.condition()["message"]
-    await harness.until_settled()
-    assert harness.live("a")["data"] == {"v": "s"}
-
-
-async def test_a_rejected_secret_is_reported_with_the_request():
-    harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
-    harness.server.answer_with("create", "s", *[Answer.FORBIDDEN] * 2)
-    await harness.reconcile()
-    assert harness.condition()["reason"] == "Forbidden"
-    assert "create secrets shop/s: rejected by the API server" in harness.condition()["message"]
 
 
 # -- details of the status ---------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ruleop.core.rules import load_project
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests import waiting
+from tests.folders import Folder, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,27 +42,15 @@ class RecordedApi:
         return getattr(self.api, name)
 
 
-class Live:
+class Live(Folder):
     """A project in a folder, and a cluster with its CRDs."""
 
     def __init__(self, root: Path, cluster: LocalCluster) -> None:
-        self.root, self.cluster = root, cluster
+        super().__init__(root)
+        self.cluster = cluster
         self.recorded = cluster.api = RecordedApi(cluster)  # type: ignore[assignment]
         self.kubeconfig = root / "kubeconfig"
         cluster.write_kubeconfig(self.kubeconfig)
-
-    # -- the project ---------------------------------------------------------------------------------------------------
-
-    def write(self, path: str, text: str) -> Path:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-        return file
-
-    def edit(self, path: str, old: str, new: str) -> None:
-        text = (self.root / path).read_text("utf-8")
-        assert old in text
-        self.write(path, text.replace(old, new))
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
@@ -136,8 +125,7 @@ class Live:
 
 def new_live(root: Path, cluster: LocalCluster, files: dict[str, str]) -> Live:
     found = Live(root, cluster)
-    for path, text in files.items():
-        found.write(path, text)
+    write_files(root, files)
     for path in (root / "crds").glob("*.yaml"):
         found.apply(path.read_text("utf-8"))
     return found

@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from ruleop.core.schema.cron import next_time
-from ruleop.localcluster.store.object_store import Resource
 from tests.localcluster.play import (
     CLAIMS,
     CRON_JOBS,
@@ -216,17 +215,6 @@ def test_a_pod_annotated_as_pending_stays_pending(play):
     assert not found["spec"].get("nodeName")
 
 
-def test_a_pod_waits_for_its_claim(play):
-    volume = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    play.apply(workload("Deployment", replicas=1, template=pod(volumes=volume)))
-    assert [each["status"]["phase"] for each in play.all(PODS)] == ["Pending"]
-    play.apply(
-        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, "
-        "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
-    )
-    assert [each["status"]["phase"] for each in play.all(PODS)] == ["Running"]
-
-
 def test_a_volume_grows_and_is_deleted_with_its_claim(play):
     play.apply(
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, "
@@ -265,39 +253,6 @@ def test_a_changed_selector_changes_the_endpoints_of_a_service(play):
 def test_a_load_balancer_gets_an_address(play):
     play.apply(SERVICE % "type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]")
     assert play.get(SERVICES, "web")["status"]["loadBalancer"]["ingress"][0]["ip"]
-
-
-@pytest.mark.parametrize(("propagation", "remains"), [("Background", False), ("Foreground", False), ("Orphan", True)])
-def test_dependents_of_a_deleted_owner_are_deleted_or_orphaned(play, propagation, remains):
-    play.apply(workload("Deployment", replicas=2))
-    play.delete(DEPLOYMENTS, "web", propagation)
-    assert bool(play.names(SETS)) == remains
-    assert len(play.names(PODS)) == (2 if remains else 0)
-    if remains:
-        assert all("ownerReferences" not in each["metadata"] for each in play.all(SETS))
-
-
-def test_an_object_with_two_owners_stays_until_both_are_gone(play):
-    owners = []
-    for name in ("a", "b"):
-        made = play.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}")
-        owners.append({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": made.uid})
-    play.apply(
-        yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "ownerReferences": owners}})
-    )
-    maps, secrets = Resource("", "configmaps"), Resource("", "secrets")
-    play.delete(maps, "a")
-    assert [each["name"] for each in play.get(secrets, "s")["metadata"]["ownerReferences"]] == ["b"]
-    play.delete(maps, "b")
-    assert play.get(secrets, "s") is None
-
-
-def test_an_object_whose_owner_never_existed_is_deleted(play):
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "not-there"}
-    play.apply(
-        yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "ownerReferences": [owner]}})
-    )
-    assert play.get(Resource("", "secrets"), "s") is None
 
 
 def test_resource_versions_increase_and_are_unique(play):

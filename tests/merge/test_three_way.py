@@ -3,8 +3,6 @@ number, shared labels."""
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from ruleop.core.merge import FieldSet, MergeError, create_fields, merge_patch, three_way
@@ -421,15 +419,6 @@ def test_a_map_that_became_granular_or_atomic_keeps_the_fields_of_others():
     live = {"m": {"a": 1, "theirs": 2}}
     assert three_way(live, {}, create_fields({"m": {"a": 1}}, atomic), granular).object is live
     assert three_way(live, {}, create_fields({"m": {"a": 1}}, granular), atomic).object == {"m": {"theirs": 2}}
-
-
-def test_arguments_of_a_merge_are_not_modified():
-    live = containers({"name": "b"}, {"name": "a", "env": [{"name": "X"}]}, {"name": "gone"})
-    wanted = containers({"name": "a", "image": "i", "env": [{"name": "Y", "value": None}]}, {"name": "b"})
-    before = create_fields(containers({"name": "gone"}), DEPLOYMENT)
-    copies = copy.deepcopy((live, wanted, before))
-    three_way(live, wanted, before, DEPLOYMENT)
-    assert (live, wanted, before) == copies
 
 
 def test_keys_of_others_in_the_data_of_a_config_map_are_kept():

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.planning import Failure
 from tests.docs.messages import ROOT
-from tests.projects.cluster import Refused
 from tests.projects.samples import CONTAINERS, EVENTS, KAFKA, READY, WAITING, kafka, sample
 from tests.projects.simulation import Simulation
 
@@ -162,11 +160,3 @@ def test_a_broker_whose_service_is_deleted_keeps_running() -> None:
     assert cluster["ConfigMap/events-config"]["data"].keys() >= {"broker-1"}, "a child that waits stays as it is"
     cluster.settle()
     assert cluster.reconcile() == ["patch ConfigMap/events-config: data[broker-1]"]
-
-
-def test_a_change_of_an_immutable_field_is_rejected() -> None:
-    """A property of the simulated cluster that the tests above rely on."""
-    cluster = kafka()
-    with pytest.raises(Refused) as refused:
-        cluster.edit("StatefulSet/events", {"spec": {"serviceName": "else"}})
-    assert refused.value.failure is Failure.IMMUTABLE

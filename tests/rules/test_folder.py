@@ -14,6 +14,7 @@ import yaml
 from ruleop.core.rules import Project, ProjectErrors, build_project, load_project, places
 from ruleop.core.rules.loading import project_files
 from ruleop.core.rules.loading.project_files import read_regular
+from tests.folders import write_files
 from tests.rules.projects import CRD, SERVICE, watch
 
 if TYPE_CHECKING:
@@ -25,15 +26,8 @@ USES_A = watch("children: {a: {template: a.yaml}}")
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
-    write(folder, {"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD})
+    write_files(folder, {"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD})
     return folder
-
-
-def write(folder: Path, texts: dict[str, str]) -> None:
-    for path, text in texts.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
 
 
 def load(root: Path) -> Project:
@@ -57,9 +51,9 @@ def test_a_folder_is_loaded_like_the_same_files_in_memory(root: Path) -> None:
 
 def test_a_digest_follows_the_contents_of_the_files(root: Path) -> None:
     before = load(root).digest
-    write(root, {"templates/a.yaml": SERVICE + "spec: {}\n"})
+    write_files(root, {"templates/a.yaml": SERVICE + "spec: {}\n"})
     assert load(root).digest != before
-    write(root, {"templates/a.yaml": SERVICE})
+    write_files(root, {"templates/a.yaml": SERVICE})
     assert load(root).digest == before
 
 
@@ -69,21 +63,23 @@ def test_a_missing_folder_and_a_missing_file_are_reported(tmp_path: Path) -> Non
 
 
 def test_hidden_files_and_backups_of_editors_are_not_read(root: Path) -> None:
-    write(root, {"templates/.a.yaml.swp": "x", "templates/a.yaml~": "x", "templates/.git/x": "x", "crds/.x.yaml": "{"})
+    write_files(
+        root, {"templates/.a.yaml.swp": "x", "templates/a.yaml~": "x", "templates/.git/x": "x", "crds/.x.yaml": "{"}
+    )
     assert set(load(root).templates) == {"a.yaml"}
 
 
 def test_only_yaml_and_json_files_directly_in_crds_are_read(root: Path) -> None:
-    write(root, {"crds/README.md": "{", "crds/old/x.yaml": "{"})
-    write(root, {"crds/more.yml": CRD.replace("apps", "bpps").replace("kind: App", "kind: Bpp")})
-    write(
+    write_files(root, {"crds/README.md": "{", "crds/old/x.yaml": "{"})
+    write_files(root, {"crds/more.yml": CRD.replace("apps", "bpps").replace("kind: App", "kind: Bpp")})
+    write_files(
         root, {"crds/z.json": json.dumps(yaml.safe_load(CRD.replace("apps", "cpps").replace("kind: App", "kind: Cpp")))}
     )
     assert [crd.kind for crd in load(root).crds] == ["App", "Bpp", "Cpp"]
 
 
 def test_a_template_with_an_invalid_file_name_is_refused(root: Path) -> None:
-    write(root, {"templates/a b.yaml": "x"})
+    write_files(root, {"templates/a b.yaml": "x"})
     assert refused(root) == [
         "templates/a b.yaml: the name of a template may only contain letters, digits and . _ -: rename it"
     ]
@@ -96,7 +92,7 @@ def test_a_link_to_a_file_outside_is_refused(root: Path, path: str) -> None:
     link = root / path
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside)
-    write(root, {"watches.yaml": "include: ['rules/*.yaml']\nwatches:\n" + USES_A})
+    write_files(root, {"watches.yaml": "include: ['rules/*.yaml']\nwatches:\n" + USES_A})
     lines = refused(root)
     assert f"{path}: this link points outside of the project folder: only files inside are read" in lines
     assert "hunter2" not in "".join(lines)
@@ -111,7 +107,7 @@ def test_watches_yaml_may_not_be_a_link_to_a_file_outside(root: Path) -> None:
 
 
 def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
-    write(root.parent, {"elsewhere/x.yaml": "x"})
+    write_files(root.parent, {"elsewhere/x.yaml": "x"})
     (root / "templates/more").symlink_to(root.parent / "elsewhere")
     assert refused(root) == [
         "templates/more: this link points outside of the project folder: only files inside are read"
@@ -119,7 +115,7 @@ def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
 
 
 def test_a_sibling_folder_with_the_same_prefix_is_outside(root: Path) -> None:
-    write(root, {"templates-old/x.yaml": "x"})
+    write_files(root, {"templates-old/x.yaml": "x"})
     (root / "templates/x.yaml").symlink_to(root / "templates-old/x.yaml")
     assert refused(root) == [
         "templates/x.yaml: this link points outside of the project folder: only files inside are read"
@@ -127,7 +123,7 @@ def test_a_sibling_folder_with_the_same_prefix_is_outside(root: Path) -> None:
 
 
 def test_a_link_to_a_parent_folder_is_refused_and_one_to_a_sibling_is_followed(root: Path) -> None:
-    write(root, {"templates/one/x.yaml": "x"})
+    write_files(root, {"templates/one/x.yaml": "x"})
     (root / "templates/two").symlink_to(root / "templates/one")
     assert set(load(root).templates) == {"a.yaml", "one/x.yaml", "two/x.yaml"}
     (root / "templates/one/up").symlink_to(root / "templates")
@@ -143,7 +139,7 @@ def test_a_broken_link_is_refused(root: Path) -> None:
     "path", ["templates/x.yaml", "templates/x", "crds/x.yaml", "rules.yaml", "templates", "crds", "watches.yaml"]
 )
 def test_a_link_to_itself_is_a_broken_link(root: Path, path: str) -> None:
-    write(root, {"watches.yaml": "include: [rules.yaml]\nwatches:\n" + USES_A})
+    write_files(root, {"watches.yaml": "include: [rules.yaml]\nwatches:\n" + USES_A})
     link = root / path
     if link.exists():
         link.rename(root / "elsewhere")
@@ -154,7 +150,7 @@ def test_a_link_to_itself_is_a_broken_link(root: Path, path: str) -> None:
 def test_a_mounted_config_map_is_read_through_its_data_link(root: Path) -> None:
     for folder, names in (("templates", ["a.yaml"]), (".", ["watches.yaml"])):
         mount = root / folder
-        write(mount, {f"..2026_11_21/{name}": (mount / name).read_text() for name in names})
+        write_files(mount, {f"..2026_11_21/{name}": (mount / name).read_text() for name in names})
         (mount / "..data").symlink_to("..2026_11_21")
         for name in names:
             (mount / name).unlink()
@@ -170,7 +166,7 @@ def test_the_templates_folder_may_be_a_link(root: Path) -> None:
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/pipe", "crds/pipe.yaml", "rules/pipe.yaml"])
 def test_only_regular_files_are_opened(root: Path, path: str) -> None:
-    write(
+    write_files(
         root, {"watches.yaml": "include: ['rules/*']\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")}
     )
     (root / path).unlink(missing_ok=True)
@@ -191,9 +187,9 @@ def test_the_size_of_files_is_limited_with_a_larger_limit_for_definitions(
 ) -> None:
     monkeypatch.setattr(project_files, "MAX_BYTES", 1024)
     monkeypatch.setattr(project_files, "MAX_CRD_BYTES", 4096)
-    write(root, {"templates/a.yaml": SERVICE + "#" * 1024, "crds/apps.yaml": CRD + "#" * 1024})
+    write_files(root, {"templates/a.yaml": SERVICE + "#" * 1024, "crds/apps.yaml": CRD + "#" * 1024})
     assert refused(root) == ["templates/a.yaml: is larger than 1 KiB"]
-    write(root, {"templates/a.yaml": SERVICE})
+    write_files(root, {"templates/a.yaml": SERVICE})
     load(root)
 
 
@@ -203,7 +199,7 @@ def test_the_size_of_files_is_limited_with_a_larger_limit_for_definitions(
     [(b"x" * (project_files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")],
 )
 def test_an_unreadable_file_is_not_reported_as_missing(root: Path, path: str, data: bytes, message: str) -> None:
-    write(
+    write_files(
         root,
         {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")},
     )
@@ -243,8 +239,8 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_empty(
     root: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """Its watches and templates still exist: if they counted as removed, their objects would be released."""
-    write(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml']\nwatches:\n" + USES_A})
-    write(
+    write_files(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml']\nwatches:\n" + USES_A})
+    write_files(
         root,
         {
             "templates/deep/x.yaml": "x",
@@ -257,7 +253,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_empty(
 
 
 def test_missing_folders_are_empty(root: Path) -> None:
-    write(
+    write_files(
         root,
         {
             "watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml', 'a file/*.yaml']\nwatches:\n" + watch(),
@@ -271,7 +267,7 @@ def test_missing_folders_are_empty(root: Path) -> None:
 
 
 def test_included_files_are_read_by_name_and_by_pattern(root: Path) -> None:
-    write(
+    write_files(
         root,
         {
             "watches.yaml": "include: [one.yaml, rules/*.yaml, deep/*/x.yaml]\n",
@@ -288,7 +284,7 @@ def test_included_files_are_read_by_name_and_by_pattern(root: Path) -> None:
 
 def test_hidden_folders_are_included_only_by_their_name(root: Path) -> None:
     """A mounted ConfigMap has each file once more in its ..data."""
-    write(
+    write_files(
         root,
         {
             "watches.yaml": "include: ['*/*.yaml', .own/x.yaml]\n",
@@ -306,7 +302,7 @@ def test_hidden_folders_are_included_only_by_their_name(root: Path) -> None:
 
 
 def test_a_dot_in_an_include_path_is_ignored(root: Path) -> None:
-    write(
+    write_files(
         root, {"watches.yaml": "include: [./rules/x.yaml, rules//x.yaml, './rules/./*.yaml']\n", "rules/x.yaml": USES_A}
     )
     assert [rule.kind.kind for rule in load(root).rules] == ["App"]
@@ -314,18 +310,18 @@ def test_a_dot_in_an_include_path_is_ignored(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["watches.yaml", "./watches.yaml"])
 def test_watches_yaml_does_not_include_itself(root: Path, name: str) -> None:
-    write(root, {"watches.yaml": f"include: [{name}]\nwatches:\n" + USES_A})
+    write_files(root, {"watches.yaml": f"include: [{name}]\nwatches:\n" + USES_A})
     assert refused(root) == ["watches.yaml:1:11: watches.yaml cannot include itself: remove it from the list"]
-    write(root, {"watches.yaml": "include: ['./*.yaml']\nwatches:\n" + USES_A})
+    write_files(root, {"watches.yaml": "include: ['./*.yaml']\nwatches:\n" + USES_A})
     assert [rule.kind.kind for rule in load(root).rules] == ["App"]
 
 
 def test_an_include_outside_of_the_project_is_not_read(root: Path) -> None:
-    write(root.parent, {"x.yaml": watch()})
-    write(root, {"watches.yaml": "include: [../x.yaml]\nwatches:\n" + watch()})
+    write_files(root.parent, {"x.yaml": watch()})
+    write_files(root, {"watches.yaml": "include: [../x.yaml]\nwatches:\n" + watch()})
     assert refused(root) == ['watches.yaml:1:11: "../x.yaml" is outside of the project: included files must be inside']
 
 
 def test_an_include_of_a_missing_file_is_an_error(root: Path) -> None:
-    write(root, {"watches.yaml": "include: [x.yaml]\nwatches:\n" + watch()})
+    write_files(root, {"watches.yaml": "include: [x.yaml]\nwatches:\n" + watch()})
     assert refused(root) == ['watches.yaml:1:11: the file "x.yaml" does not exist']

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.core.rules import Place, places
+from tests.folders import write_files
 from tests.rules.projects import SERVICE, watch
 
 WATCHES = watch("children: {a: {template: a.yaml}}")
@@ -15,15 +16,10 @@ WATCHES = watch("children: {a: {template: a.yaml}}")
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
-    write(folder, {"watches.yaml": WATCHES, "templates/deep/a.yaml": SERVICE, ".venv/lib/x.py": "", "src/y.py": ""})
+    write_files(
+        folder, {"watches.yaml": WATCHES, "templates/deep/a.yaml": SERVICE, ".venv/lib/x.py": "", "src/y.py": ""}
+    )
     return folder
-
-
-def write(folder: Path, texts: dict[str, str]) -> None:
-    for path, text in texts.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
 
 
 def said(root: Path) -> dict[str, tuple[tuple[str, ...], bool]]:
@@ -36,7 +32,7 @@ def test_only_the_files_of_a_project_in_a_repository_are_watched(root: Path) -> 
 
 
 def test_a_missing_folder_is_awaited_in_its_parent(root: Path) -> None:
-    write(root, {"watches.yaml": "include: [rules/small/*.yaml]\nwatches: []"})
+    write_files(root, {"watches.yaml": "include: [rules/small/*.yaml]\nwatches: []"})
     assert said(root)["project"][0] == ("crds", "rules", "templates", "watches.yaml")
     (root / "rules").mkdir()
     assert said(root)["project/rules"] == (("small",), False)
@@ -45,7 +41,7 @@ def test_a_missing_folder_is_awaited_in_its_parent(root: Path) -> None:
 
 
 def test_glob_patterns_of_folders_are_watched_in_matching_folders(root: Path) -> None:
-    write(
+    write_files(
         root,
         {
             "watches.yaml": "include: ['team-*/rules.yaml', 'one[.yaml']\nwatches: []",
@@ -64,7 +60,7 @@ def test_glob_patterns_of_folders_are_watched_in_matching_folders(root: Path) ->
 
 
 def test_each_link_on_the_path_is_watched(root: Path, tmp_path: Path) -> None:
-    write(root / "..2026", {"watches.yaml": WATCHES})
+    write_files(root / "..2026", {"watches.yaml": WATCHES})
     (root / "watches.yaml").unlink()
     (root / "watches.yaml").symlink_to("..data/watches.yaml")
     (root / "..data").symlink_to("..2026")
@@ -73,7 +69,7 @@ def test_each_link_on_the_path_is_watched(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_folder_outside_is_watched_at_its_target(root: Path, tmp_path: Path) -> None:
-    write(tmp_path / "shared", {"templates/a.yaml": SERVICE})
+    write_files(tmp_path / "shared", {"templates/a.yaml": SERVICE})
     (root / "templates").rename(root / "old")
     (root / "templates").symlink_to(tmp_path / "shared/templates")
     found = {place.folder: place for place in places(root)}

@@ -11,6 +11,7 @@ from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import failure_text
 from tests.definitions import definition
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,17 +141,10 @@ FILES = {
 }
 
 
-def write_project(root: Path) -> None:
-    for path, text in FILES.items():
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-
-
 def results(root: Path, text: str, *, snapshots: Snapshots | None = None) -> list[Result]:
     """The results of the cases of a file, which has no mistakes."""
     if not (root / "watches.yaml").exists():
-        write_project(root)
+        write_files(root, FILES)
     file = root / "site.test.yaml"
     file.write_text(textwrap.dedent(text), "utf-8")
     found = parse_file(file, "site.test.yaml", textwrap.dedent(text))

@@ -10,7 +10,8 @@ from ruleop.authoring.ruletests.coverage import FileCoverage, Probe, lcov, page,
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
-from tests.ruletests.running import write_project
+from tests.folders import write_files
+from tests.ruletests.running import FILES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ CASE = "- {name: a, resource: site.yaml, kinds: [], %sexpect: {absent: [certific
 
 
 def measured(root: Path, *cases: str) -> list[FileCoverage]:
-    write_project(root)
+    write_files(root, FILES)
     projects = Projects(root, {}, probe := Probe())
     runner = Runner(projects, Snapshots())
     for number, case in enumerate(cases):
@@ -57,7 +58,7 @@ def test_each_case_adds_to_the_coverage(tmp_path: Path) -> None:
 
 
 def test_inline_conditions_and_macros_count(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     files = measured(tmp_path, "")
     assert files
     (tmp_path / "templates/names.j2").write_text(
@@ -77,7 +78,7 @@ def test_inline_conditions_and_macros_count(tmp_path: Path) -> None:
 
 
 def test_instrumented_templates_render_the_same(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     case = "- {name: a, resource: site.yaml, set: {spec: {public: true, jobs: [a, b]}}, existing: [{from: render, ready: true}], snapshot: s.yaml}\n"
     [only] = parse_file(tmp_path / "a.test.yaml", "a", case).cases
     assert Runner(Projects(tmp_path, {}), Snapshots(update=True)).run(only).written == ("s.yaml",)

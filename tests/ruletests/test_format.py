@@ -13,6 +13,7 @@ from ruleop.authoring.ruletests import format as test_format
 from ruleop.authoring.ruletests.cases import TestFile as File
 from ruleop.authoring.ruletests.cases import find_files, parse_file, project_of
 from ruleop.core.rules.language.tables import keys
+from tests.folders import write_files
 
 CASE = "name: a, resource: site.yaml"
 
@@ -172,17 +173,8 @@ def test_the_schema_agrees_with_the_parser(text: str, valid: bool) -> None:
 
 
 def test_test_files_of_nested_projects_are_not_found(tmp_path: Path) -> None:
-    for name in (
-        "watches.yaml",
-        "tests/a.test.yaml",
-        "b.test.yaml",
-        "inner/watches.yaml",
-        "inner/c.test.yaml",
-        ".x/d.test.yaml",
-    ):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("")
+    tests = ("tests/a.test.yaml", "b.test.yaml", "inner/c.test.yaml", ".x/d.test.yaml")
+    write_files(tmp_path, dict.fromkeys(("watches.yaml", "inner/watches.yaml", *tests), ""))
     assert find_files(tmp_path) == [tmp_path / "b.test.yaml", tmp_path / "tests/a.test.yaml"]
     assert project_of(tmp_path / "tests/a.test.yaml") == tmp_path
     assert project_of(tmp_path / "inner/c.test.yaml") == tmp_path / "inner"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.definitions import definition
-from tests.ruletests.running import SPEC, WATCHES, expected, results, shown, write_project
+from tests.folders import write_files
+from tests.ruletests.running import FILES, SPEC, WATCHES, expected, results, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +160,7 @@ def test_a_case_can_set_environment_variables_of_the_rules(tmp_path: Path) -> No
 
 
 def test_steps_show_the_end_of_an_item(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     watches = tmp_path / "watches.yaml"
     undo = WATCHES.replace("    backup:\n", "    undo:\n      forEachOf: jobs\n").replace("-backup", "-undo-{{ job }}")
     watches.write_text(undo, "utf-8")
@@ -277,7 +278,7 @@ def test_passwords_are_the_same_in_each_run(tmp_path: Path) -> None:
 
 
 def test_an_object_that_the_api_server_would_reject_is_an_error(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     template = tmp_path / "templates/web.yaml.j2"
     template.write_text(template.read_text().replace("containerPort: 80", "containerPort: '80'"))
     failed = expected(tmp_path, "{children: {web: {kind: Deployment}}}", "kinds: [], ")
@@ -306,7 +307,7 @@ def test_a_missing_child_has_the_place_that_decides(tmp_path: Path) -> None:
 
 
 def test_rules_that_never_come_to_rest_are_an_error(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     watches = tmp_path / "watches.yaml"
     longer = "{{ live.config.data.page | default('') ~ 'x' }}"
     watches.write_text(watches.read_text().replace('{{ spec.page }}"\n    web', f'{longer}"\n    web'))
@@ -353,7 +354,7 @@ def test_an_exact_expectation_leaves_out_what_the_api_server_fills_in(tmp_path: 
 
 
 def test_a_change_of_an_immutable_field_is_rejected(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     template = tmp_path / "templates/web.yaml.j2"
     template.write_text(template.read_text().replace("app: web}", "app: web, page: {{ spec.page }}}"))
     failed = shown(
@@ -371,7 +372,7 @@ def test_a_change_of_an_immutable_field_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_server_side_apply_removes_the_fields_that_the_rules_no_longer_have(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     (tmp_path / "watches.yaml").write_text("""\
 - group: example.com
   version: v1
@@ -399,7 +400,7 @@ data: {page: {{ spec.page }}{% if spec.public %}, public: "yes"{% endif %}}
 
 
 def test_an_existing_object_may_be_described_in_part(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     watches = tmp_path / "watches.yaml"
     adopted = "      template: web.yaml.j2\n      adopt: orphans\n"
     watches.write_text(watches.read_text().replace("      template: web.yaml.j2\n", adopted))
@@ -409,7 +410,7 @@ def test_an_existing_object_may_be_described_in_part(tmp_path: Path) -> None:
 
 
 def test_a_status_that_does_not_fit_its_schema_is_an_error(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     crd = tmp_path / "crds/sites.yaml"
     crd.write_text(
         definition("Site", spec=SPEC, status="{type: object, properties: {replicas: {type: integer, maximum: 1}}}")
@@ -474,7 +475,7 @@ PROTECTED = """\
 
 
 def test_objects_that_the_api_server_protects_end_with_the_cr(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     (tmp_path / "watches.yaml").write_text(PROTECTED)
     objects = "[Pod/blog, PersistentVolumeClaim/blog, ConfigMap/x-blog/a, Namespace/x-blog]"
     steps = f"""\
@@ -489,7 +490,7 @@ def test_objects_that_the_api_server_protects_end_with_the_cr(tmp_path: Path) ->
 
 
 def test_an_object_can_be_replaced_as_a_whole(tmp_path: Path) -> None:
-    write_project(tmp_path)
+    write_files(tmp_path, FILES)
     watches = tmp_path / "watches.yaml"
     watches.write_text(watches.read_text().replace("    config:\n", "    config:\n      apply: {strategy: replace}\n"))
     steps = """\

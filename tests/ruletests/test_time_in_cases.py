@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.ruletests.running import WATCHES, shown, write_project
+from tests.folders import write_files
+from tests.ruletests.running import FILES, WATCHES, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +91,7 @@ RUNS_CASE = """\
 
 
 def make(root: Path, children: str = PREVIEW) -> None:
-    write_project(root)
+    write_files(root, FILES)
     head = WATCHES[: WATCHES.index("  children:")]
     (root / "watches.yaml").write_text(head + children, "utf-8")
     for template in (root / "templates").iterdir():
