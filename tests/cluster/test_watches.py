@@ -17,7 +17,7 @@ from ruleop.operator.engine.cache.watch_specs import observe_need
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.watch.store import State
 from tests.cluster.operator import Operator, Permissions, eventually
-from tests.cluster.test_wire import on, until
+from tests.cluster.test_wire import client_of, until
 from tests.definitions import ANYTHING, crd, fields, version
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-    from ruleop.operator.kube.client.client import Client
 
 GROUP = "watches.example.com"
 
@@ -41,7 +40,7 @@ def with_fields(name: str, *, storage: bool, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("field", ["metadata.labels.note", "data.password"])
-def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
+async def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
     control_plane: ControlPlane, namespace: str, field: str
 ) -> None:
     """The control: an object whose data is read is watched in full."""
@@ -57,8 +56,7 @@ def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
     need = observe_need(rule.observe["secret"])
     secrets = builtin_resource(need.kind)
     assert secrets is not None
-
-    async def test(client: Client) -> None:
+    async with client_of(control_plane) as client:
         asked: list[str] = []
         stream = client.stream
 
@@ -90,8 +88,6 @@ def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
         finally:
             await informers.stop()
             await asyncio.sleep(0)
-
-    on(control_plane, test)
 
 
 def test_children_of_one_kind_in_two_versions_are_stable(
