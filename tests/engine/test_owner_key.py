@@ -60,15 +60,11 @@ def test_the_first_start_makes_the_key_and_the_next_reads_it():
     assert lists == [1]
 
 
-def test_replicas_that_create_the_key_at_once_share_one_key():
-    async def scenario():
-        secret = FakeConfigMap()
-        keys = [OwnerKey(secret) for _ in range(8)]
-        await asyncio.gather(*(key.load() for key in keys))
-        return secret, {key.proofs for key in keys}
-
-    secret, proofs = run(scenario())
-    assert len(proofs) == 1
+async def test_replicas_that_create_the_key_at_once_share_one_key():
+    secret = FakeConfigMap()
+    keys = [OwnerKey(secret) for _ in range(8)]
+    await asyncio.gather(*(key.load() for key in keys))
+    assert len({key.proofs for key in keys}) == 1
     assert secret.writes == 1
     assert secret.refused == 7
 
@@ -240,16 +236,13 @@ async def test_records_of_items_get_a_proof_by_the_new_key(cluster: Callable[...
     assert after == before
 
 
-def test_a_proof_removed_after_the_migration_is_not_renewed(cluster: Callable[..., ApiServer]):
-    async def scenario():
-        server = cluster()
-        await scenario_of_upgrade(server, paused=False, delete_key=False)
-        async with settled_operator(server):
-            assert "proof" not in note_of(server)
-        resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
-        return resource["status"]["conditions"][0]["message"]
-
-    assert "has no valid proof" in run(scenario())
+async def test_a_proof_removed_after_the_migration_is_not_renewed(cluster: Callable[..., ApiServer]):
+    server = cluster()
+    await scenario_of_upgrade(server, paused=False, delete_key=False)
+    async with settled_operator(server):
+        assert "proof" not in note_of(server)
+    resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
+    assert "has no valid proof" in resource["status"]["conditions"][0]["message"]
 
 
 async def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proof(cluster: Callable[..., ApiServer]):
@@ -273,50 +266,44 @@ async def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proo
         assert "proof" not in note_of(server)
 
 
-def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callable[..., ApiServer], monkeypatch):
+async def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callable[..., ApiServer], monkeypatch):
     monkeypatch.setattr(remarking, "CHECK_INTERVAL", 0.001)
     monkeypatch.setattr(remarking, "RETRY_INTERVAL", 0.001)
+    server = cluster()
+    await scenario_of_upgrade(server, paused=True, delete_key=True)
+    async with settled_operator(server) as harness:
+        manager = harness.manager
+        results = iter([False, True])
+        sweep = Remarking(manager.controller_set, manager.owner_key, manager.api)
+        inner = sweep.remark_all
 
-    async def scenario():
-        server = cluster()
-        await scenario_of_upgrade(server, paused=True, delete_key=True)
-        async with settled_operator(server) as harness:
-            manager = harness.manager
-            results = iter([False, True])
-            sweep = Remarking(manager.controller_set, manager.owner_key, manager.api)
-            inner = sweep.remark_all
+        async def remark_all() -> bool:
+            return await inner() and next(results)
 
-            async def remark_all() -> bool:
-                return await inner() and next(results)
-
-            sweep.remark_all = remark_all
-            with capture_logs() as lines:
-                task = asyncio.create_task(sweep.run())
-                await a_moment()
-                assert not [line for line in lines if "owner annotations" in line["event"]], "the pause is not over"
-                manager.controller_set._pause_end.cancel()
-                manager.controller_set._resume()
-                await until("the sweep", lambda: not manager.owner_key.unsettled.is_set())
-                task.cancel()
-            return [line["event"] for line in lines if "owner annotations" in line["event"]]
-
-    assert run(scenario()) == [
+        sweep.remark_all = remark_all
+        with capture_logs() as lines:
+            task = asyncio.create_task(sweep.run())
+            await a_moment()
+            assert not [line for line in lines if "owner annotations" in line["event"]], "the pause is not over"
+            manager.controller_set._pause_end.cancel()
+            manager.controller_set._resume()
+            await until("the sweep", lambda: not manager.owner_key.unsettled.is_set())
+            task.cancel()
+        found = [line["event"] for line in lines if "owner annotations" in line["event"]]
+    assert found == [
         "owner annotations re-signed",
         "all owner annotations are signed with the current key",
     ]
 
 
-def test_a_kind_that_cannot_be_listed_keeps_unproven_annotations_accepted(cluster: Callable[..., ApiServer]):
-    async def scenario():
-        server = cluster()
-        await scenario_of_upgrade(server, paused=False, delete_key=True)
-        async with settled_operator(server) as harness:
-            harness.watcher("ConfigMap").refused(403)
-            with capture_logs() as lines:
-                assert not await remark(harness)
-            return lines
-
-    (line,) = [line for line in run(scenario()) if line["log_level"] == "warning" and "believed" in line["event"]]
+async def test_a_kind_that_cannot_be_listed_keeps_unproven_annotations_accepted(cluster: Callable[..., ApiServer]):
+    server = cluster()
+    await scenario_of_upgrade(server, paused=False, delete_key=True)
+    async with settled_operator(server) as harness:
+        harness.watcher("ConfigMap").refused(403)
+        with capture_logs() as lines:
+            assert not await remark(harness)
+    (line,) = [line for line in lines if line["log_level"] == "warning" and "believed" in line["event"]]
     assert line["kinds"] == ["ConfigMap"]
 
 

@@ -19,15 +19,12 @@ def manager_of(unreachable, tmp_path):
     return Manager(RULES, tmp_path, Options(kubeconfig=str(unreachable), metrics_address="0", health_address="0"))
 
 
-def test_stopping_before_the_start_is_complete_is_in_order(run, unreachable, tmp_path):
-    async def asked():
-        manager = manager_of(unreachable, tmp_path)
-        ending = asyncio.create_task(manager.run())
-        await a_moment()
-        manager.stopping.set()
-        return await ending
-
-    assert run(asked()) is True
+async def test_stopping_before_the_start_is_complete_is_in_order(unreachable, tmp_path):
+    manager = manager_of(unreachable, tmp_path)
+    ending = asyncio.create_task(manager.run())
+    await a_moment()
+    manager.stopping.set()
+    assert await ending is True
 
 
 def test_a_failed_task_stops_the_operator_and_is_logged(run, unreachable, tmp_path, monkeypatch):

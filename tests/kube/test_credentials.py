@@ -136,7 +136,7 @@ def oidc_user(issuer: str, authority: bytes | None) -> dict[str, Any]:
     return {"auth-provider": {"name": "oidc", "config": config}}
 
 
-def test_an_expired_oidc_token_is_renewed(tmp_path: Path, certificates: Certificates) -> None:
+async def test_an_expired_oidc_token_is_renewed(tmp_path: Path, certificates: Certificates) -> None:
     """Also by a provider that keeps its refresh token, as many do."""
     new = id_token(ends=4102444800)
 
@@ -148,30 +148,23 @@ def test_an_expired_oidc_token_is_renewed(tmp_path: Path, certificates: Certific
         else:
             await exchange.answer({"id_token": new}, Content_Type="application/json")
 
-    async def run() -> tuple[list[Exchange], list[Exchange]]:
-        async with serving(provider, certificates.server_context()) as issuer, serving(fine) as server:
-            user = oidc_user(issuer.address, certificates.authority.read_bytes())
-            await ask(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
-            return issuer.seen, server.seen
-
-    issuer, server = asyncio.run(run())
-    assert server[0].headers["authorization"] == f"Bearer {new}"
-    assert [each.path for each in issuer] == ["/.well-known/openid-configuration", "/token"]
-    assert b"refresh_token=r1" in issuer[1].body
+    async with serving(provider, certificates.server_context()) as issuer, serving(fine) as server:
+        user = oidc_user(issuer.address, certificates.authority.read_bytes())
+        await ask(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
+    assert server.seen[0].headers["authorization"] == f"Bearer {new}"
+    assert [each.path for each in issuer.seen] == ["/.well-known/openid-configuration", "/token"]
+    assert b"refresh_token=r1" in issuer.seen[1].body
 
 
-def test_a_refresh_token_is_not_sent_to_an_untrusted_issuer(tmp_path: Path, certificates: Certificates) -> None:
-    async def run() -> list[Exchange]:
-        async with serving(fine, certificates.server_context()) as issuer:
-            config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, None))
-            with pytest.raises(CredentialsError, match="certificate verify failed"):
-                await ask(Kubeconfig(config, "", {}))
-            return issuer.seen
-
-    assert asyncio.run(run()) == []
+async def test_a_refresh_token_is_not_sent_to_an_untrusted_issuer(tmp_path: Path, certificates: Certificates) -> None:
+    async with serving(fine, certificates.server_context()) as issuer:
+        config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, None))
+        with pytest.raises(CredentialsError, match="certificate verify failed"):
+            await ask(Kubeconfig(config, "", {}))
+    assert issuer.seen == []
 
 
-def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, certificates: Certificates) -> None:
+async def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, certificates: Certificates) -> None:
     """A provider may accept each of them only once. Nothing is written to the kubeconfig, so the login keeps it."""
     given = iter(["r2", "r3"])
 
@@ -184,15 +177,12 @@ def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, cer
             answer = {"id_token": id_token(ends=1), "refresh_token": next(given)}
             await exchange.answer(answer, Content_Type="application/json")
 
-    async def run() -> list[Exchange]:
-        async with serving(provider, certificates.server_context()) as issuer:
-            user = oidc_user(issuer.address, certificates.authority.read_bytes())
-            credentials = Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {})
-            await credentials.load()
-            await credentials.load(forced=True)
-            return issuer.seen
-
-    sent = [each.body for each in asyncio.run(run()) if each.method == "POST"]
+    async with serving(provider, certificates.server_context()) as issuer:
+        user = oidc_user(issuer.address, certificates.authority.read_bytes())
+        credentials = Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {})
+        await credentials.load()
+        await credentials.load(forced=True)
+    sent = [each.body for each in issuer.seen if each.method == "POST"]
     assert [b"refresh_token=r1" in sent[0], b"refresh_token=r2" in sent[1]] == [True, True]
 
 
@@ -253,7 +243,7 @@ async def test_an_oidc_provider_that_closes_the_connection_is_a_failed_login(
             await ask(Kubeconfig(config, "", {}))
 
 
-def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
+async def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
 
@@ -262,26 +252,20 @@ def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(tmp_pa
         await exchange.answer(b"{}", 200 if good else 401)
         token.write_text("new\n")
 
-    async def run() -> list[str]:
-        async with serving(picky) as server:
-            await ask(Kubeconfig(write_config(tmp_path, server.address, {"tokenFile": str(token)}), "", {}), times=2)
-            return [each.headers["authorization"] for each in server.seen]
-
-    assert asyncio.run(run()) == ["Bearer old", "Bearer new", "Bearer new"]
+    async with serving(picky) as server:
+        await ask(Kubeconfig(write_config(tmp_path, server.address, {"tokenFile": str(token)}), "", {}), times=2)
+    assert [each.headers["authorization"] for each in server.seen] == ["Bearer old", "Bearer new", "Bearer new"]
 
 
-def test_credentials_that_stay_refused_are_an_error_without_a_loop(tmp_path: Path) -> None:
+async def test_credentials_that_stay_refused_are_an_error_without_a_loop(tmp_path: Path) -> None:
     async def never(exchange: Exchange) -> None:
         await exchange.answer({"kind": "Status", "message": "who are you", "reason": "Unauthorized"}, 401)
 
-    async def run() -> int:
-        async with serving(never) as server:
-            with pytest.raises(ApiError, match="who are you") as caught:
-                await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
-            assert caught.value.problem is Problem.UNAUTHORIZED
-            return len(server.seen)
-
-    assert asyncio.run(run()) == 1
+    async with serving(never) as server:
+        with pytest.raises(ApiError, match="who are you") as caught:
+            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
+        assert caught.value.problem is Problem.UNAUTHORIZED
+    assert len(server.seen) == 1
 
 
 def plugin(folder: Path, status: str, *, exit_code: int = 0, count: Path | None = None) -> dict[str, Any]:
@@ -332,26 +316,23 @@ def test_an_exec_plugin_runs_once_until_its_token_is_refused(tmp_path: Path) -> 
     assert asyncio.run(run()) == ["Bearer 1", "Bearer 1", "Bearer 1", "Bearer 2"]
 
 
-def test_many_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
+async def test_many_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
     count = tmp_path / "count"
     user = plugin(tmp_path, f"{{'token': str(len(open({str(count)!r}).read()))}}", count=count)
 
     async def picky(exchange: Exchange) -> None:
         await exchange.answer(b"{}", 401 if exchange.headers["authorization"] == "Bearer 1" else 200)
 
-    async def run() -> None:
-        async with serving(picky) as server:
-            session = await Session.open(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
-            client = Client(session)
-            await asyncio.gather(*(client.send(HELLO) for _ in range(10)))
-            await session.close()
-
-    asyncio.run(run())
+    async with serving(picky) as server:
+        session = await Session.open(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
+        client = Client(session)
+        await asyncio.gather(*(client.send(HELLO) for _ in range(10)))
+        await session.close()
     assert count.read_text() == "xx"
 
 
 @pytest.mark.parametrize("way", ["files", "data", "plugin"])
-def test_client_certificates_from_files_data_and_plugins_are_presented(
+async def test_client_certificates_from_files_data_and_plugins_are_presented(
     tmp_path: Path, certificates: Certificates, way: str
 ) -> None:
     certificates.sign("joe")
@@ -360,23 +341,17 @@ def test_client_certificates_from_files_data_and_plugins_are_presented(
         user: dict[str, Any] = {"client-certificate": crt, "client-key": key}
     elif way == "data":
         user = {
-            f"client-{name}-data": base64.b64encode(Path(path).read_bytes()).decode()
+            f"client-{name}-data": base64.b64encode(Path(path).read_bytes()).decode()  # noqa: ASYNC240 - small files
             for name, path in (("certificate", crt), ("key", key))
         }
     else:
         user = plugin(
             tmp_path, f"{{'clientCertificateData': open({crt!r}).read(), 'clientKeyData': open({key!r}).read()}}"
         )
-
-    async def run() -> Exchange:
-        async with serving(fine, certificates.server_context()) as server:
-            config = write_config(
-                tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)}
-            )
-            await ask(Kubeconfig(config, "", {}))
-            return server.seen[0]
-
-    assert asyncio.run(run()).client_name == "joe"
+    async with serving(fine, certificates.server_context()) as server:
+        config = write_config(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
+        await ask(Kubeconfig(config, "", {}))
+    assert server.seen[0].client_name == "joe"
 
 
 def test_a_private_key_from_a_kubeconfig_or_a_plugin_is_never_left_in_a_file(
@@ -513,14 +488,11 @@ def test_tls_server_name_is_the_name_that_the_certificate_is_checked_against(
         asyncio.run(run("other.example.com"))
 
 
-def test_insecure_skip_tls_verify_accepts_any_certificate(tmp_path: Path, certificates: Certificates) -> None:
-    async def run() -> Exchange:
-        async with serving(fine, certificates.server_context()) as server:
-            config = write_config(tmp_path, server.address, {"token": "x"}, **{"insecure-skip-tls-verify": True})
-            await ask(Kubeconfig(config, "", {}))
-            return server.seen[0]
-
-    assert asyncio.run(run()).headers["authorization"] == "Bearer x"
+async def test_insecure_skip_tls_verify_accepts_any_certificate(tmp_path: Path, certificates: Certificates) -> None:
+    async with serving(fine, certificates.server_context()) as server:
+        config = write_config(tmp_path, server.address, {"token": "x"}, **{"insecure-skip-tls-verify": True})
+        await ask(Kubeconfig(config, "", {}))
+    assert server.seen[0].headers["authorization"] == "Bearer x"
 
 
 def test_several_kubeconfigs_are_merged(tmp_path: Path) -> None:
@@ -542,7 +514,7 @@ def test_several_kubeconfigs_are_merged(tmp_path: Path) -> None:
     assert asyncio.run(run("one")) == "Bearer x"
 
 
-def test_a_rotated_service_account_token_is_read_again_when_the_old_one_is_refused(
+async def test_a_rotated_service_account_token_is_read_again_when_the_old_one_is_refused(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     (tmp_path / "token").write_text("of-the-pod\n")
@@ -553,18 +525,15 @@ def test_a_rotated_service_account_token_is_read_again_when_the_old_one_is_refus
         await exchange.answer(b"{}", 200 if exchange.headers["authorization"] == "Bearer rotated" else 401)
         (tmp_path / "token").write_text("rotated")
 
-    async def run() -> list[str]:
-        async with serving(picky, certificates.server_context()) as server:
-            host, _, port = server.address.removeprefix("https://").partition(":")
-            environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
-            credentials = find_credentials(environ=environ, service_account=tmp_path)
-            assert isinstance(credentials, ServiceAccount)
-            assert credentials.namespace == "operators"
-            assert (await credentials.load()).fresh_for == 60.0
-            await ask(credentials)
-            return [each.headers["authorization"] for each in server.seen]
-
-    assert asyncio.run(run()) == ["Bearer of-the-pod", "Bearer rotated"]
+    async with serving(picky, certificates.server_context()) as server:
+        host, _, port = server.address.removeprefix("https://").partition(":")
+        environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
+        credentials = find_credentials(environ=environ, service_account=tmp_path)
+        assert isinstance(credentials, ServiceAccount)
+        assert credentials.namespace == "operators"
+        assert (await credentials.load()).fresh_for == 60.0
+        await ask(credentials)
+    assert [each.headers["authorization"] for each in server.seen] == ["Bearer of-the-pod", "Bearer rotated"]
 
 
 @pytest.mark.parametrize(
@@ -603,17 +572,14 @@ def test_the_server_address_in_a_pod_comes_from_its_environment(tmp_path: Path, 
         assert asyncio.run(ServiceAccount(tmp_path, environ).load()).server == server
 
 
-def test_the_proxy_of_the_environment_is_used(tmp_path: Path) -> None:
-    async def run() -> Exchange:
-        async with serving(fine) as proxy:
-            config = write_config(tmp_path, "http://kube.invalid:8080", {"token": "x"})
-            await ask(Kubeconfig(config, "", {"HTTP_PROXY": proxy.address}))
-            return proxy.seen[0]
-
-    assert asyncio.run(run()).headers["host"] == "kube.invalid:8080"
+async def test_the_proxy_of_the_environment_is_used(tmp_path: Path) -> None:
+    async with serving(fine) as proxy:
+        config = write_config(tmp_path, "http://kube.invalid:8080", {"token": "x"})
+        await ask(Kubeconfig(config, "", {"HTTP_PROXY": proxy.address}))
+    assert proxy.seen[0].headers["host"] == "kube.invalid:8080"
 
 
-def test_the_proxy_of_the_kubeconfig_tunnels_tls(tmp_path: Path, certificates: Certificates) -> None:
+async def test_the_proxy_of_the_kubeconfig_tunnels_tls(tmp_path: Path, certificates: Certificates) -> None:
     async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             writer.write(data)
@@ -628,15 +594,12 @@ def test_the_proxy_of_the_kubeconfig_tunnels_tls(tmp_path: Path, certificates: C
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         await asyncio.gather(pipe(reader, there_writer), pipe(there_reader, writer), return_exceptions=True)
 
-    async def run() -> Exchange:
-        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-        address = f"http://joe:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-        async with proxy, serving(fine, certificates.server_context()) as server:
-            cluster = {"certificate-authority": str(certificates.authority), "proxy-url": address}
-            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}, **cluster), "", {}))
-            return server.seen[0]
-
-    assert asyncio.run(run()).headers["authorization"] == "Bearer x"
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+    address = f"http://joe:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    async with proxy, serving(fine, certificates.server_context()) as server:
+        cluster = {"certificate-authority": str(certificates.authority), "proxy-url": address}
+        await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}, **cluster), "", {}))
+    assert server.seen[0].headers["authorization"] == "Bearer x"
     assert asked[0].startswith("CONNECT 127.0.0.1:")
     assert "Proxy-Authorization: Basic " + base64.b64encode(b"joe:secret").decode() in asked[0]
     assert "Bearer" not in asked[0], "the proxy has no business with it"

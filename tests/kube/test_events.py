@@ -129,19 +129,16 @@ async def test_an_event_that_was_deleted_on_the_server_is_created_again() -> Non
     assert [each.method for each in sender.sent] == ["POST", "PATCH", "POST"]
 
 
-def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
+async def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async def run() -> None:
-        sender = Sender(ZeroDivisionError())
-        events = recorder(sender)
-        events.start()
-        events.record(happening())
-        events.record(happening(note="another"))
-        await events.stop()
-        assert events.statistics() == {"waiting": 0, "sent": 1, "dropped": 1, "suppressed": 0}
-
-    asyncio.run(run())
+    sender = Sender(ZeroDivisionError())
+    events = recorder(sender)
+    events.start()
+    events.record(happening())
+    events.record(happening(note="another"))
+    await events.stop()
+    assert events.statistics() == {"waiting": 0, "sent": 1, "dropped": 1, "suppressed": 0}
     assert "event dropped: internal error" in capsys.readouterr().out
 
 
