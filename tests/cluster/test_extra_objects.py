@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.generated_roles import GeneratedRoles
 from tests.cluster.operator import eventually
 from tests.definitions import definition
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,9 +37,7 @@ def given(name: str, kind: str = "ConfigMap", **metadata: Any) -> dict[str, Any]
 def test_given_objects_are_made_changed_and_removed_each_for_itself(
     control_plane: ControlPlane, tmp_path: Path, namespace: str
 ) -> None:
-    (tmp_path / "crds").mkdir()
-    (tmp_path / "crds" / "bundles.yaml").write_text(definition("Bundle"))
-    (tmp_path / "watches.yaml").write_text(RULES)
+    write_files(tmp_path, {"watches.yaml": RULES, "crds/bundles.yaml": definition("Bundle")})
     control_plane.define(tmp_path / "crds")
     with GeneratedRoles(control_plane, tmp_path, tmp_path / "operator" / "log") as operator:
         admin, path = operator.admin, f"/apis/example.com/v1/namespaces/{namespace}/bundles"

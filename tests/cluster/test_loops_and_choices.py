@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.generated_roles import GeneratedRoles
 from tests.cluster.operator import eventually
 from tests.definitions import definition
+from tests.folders import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,13 +43,8 @@ metadata: {name: {{ metadata.name }}-{{ team.name }}-{{ env }}}
 def test_loops_and_choices_are_created_changed_and_removed(
     control_plane: ControlPlane, tmp_path: Path, namespace: str
 ) -> None:
-    for folder, name, text in (
-        ("crds", "regions", definition("Region")),
-        ("templates", "settings", SETTINGS),
-    ):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{name}.yaml").write_text(text)
-    (tmp_path / "watches.yaml").write_text(RULES)
+    crd = definition("Region")
+    write_files(tmp_path, {"watches.yaml": RULES, "templates/settings.yaml": SETTINGS, "crds/regions.yaml": crd})
     control_plane.define(tmp_path / "crds")
     with GeneratedRoles(control_plane, tmp_path, tmp_path / "operator" / "log") as operator:
         admin, path = operator.admin, f"/apis/example.com/v1/namespaces/{namespace}/regions"

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+import yaml
 
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import object_meta
@@ -104,6 +105,17 @@ def with_schema(schema: dict[str, Any]) -> dict[str, Any]:
     del crd["spec"]["versions"][1]
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
     return crd
+
+
+def cases(text: str) -> list[Any]:
+    """A schema in a line, and its findings after `>>` in the lines below."""
+    found: dict[str, list[str]] = {}
+    for line in text.strip().split("\n"):
+        if line.startswith(">> "):
+            found[list(found)[-1]].append(line.removeprefix(">> "))
+        else:
+            found[line] = []
+    return [pytest.param(yaml.safe_load(schema), expected, id=schema) for schema, expected in found.items()]
 
 
 def found(crd: dict[str, Any]) -> list[str]:
@@ -327,54 +339,25 @@ def test_a_group_without_a_dot_is_found():
 
 @pytest.mark.parametrize(
     ("schema", "expected"),
-    [
-        ({"properties": {"spec": {"type": "string"}}}, ["type: must be object at the root"]),
-        ({"type": "object", "nullable": True}, ["nullable: must not be used at the root"]),
-        (
-            {"type": "object", "additionalProperties": {"type": "string"}},
-            ["additionalProperties: must not be used at the root"],
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {
-                    "metadata": {"type": "object", "required": ["name"], "properties": {"labels": {"type": "object"}}}
-                },
-            },
-            ["properties.metadata: may restrict only name and generateName, not labels, required"],
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {
-                    "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}
-                },
-            },
-            [],
-        ),
-        ({"type": "object", "required": ["metadata", "spec"], "properties": {"spec": {"type": "object"}}}, []),
-        ({"type": "object", "requred": []}, ["requred: is not a keyword of a CRD's schema (did you mean required?)"]),
-        ({"type": "object", "required": ["spec"]}, ["required[0]: spec is not a property, so no object can be valid"]),
-        (
-            {
-                "type": "object",
-                "properties": {
-                    "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-                    "list": {"type": "string"},
-                },
-                "not": {
-                    "properties": {
-                        "spec": {"properties": {"size": {"minimum": 1}, "sice": {"minimum": 1}}},
-                        "list": {"items": {"minLength": 1}},
-                    }
-                },
-            },
-            [
-                "not.properties.spec.properties.sice: must also be declared outside of not in a structural schema (did you mean size?)",
-                "not.properties.list.items: must also be declared outside of not in a structural schema",
-            ],
-        ),
-    ],
+    cases("""
+{properties: {spec: {type: string}}}
+>> type: must be object at the root
+{type: object, nullable: true}
+>> nullable: must not be used at the root
+{type: object, additionalProperties: {type: string}}
+>> additionalProperties: must not be used at the root
+{type: object, properties: {metadata: {type: object, required: [name], properties: {labels: {type: object}}}}}
+>> properties.metadata: may restrict only name and generateName, not labels, required
+{type: object, properties: {metadata: {type: object, properties: {name: {type: string, maxLength: 9}}}}}
+{type: object, required: [metadata, spec], properties: {spec: {type: object}}}
+{type: object, requred: []}
+>> requred: is not a keyword of a CRD's schema (did you mean required?)
+{type: object, required: [spec]}
+>> required[0]: spec is not a property, so no object can be valid
+{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}, list: {type: string}}, not: {properties: {spec: {properties: {size: {minimum: 1}, sice: {minimum: 1}}}, list: {items: {minLength: 1}}}}}
+>> not.properties.spec.properties.sice: must also be declared outside of not in a structural schema (did you mean size?)
+>> not.properties.list.items: must also be declared outside of not in a structural schema
+"""),
 )
 def test_errors_at_the_root_of_a_schema_are_found(schema: dict[str, Any], expected: list[str]):
     assert found(with_schema(schema)) == [f"{ROOT}.{line}" for line in expected]
@@ -389,72 +372,54 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [
-        ({"properties": {"a": {"type": "string"}}}, ["type: is required in a structural schema"]),
-        ({"type": "object", "properties": {"a": {}}}, ["properties.a.type: is required in a structural schema"]),
-        ({"type": "object", "properties": {"a": {"x-kubernetes-preserve-unknown-fields": True}}}, []),
-        ({"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True}}}, []),
-        ({"type": "array"}, ["items: is required: the schema of the list's items"]),
-        ({"type": "array", "items": {}}, ["items.type: is required in a structural schema"]),
-        (
-            {"type": "array", "items": [{"type": "string"}]},
-            ["items: must be one schema, not a list of them"],
-        ),
-        (
-            {"type": "object", "additionalProperties": {}},
-            ["additionalProperties.type: is required in a structural schema"],
-        ),
-        ({"type": "object", "additionalProperties": True}, []),
-        (
-            {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}},
-            ["additionalProperties: cannot be combined with properties"],
-        ),
-        (
-            {"type": "objekt"},
-            [
-                "type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)"
-            ],
-        ),
-        ({"type": "null"}, ["type: must not be null; nullable: true beside the type allows it"]),
-        ({"type": "object", "$ref": "#/x"}, ["$ref: is not supported in a CRD"]),
-        ({"type": "object", "patternProperties": {}}, []),
-        ({"type": "object", "patternProperties": {"a": {}}}, ["patternProperties: is not supported in a CRD"]),
-        (
-            {"type": "object", "requred": ["a"]},
-            ["requred: is not a keyword of a CRD's schema (did you mean required?)"],
-        ),
-        (
-            {"type": "string", "pattern": "(?=a)"},
-            ["pattern: is not a valid regular expression (RE2): invalid perl operator: (?="],
-        ),
-        ({"type": "string", "pattern": "^a$"}, []),
-        (
-            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-            ["uniqueItems: must not be true; use x-kubernetes-list-type: set"],
-        ),
-        (
-            {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
-            ["x-kubernetes-preserve-unknown-fields: must be true or left out"],
-        ),
-        (
-            {"type": "object", "required": ["size", "sice"], "properties": {"size": {"type": "integer"}}},
-            ["required[1]: sice is not a property, so no object can be valid (did you mean size?)"],
-        ),
-        ({"type": "object", "required": ["kind"]}, ["required[0]: kind is not a property, so no object can be valid"]),
-        ({"type": "object", "required": ["any"], "additionalProperties": {"type": "string"}}, []),
-        ({"type": "object", "required": ["any"], "x-kubernetes-preserve-unknown-fields": True}, []),
-        ({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, []),
-        (
-            {"type": "object", "x-kubernetes-embedded-resource": True},
-            [
-                "properties: is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true"
-            ],
-        ),
-        (
-            {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
-            ["type: is required in a structural schema"],
-        ),
-    ],
+    cases("""
+{properties: {a: {type: string}}}
+>> type: is required in a structural schema
+{type: object, properties: {a: {}}}
+>> properties.a.type: is required in a structural schema
+{type: object, properties: {a: {x-kubernetes-preserve-unknown-fields: true}}}
+{type: object, properties: {a: {x-kubernetes-int-or-string: true}}}
+{type: array}
+>> items: is required: the schema of the list's items
+{type: array, items: {}}
+>> items.type: is required in a structural schema
+{type: array, items: [{type: string}]}
+>> items: must be one schema, not a list of them
+{type: object, additionalProperties: {}}
+>> additionalProperties.type: is required in a structural schema
+{type: object, additionalProperties: true}
+{type: object, properties: {a: {type: string}}, additionalProperties: {type: string}}
+>> additionalProperties: cannot be combined with properties
+{type: objekt}
+>> type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)
+{type: 'null'}
+>> type: must not be null; nullable: true beside the type allows it
+{type: object, $ref: '#/x'}
+>> $ref: is not supported in a CRD
+{type: object, patternProperties: {}}
+{type: object, patternProperties: {a: {}}}
+>> patternProperties: is not supported in a CRD
+{type: object, requred: [a]}
+>> requred: is not a keyword of a CRD's schema (did you mean required?)
+{type: string, pattern: '(?=a)'}
+>> pattern: is not a valid regular expression (RE2): invalid perl operator: (?=
+{type: string, pattern: ^a$}
+{type: array, items: {type: string}, uniqueItems: true}
+>> uniqueItems: must not be true; use x-kubernetes-list-type: set
+{type: object, x-kubernetes-preserve-unknown-fields: false}
+>> x-kubernetes-preserve-unknown-fields: must be true or left out
+{type: object, required: [size, sice], properties: {size: {type: integer}}}
+>> required[1]: sice is not a property, so no object can be valid (did you mean size?)
+{type: object, required: [kind]}
+>> required[0]: kind is not a property, so no object can be valid
+{type: object, required: [any], additionalProperties: {type: string}}
+{type: object, required: [any], x-kubernetes-preserve-unknown-fields: true}
+{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+{type: object, x-kubernetes-embedded-resource: true}
+>> properties: is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true
+{x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+>> type: is required in a structural schema
+"""),
 )
 def test_errors_in_the_type_of_a_value_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
@@ -522,29 +487,20 @@ def test_errors_in_list_types_and_map_types_are_found(spec: dict[str, Any], expe
 
 @pytest.mark.parametrize(
     ("schema", "expected"),
-    [
-        ({"type": "integer", "default": "3"}, ['default: does not match its own schema: must be an integer, not "3"']),
-        (
-            {"type": "integer", "default": 0, "minimum": 1},
-            ["default: does not match its own schema: must be at least 1, not 0"],
-        ),
-        ({"type": "object", "default": {"a": 1}}, ["default: has fields that the schema does not declare"]),
-        (
-            {"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string"}}},
-            ["default.a: does not match its own schema: is required"],
-        ),
-        (
-            {
-                "type": "object",
-                "default": {},
-                "required": ["a"],
-                "properties": {"a": {"type": "string", "default": "x"}},
-            },
-            ["default.a: does not match its own schema: is required"],
-        ),
-        ({"type": "boolean", "default": False}, []),
-        ({"type": "string", "default": None}, []),
-    ],
+    cases("""
+{type: integer, default: '3'}
+>> default: does not match its own schema: must be an integer, not "3"
+{type: integer, default: 0, minimum: 1}
+>> default: does not match its own schema: must be at least 1, not 0
+{type: object, default: {a: 1}}
+>> default: has fields that the schema does not declare
+{type: object, default: {}, required: [a], properties: {a: {type: string}}}
+>> default.a: does not match its own schema: is required
+{type: object, default: {}, required: [a], properties: {a: {type: string, default: x}}}
+>> default.a: does not match its own schema: is required
+{type: boolean, default: false}
+{type: string, default: null}
+"""),
 )
 def test_a_default_that_violates_its_own_schema_is_found(schema: dict[str, Any], expected: list[str]):
     assert found_in_spec(schema) == expected
@@ -552,86 +508,29 @@ def test_a_default_that_violates_its_own_schema_is_found(schema: dict[str, Any],
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [
-        (
-            {
-                "type": "object",
-                "properties": {"a": {"type": "string"}},
-                "oneOf": [{"required": ["a"]}, {"properties": {"a": {"minLength": 1}}}],
-            },
-            [],
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {"a": {"type": "string"}},
-                "oneOf": [{"properties": {"a": {"type": "string"}}}],
-            },
-            ["oneOf[0].properties.a.type: is not allowed inside oneOf in a structural schema"],
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {"size": {"type": "string"}},
-                "allOf": [{"properties": {"sizes": {"minLength": 1}}}],
-            },
-            [],
-        ),
-        (
-            {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "not": {"properties": {"a": {"minLength": 1}}},
-            },
-            [],
-        ),
-        (
-            {"type": "object", "not": {"default": {}, "nullable": True, "description": "x"}},
-            [
-                "not.default: is not allowed inside not in a structural schema",
-                "not.description: is not allowed inside not in a structural schema",
-                "not.nullable: is not allowed inside not in a structural schema",
-            ],
-        ),
-        ({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}, []),
-        (
-            {
-                "x-kubernetes-int-or-string": True,
-                "allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"pattern": "a"}],
-            },
-            [],
-        ),
-        (
-            {"type": "string", "anyOf": [{"type": "integer"}, {"type": "string"}]},
-            [],
-        ),
-        (
-            {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "string"}, {"type": "integer"}]},
-            [
-                "anyOf[0].type: is not allowed inside anyOf in a structural schema",
-                "anyOf[1].type: is not allowed inside anyOf in a structural schema",
-            ],
-        ),
-        (
-            {
-                "type": "array",
-                "items": {"type": "object", "properties": {"a": {"type": "string"}}},
-                "not": {"items": {"properties": {"b": {}}}},
-            },
-            [],
-        ),
-        (
-            {"type": "object", "anyOf": [{"additionalProperties": {"type": "string"}}]},
-            ["anyOf[0].additionalProperties: is not allowed inside anyOf in a structural schema"],
-        ),
-        (
-            {"type": "object", "anyOf": [{"not": {"$ref": "#/x", "type": "object"}}]},
-            [
-                "anyOf[0].not.$ref: is not supported in a CRD",
-                "anyOf[0].not.type: is not allowed inside not in a structural schema",
-            ],
-        ),
-    ],
+    cases("""
+{type: object, properties: {a: {type: string}}, oneOf: [{required: [a]}, {properties: {a: {minLength: 1}}}]}
+{type: object, properties: {a: {type: string}}, oneOf: [{properties: {a: {type: string}}}]}
+>> oneOf[0].properties.a.type: is not allowed inside oneOf in a structural schema
+{type: object, properties: {size: {type: string}}, allOf: [{properties: {sizes: {minLength: 1}}}]}
+{type: object, additionalProperties: {type: string}, not: {properties: {a: {minLength: 1}}}}
+{type: object, not: {default: {}, nullable: true, description: x}}
+>> not.default: is not allowed inside not in a structural schema
+>> not.description: is not allowed inside not in a structural schema
+>> not.nullable: is not allowed inside not in a structural schema
+{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
+{x-kubernetes-int-or-string: true, allOf: [{anyOf: [{type: integer}, {type: string}]}, {pattern: a}]}
+{type: string, anyOf: [{type: integer}, {type: string}]}
+{x-kubernetes-int-or-string: true, anyOf: [{type: string}, {type: integer}]}
+>> anyOf[0].type: is not allowed inside anyOf in a structural schema
+>> anyOf[1].type: is not allowed inside anyOf in a structural schema
+{type: array, items: {type: object, properties: {a: {type: string}}}, not: {items: {properties: {b: {}}}}}
+{type: object, anyOf: [{additionalProperties: {type: string}}]}
+>> anyOf[0].additionalProperties: is not allowed inside anyOf in a structural schema
+{type: object, anyOf: [{not: {$ref: '#/x', type: object}}]}
+>> anyOf[0].not.$ref: is not supported in a CRD
+>> anyOf[0].not.type: is not allowed inside not in a structural schema
+"""),
 )
 def test_type_constraints_inside_all_of_any_of_and_not_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
