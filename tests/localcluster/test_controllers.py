@@ -255,6 +255,15 @@ def test_a_load_balancer_gets_an_address(play):
     assert play.get(SERVICES, "web")["status"]["loadBalancer"]["ingress"][0]["ip"]
 
 
+@pytest.mark.parametrize(("propagation", "remains"), [("Background", False), ("Foreground", False), ("Orphan", True)])
+def test_replica_sets_and_pods_of_a_deleted_deployment_are_deleted_or_orphaned(play, propagation, remains):
+    play.apply(workload("Deployment", replicas=2))
+    play.delete(DEPLOYMENTS, "web", propagation)
+    assert bool(play.names(SETS)) == remains
+    assert len(play.names(PODS)) == (2 if remains else 0)
+    assert all("ownerReferences" not in each["metadata"] for each in play.all(SETS))
+
+
 def test_resource_versions_increase_and_are_unique(play):
     play.apply(workload("Deployment", replicas=2))
     versions = [each.version for resource in play.store.resources() for each in play.store.all(resource)]

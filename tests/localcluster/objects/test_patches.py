@@ -124,6 +124,10 @@ def test_items_are_merged_by_the_key_of_patches() -> None:
     )
 
 
+def test_an_empty_list_stays_empty() -> None:
+    assert strategic_merge_patch(pod(containers=[]), pod(containers=[]), SHAPE) == pod(containers=[])
+
+
 def test_a_strategic_merge_patch_can_set_the_order_of_items() -> None:
     live = pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}])
     patch = pod(
