@@ -149,7 +149,7 @@ def depends_on_two_values(values: list[dict[str, Any]]) -> bool:
 def test_a_name_that_depends_on_two_values_is_refused_with_what_to_do(values):
     renderings = [{"serviceAccount": each} for each in values]
     assert depends_on_two_values(renderings)
-    with pytest.raises(ScaffoldError, match="serviceAccountName differs.*leave this rendering out, and edit the temp"):
+    with pytest.raises(ScaffoldError, match=r"serviceAccountName differs.*leave this rendering out, and edit"):
         made(charts.web, charts.WEB, *renderings)
 
 
