@@ -343,22 +343,6 @@ STATUSES: dict[Kind, list[tuple[dict[str, Any], list[dict[str, Any]]]]] = {
         )
     ],
     Kind("autoscaling", "v2", "HorizontalPodAutoscaler"): AUTOSCALERS,
-    Kind("autoscaling", "v1", "HorizontalPodAutoscaler"): [
-        (
-            named(
-                "old",
-                {
-                    "maxReplicas": 3,
-                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
-                    "targetCPUUtilizationPercentage": 60,
-                },
-            ),
-            [
-                {"currentReplicas": 1, "desiredReplicas": 1},
-                {"currentReplicas": 1, "desiredReplicas": 1, "currentCPUUtilizationPercentage": 12},
-            ],
-        )
-    ],
     Kind("policy", "v1", "PodDisruptionBudget"): [
         (
             named("p", {"selector": SELECTOR, **limit}),

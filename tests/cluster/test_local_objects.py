@@ -598,7 +598,6 @@ FIELD_SELECTORS = [
     ("/api/v1/namespaces", Kind("", "v1", "Namespace"), "status.phase=Active"),
     ("/api/v1/secrets", Kind("", "v1", "Secret"), "type=Opaque"),
     ("/api/v1/services", Kind("", "v1", "Service"), "spec.clusterIP=None,spec.type=ClusterIP"),
-    ("/api/v1/replicationcontrollers", Kind("", "v1", "ReplicationController"), "status.replicas=1"),
     ("/apis/apps/v1/replicasets", Kind("apps", "v1", "ReplicaSet"), "status.replicas=1"),
     ("/apis/batch/v1/jobs", Kind("batch", "v1", "Job"), "status.successful=1"),
     ("/apis/batch/v1/jobs", Kind("batch", "v1", "Job"), "foo=1"),

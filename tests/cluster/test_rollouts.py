@@ -262,7 +262,7 @@ def test_an_edit_in_the_middle_goes_to_the_newest(boxes: Boxes) -> None:
     boxes.wait_for_phase("Complete")
     boxes.wait_until("all to have it", lambda: len(boxes.having("three")) == COUNT)
     boxes.wait_until("all to be ready", lambda: len(boxes.ready()) == COUNT)
-    assert len(boxes.ever) <= 8
+    assert len(boxes.ever) <= 9  # eight, and box-03, which is broken
 
 
 def test_a_rollout_pauses_after_some_until_resume(boxes: Boxes) -> None:

@@ -179,9 +179,25 @@ def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
     return ",".join(hosts) + (f" + {len(rules) - 3} more..." if more else "") or "*"
 
 
+def _ingress_class(obj: Object, _now: float) -> list[JSON]:
+    parameters, text = spec(obj).get("parameters"), NONE
+    if parameters is not None:
+        group = f".{parameters['apiGroup']}" if "apiGroup" in parameters else ""
+        text = f"{parameters['kind']}{group}/{parameters['name']}"
+    return [spec(obj).get("controller", ""), text]
+
+
+def _title_of_class(obj: Object) -> str:
+    """Of a StorageClass or an IngressClass."""
+    prefixes = ("storageclass.kubernetes.io", "storageclass.beta.kubernetes.io", "ingressclass.kubernetes.io")
+    is_default = any(annotation(obj, f"{prefix}/is-default-class") == "true" for prefix in prefixes)
+    return f"{name(obj)} (default)" if is_default else name(obj)
+
+
 NETWORKING: Final = {
     ("discovery.k8s.io", "EndpointSlice"): printer("Name|AddressType|Ports|Endpoints|Age", _endpoint_slice),
     ("networking.k8s.io", "Ingress"): printer("Name|Class|Hosts|Address|Ports|Age", _ingress),
+    ("networking.k8s.io", "IngressClass"): printer("Name|Controller|Parameters|Age", _ingress_class, _title_of_class),
     ("networking.k8s.io", "NetworkPolicy"): printer(
         "Name|Pod-Selector|Age", lambda obj, _: [label_selector(spec(obj).get("podSelector")) or NONE]
     ),
@@ -258,11 +274,6 @@ def _storage_class(obj: Object, _now: float) -> list[JSON]:
     ]
 
 
-def _title_of_class(obj: Object) -> str:
-    defaults = (f"storageclass.{group}kubernetes.io/is-default-class" for group in ("", "beta."))
-    return f"{name(obj)} (default)" if any(annotation(obj, key) == "true" for key in defaults) else name(obj)
-
-
 _BINDINGS: Final = printer("Name|Role|Age|Users+|Groups+|ServiceAccounts+", _binding)
 _RBAC: Final = "rbac.authorization.k8s.io"
 OTHERS: Final = {
@@ -278,6 +289,10 @@ OTHERS: Final = {
     ),
     (_RBAC, "RoleBinding"): _BINDINGS,
     (_RBAC, "ClusterRoleBinding"): _BINDINGS,
+    ("scheduling.k8s.io", "PriorityClass"): printer(
+        "Name|Value:integer|Global-Default:boolean|Age|PreemptionPolicy",
+        lambda obj, _: [obj.get("value", 0), obj.get("globalDefault", False), obj.get("preemptionPolicy", "")],
+    ),
     ("storage.k8s.io", "StorageClass"): printer(
         "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age", _storage_class, _title_of_class
     ),

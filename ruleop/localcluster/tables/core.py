@@ -231,6 +231,13 @@ def _event(obj: Object, now: float) -> list[JSON]:
     ]
 
 
+def _quota(obj: Object, _now: float) -> list[JSON]:
+    hard, used = status(obj).get("hard") or {}, status(obj).get("used") or {}
+    texts = {resource: f"{resource}: {used.get(resource, '0')}/{hard[resource]}" for resource in sorted(hard)}
+    limits = ", ".join(text for resource, text in texts.items() if resource.startswith("limits."))
+    return [", ".join(text for resource, text in texts.items() if not resource.startswith("limits.")), limits]
+
+
 def _config_map(obj: Object, _now: float) -> list[JSON]:
     return [len(obj.get("data") or ()) + len(obj.get("binaryData") or ())]
 
@@ -346,6 +353,7 @@ CORE: Final = {
     ("", "PersistentVolumeClaim"): printer(
         "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode+", _claim
     ),
+    ("", "ResourceQuota"): printer("Name|Request|Limit|Age", _quota),
     ("", "Secret"): printer("Name|Type|Data|Age", lambda obj, _: [obj.get("type", ""), len(obj.get("data") or ())]),
     ("", "Service"): printer("Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector+", _service),
     ("", "ServiceAccount"): printer("Name|Age", lambda _obj, _: []),
