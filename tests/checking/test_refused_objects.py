@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.authoring.checking.desired_objects import violations
-from tests.rules.projects import load
+from tests.checking.projects import said
+from tests.rules.projects import load, watch
 
 if TYPE_CHECKING:
     from ruleop.core.rules import Project
@@ -130,3 +131,22 @@ def test_a_service_without_an_address_of_its_own_is_accepted(project):
 def test_types_are_reported_before_fields_are_compared(project):
     document = workload(template=pods(labels={"app": "other"}), replicas="two")
     assert [finding.location for finding in violations(document, project)] == ["spec.replicas"]
+
+
+POD = "{spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}"
+
+
+@pytest.mark.parametrize("name", ["true", "5", "[a]", "null"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"kind: Job\nspec: {{template: {POD}}}\n",
+        f"kind: CronJob\nspec: {{schedule: '@daily', jobTemplate: {{spec: {{template: {POD}}}}}}}\n",
+    ],
+    ids=["Job", "CronJob"],
+)
+def test_a_name_of_another_type_is_reported_as_such(body, name):
+    template = f"apiVersion: batch/v1\nmetadata: {{name: {name}}}\n{body}"
+    found = said(watch("children: {a: {template: a.yaml}}"), {"templates/a.yaml": template})
+    errors = [each for each in found if "warning" not in each]
+    assert [("metadata.name must be a string" in each) for each in errors] == ([True] if name != "null" else [])

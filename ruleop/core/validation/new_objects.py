@@ -17,10 +17,13 @@ _UID: Final = "00000000-0000-0000-0000-000000000000"  # a Job's labels have its 
 
 
 def creation_errors(obj: Object) -> list[FieldError]:
-    """The errors of an object whose fields have the right types; none of a kind that is not known."""
+    """The errors of an object whose fields have the right types, which schemas do not state for its name; none of a
+    kind that is not known."""
     kind = Kind.of(obj)
     shape = typed_shape(kind)
     if shape is None or kind.kind == "Event":  # an Event has the namespace of another object
+        return []
+    if not isinstance(obj["metadata"].get("name"), str):
         return []
     validator = find_validator(kind.group, kind.kind)
     metadata = {"namespace": "default", "uid": _UID, **obj["metadata"]}
