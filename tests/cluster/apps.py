@@ -48,7 +48,7 @@ class Apps:
             app = self.admin.get(f"{self.path}/{name}")
             return (app.get("status") or {}).get("observedGeneration") == app["metadata"]["generation"]
 
-        eventually(f"{name} to be told of", done)
+        eventually(f"{name} to be reported", done)
 
     def asked(self, mark: Mark) -> list[str]:
         """In order, once the operator has gone on to something else: an App elsewhere, made now, has been seen to."""

@@ -29,13 +29,18 @@ def operator(
 LABELS = {"app": "myApp", "controller": "web"}
 
 
-def app_deployment(image: str, replicas: int) -> Child:
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "web-app", "image": image}]}}
+def deployment(name: str, container: str, image: str, replicas: int, labels: dict[str, str], *, by_hand: int) -> Child:
+    """`by_hand`: the replicas that somebody sets."""
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": container, "image": image}]}}
     wanted = {
-        "spec": {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
         "status": {"readyReplicas": replicas, "updatedReplicas": replicas},
     }
-    return Child("deployments", "web-app", wanted, by_hand={"spec": {"replicas": 7}})
+    return Child("deployments", name, wanted, by_hand={"spec": {"replicas": by_hand}})
+
+
+def app_deployment(image: str, replicas: int) -> Child:
+    return deployment("web-app", "web-app", image, replicas, LABELS, by_hand=7)
 
 
 SERVICE = Child(
@@ -72,13 +77,7 @@ class TestApp(ExampleTests):
 
 
 def myapp_deployment(image: str, replicas: int) -> Child:
-    labels = {"app": "mine"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": image}]}}
-    wanted = {
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
-        "status": {"readyReplicas": replicas, "updatedReplicas": replicas},
-    }
-    return Child("deployments", "mine", wanted, by_hand={"spec": {"replicas": 0}})
+    return deployment("mine", "app", image, replicas, {"app": "mine"}, by_hand=0)
 
 
 MYAPP = Example(

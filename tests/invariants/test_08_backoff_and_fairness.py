@@ -64,7 +64,7 @@ async def test_a_failing_cr_costs_only_itself() -> None:
             assert server.cluster.ready(f"App/web-{number}") == READY
         assert "Deployment/bad-d" not in server.cluster
         queue = next(each.workers.queue for each in harness.controllers if each.kind.kind == "App")
-        assert queue.failures(Request("default", "bad")) > 1, "it goes on trying"
+        assert queue.failures(Request("default", "bad")) > 1, "it is retried"
         assert not any(queue.failures(Request("default", f"web-{number}")) for number in range(10))
         server.meddle = lambda _: None
         queue.add(Request("default", "bad"), now=0.0)

@@ -68,6 +68,8 @@ async def test_an_idle_operator_stops_at_once() -> None:
     """A grace period that is longer than the test waits."""
     server = apps("web")
     async with operator_and_server(server, leader_elect=True, grace=3600.0) as operator:
-        await until("the App to be told of", lambda: server.cluster.conditions("App/web").get("Reconciling"))
+        await until(
+            "the condition Reconciling of the App", lambda: server.cluster.conditions("App/web").get("Reconciling")
+        )
         await operator.stop()
     assert server.cluster[LEASE]["spec"]["holderIdentity"] == ""

@@ -29,9 +29,9 @@ about each of its members, and would walk down to the same doubt from every leve
 def is_in_sync(live: JSON, desired: JSON, recorded: Fields | None, shape: Shape) -> bool:
     """Whether live has all desired values in the desired order, and the record has exactly their fields. Without regard
     to ignored fields and learned answers."""
-    kind, record = type(desired), type(recorded)
-    if kind is dict and record is MapFields:
-        members, declared, values = recorded.members, shape.fields, shape.values or UNKNOWN  # type: ignore[union-attr]
+    kind = type(desired)
+    if kind is dict and type(recorded) is MapFields:
+        members, declared, values = recorded.members, shape.fields, shape.values or UNKNOWN
         if type(live) is dict and not shape.atomic and len(members) == len(desired):
             for name, value in desired.items():
                 before, fields, inner = live.get(name), members.get(name), type(value)
@@ -43,8 +43,8 @@ def is_in_sync(live: JSON, desired: JSON, recorded: Fields | None, shape: Shape)
                     break
             else:
                 return True
-    elif kind is list and record is KeyedFields:
-        if type(live) is list and shape.list_type == "map" and _are_items_in_sync(live, desired, recorded, shape):  # type: ignore[arg-type]
+    elif kind is list and type(recorded) is KeyedFields:
+        if type(live) is list and shape.list_type == "map" and _are_items_in_sync(live, desired, recorded, shape):
             return True
     elif kind is list and type(recorded) is SetFields:
         return shape.list_type == "set" and same(live, desired) and _has_fingerprints_of(recorded.fingerprints, desired)

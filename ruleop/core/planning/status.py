@@ -76,14 +76,14 @@ def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple
 
 def without_rejected(
     rule: Rule,
-    refused: RefusedStatus | None,
+    refused: RefusedStatus,
     fields: dict[str, Any],
     own_fields: frozenset[str],
     problems: list[Problem],
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, or none if the server has just rejected the same fields. Then that is reported, and only
     the conditions are written."""
-    if refused is None or not fields or fingerprint(fields) != refused.projected:
+    if not fields or fingerprint(fields) != refused.projected:
         return fields, own_fields
     problems.append(
         Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None)
