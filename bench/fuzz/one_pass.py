@@ -35,7 +35,6 @@ from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.rules import Project, ProjectErrors, Rule
 from ruleop.core.rules.loading.loader import build_project
-from ruleop.core.steps import finished
 from ruleop.core.templating.values.cost import Account, for_descriptions
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.pass_log import PassLog
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.core.planning import Action, Query
+    from ruleop.core.planning import Action, Kinds, Query
 
 T = TypeVar("T")
 MEBIBYTE: Final = 1024 * 1024
@@ -206,13 +205,14 @@ class Passes:
         with structlog.testing.capture_logs() as lines:
             history = self.history.at_pass_start(self.cluster, self.clock)
             planned, of_status = self._plan(history), None
-            history = finished(history.with_plan(planned, self.clock))
+            history = history.with_plan(planned, self.clock)
             events = [*self.log.field_conflicts(request, planned)]
             if planned.actions:
-                outcome = self._executed(planned.actions)
-                finished(self.log.wrote(request, history, planned, outcome, allowance=for_descriptions()))
+                outcome, allowance = self._executed(planned.actions), for_descriptions()
+                for action in outcome.done:
+                    self.log.wrote(request, planned, action, allowance=allowance)
                 events += write_events(outcome.done, "default")
-                self.history = history = history.after(planned, outcome, self.kinds, self.clock)
+                self.history = history = history.after(planned, outcome, self.clock)
                 self.status_left = self.accounts[0].share > LARGE
                 of_status = None if self.status_left else self._plan(history)
             if not self.status_left:
@@ -223,7 +223,7 @@ class Passes:
     def _executed(self, actions: Iterable[Action]) -> Outcome:
         """The server's part of the pass, which is not measured."""
         before = time.process_time()
-        self.cluster, outcome = self.cluster.executed(actions)
+        self.cluster, outcome = self.cluster.executed(actions, self.kinds)
         self.unmeasured += time.process_time() - before
         return outcome
 
@@ -237,7 +237,7 @@ class Passes:
 
     def _concluded(self, planned: Plan, history: History) -> None:
         self.log.reconciled(Request.of(self.resource), history, planned)
-        self.history = history.after(planned, None, self.kinds, self.clock)
+        self.history = history.after(planned, None, self.clock)
         self._emitted([each.message for each in (*planned.events, *(planned.conditions or ()))], [])
 
     def _emitted(self, messages: Iterable[str], lines: Iterable[Mapping[str, Any]]) -> None:
@@ -334,7 +334,7 @@ class Cluster:
             found[key] = changed if size(changed) <= MAX_RESOURCE else each
         return Cluster(found)
 
-    def executed(self, actions: Iterable[Action]) -> tuple[Cluster, Outcome]:
+    def executed(self, actions: Iterable[Action], kinds: Kinds) -> tuple[Cluster, Outcome]:
         """The cluster after the actions, and their outcome."""
         found, outcome = dict(self.objects), Outcome()
         for action in actions:
@@ -343,14 +343,11 @@ class Cluster:
                 found.pop(action.key, None)
                 outcome.deleted.add(action.key)
             elif isinstance(action, (Create, Patch, Replace, ServerSideApply)):
-                desired = action.merged if isinstance(action, Patch) else action.object
-                answer = orjson.loads(orjson.dumps(desired))
+                answer = orjson.loads(orjson.dumps(action.object))
                 version = int((found.get(action.key) or {"metadata": {}})["metadata"].get("resourceVersion", "0"))
                 answer["metadata"] |= {"uid": f"uid-{len(found)}", "resourceVersion": str(version + 1)}
                 found[action.key] = answer
-                sent = action.sent if isinstance(action, Patch) else action.object
-                if sent is not None:
-                    outcome.written[action.key] = (sent, answer)
+                outcome.wrote(action, answer, kinds.info)
             elif isinstance(action, AddFinalizer):
                 continue
         return Cluster(found), outcome

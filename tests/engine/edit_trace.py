@@ -7,7 +7,9 @@ and the status that reports the new pods. The server in memory runs in a thread 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import logging
 import operator
 import sys
 import tempfile
@@ -15,17 +17,18 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import structlog
 import yaml
+from structlog.testing import capture_logs
 
 from ruleop.core.rules import load_project
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.telemetry.logging import set_up
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 ROOT: Final = Path(__file__).parents[2]
@@ -43,7 +46,7 @@ Calls = Counter[tuple[str, str]]
 def trace_edit(folder: Path) -> Calls:
     """The calls that every one of some edits has: what else happens meanwhile differs between them."""
     app = yaml.safe_load((ROOT / "examples/app.yaml").read_text())
-    with LocalCluster() as cluster:
+    with LocalCluster() as cluster, _logged():
         cluster.write_kubeconfig(folder / "kubeconfig")
         for each in sorted((ROOT / "crds").glob("*.yaml")):
             cluster.call(lambda each=each: cluster.apply(yaml.safe_load(each.read_text())))
@@ -88,6 +91,16 @@ async def _trace(cluster: LocalCluster, app: dict[str, Any], kubeconfig: str) ->
     return functools.reduce(operator.and_, traces)
 
 
+@contextlib.contextmanager
+def _logged() -> Iterator[None]:
+    """The log has the level that an operator has by default, and is not printed."""
+    before = structlog.get_config()["wrapper_class"]
+    with capture_logs():
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+        yield
+    structlog.configure(wrapper_class=before)
+
+
 def _is_traced(file: str) -> bool:
     return file.startswith(PACKAGE) and not file.startswith(f"{PACKAGE}localcluster/")
 
@@ -107,7 +120,6 @@ def _available(cluster: LocalCluster, app: dict[str, Any]) -> int | None:
 
 
 def main() -> None:
-    set_up("error")
     with tempfile.TemporaryDirectory() as folder:
         calls = trace_edit(Path(folder))
     files = sorted({file for file, _ in calls})

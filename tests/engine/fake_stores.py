@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.planning.model.observed import KindInfo
+from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.core.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +21,9 @@ class FakeStores:
         self.objects: dict[ObjectKey, Object] = {}
         for obj in objects:
             self.put(obj)
+
+    def info(self, kind: Kind) -> KindInfo:
+        return KindInfo(kind, shape=builtin_shape(kind) or UNKNOWN)
 
     def put(self, obj: Object) -> bool:
         if not selects(obj):

@@ -52,8 +52,8 @@ def test_the_first_start_makes_the_key_and_the_next_reads_it():
     first, second = OwnerKey(secret), OwnerKey(secret, changed=lambda: lists.append(1))
     run(first.load())
     run(second.load())
-    assert first.proofs == second.proofs
-    assert len(first.proofs.keys[0]) == 32
+    assert first.proofs() == second.proofs()
+    assert len(first.proofs().keys[0]) == 32
     assert (secret.writes, sorted(secret.data)) == (1, [KEY])
     assert lists == [1], "what was listed before the key was known is listed again"
     run(second.load())
@@ -64,7 +64,7 @@ async def test_replicas_that_create_the_key_at_once_share_one_key():
     secret = FakeConfigMap()
     keys = [OwnerKey(secret) for _ in range(8)]
     await asyncio.gather(*(key.load() for key in keys))
-    assert len({key.proofs for key in keys}) == 1
+    assert len({key.proofs() for key in keys}) == 1
     assert secret.writes == 1
     assert secret.refused == 7
 
@@ -94,7 +94,7 @@ def test_a_refused_creation_is_repeated(answers: tuple[ApiError | None, ...], mo
     secret = Refusing(*answers)
     key = OwnerKey(secret)
     run(key.load())
-    assert len(key.proofs.keys) == 1
+    assert len(key.proofs().keys) == 1
     assert secret.writes == 1
 
 
@@ -149,14 +149,14 @@ def test_without_permission_for_the_key_no_proof_is_accepted():
     key = OwnerKey(Forbidden())
     with pytest.raises(ApiError):
         run(key.ensure())
-    assert key.proofs == KeyedProofs()
+    assert key.proofs() == KeyedProofs()
 
 
 def test_a_dry_run_creates_no_key_and_accepts_annotations_like_offline_commands():
     for secret in (FakeConfigMap(), Forbidden()):
         key = OwnerKey(secret, dry_run=True)
         run(key.load())
-        assert key.proofs is None
+        assert key.proofs() is None
         assert secret.writes == 0
 
 
@@ -219,7 +219,7 @@ async def test_children_of_earlier_versions_are_written_again_once(cluster: Call
         assert await remark(harness)
         assert "proof" in note_of(server)
         assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY]
-        assert harness.manager.owner_key.proofs.accept_unproven is False
+        assert harness.manager.owner_key.proofs().accept_unproven is False
         await harness.until_settled()
     assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.planning.changes.drift import CAP, ENOUGH, FIRST, QUIET
-from ruleop.core.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, STATUS_REFUSED_FOR
+from ruleop.core.planning.history import CONFLICT_CAP, REFUSED_CAP, STATUS_REFUSED_FOR
 from ruleop.core.planning.model.marks import PAUSED
 from ruleop.operator.engine.queue.work_queue import Backoff, WorkQueue
 from tests.engine.children import child

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning.changes.drift import ENOUGH, FIRST, QUIET
-from ruleop.core.planning.memory.history import STATUS_REFUSED_FOR
+from ruleop.core.planning.history import STATUS_REFUSED_FOR
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.cache.own_writes import PATIENCE, Expectations
 from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.planning.changes.drift import ENOUGH
-from ruleop.core.planning.memory.history import REFUSED_FIRST
+from ruleop.core.planning.history import REFUSED_FIRST
 from ruleop.core.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.engine.children import child
 from tests.engine.reconciler_harness import ReconcilerHarness

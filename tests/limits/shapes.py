@@ -59,7 +59,7 @@ class Pass:
         """Plans, and describes the plan as the log does."""
         planned = self.planning.finish()
         for action in planned.actions:
-            field_paths(changes(action, self.harness), planned.uid)
+            field_paths(changes(action, self.harness, None), planned.uid)
         return planned
 
     @property

@@ -61,13 +61,9 @@ class Cluster:
         await asyncio.sleep(0)
         return self._stored({**obj, "metadata": {**obj["metadata"], "uid": f"u{next(self.versions)}"}})
 
-    async def patch(self, _kind: Any, key: ObjectKey, patch: Any) -> Any:
+    async def patch(self, _kind: Any, key: ObjectKey, patch: Any, *, subresource: str = "") -> Any:
         await asyncio.sleep(0)
-        return self._stored(_patched(self.get(key), patch))
-
-    async def write_status(self, _kind: Any, key: ObjectKey, patch: Any, *, subresource: bool) -> Any:
-        await asyncio.sleep(0)
-        return self._stored(_patched(self.get(key), {"status": patch["status"]}))
+        return self._stored(_patched(self.get(key), {"status": patch["status"]} if subresource else patch))
 
     async def read(self, _kind: Any, key: ObjectKey) -> Any:
         return self.get(key)

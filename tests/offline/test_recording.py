@@ -12,7 +12,7 @@ from ruleop.core.errors import Cause, RuleopError
 from ruleop.core.merge import Learned
 from ruleop.core.planning import Failed, Failure, FixedObjects, History, Observed, plan
 from ruleop.core.planning.changes.drift import Reverted
-from ruleop.core.planning.memory.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.core.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
 from ruleop.core.planning.model.marks import OWNER
 from ruleop.core.planning.model.proofs import KeyedProofs
 from ruleop.core.recording.recording import read_document

@@ -43,7 +43,7 @@ from ruleop.core.planning import (
     plan,
 )
 from ruleop.core.planning.child.ready_statuses import READY_STATUSES, made_ready
-from ruleop.core.planning.memory.history import Refusal, Writes
+from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
 from ruleop.core.rules import Observe, Project, Rule, build_project
@@ -187,11 +187,11 @@ class Harness:
             return planned
         last = planned
         if planned.actions:
-            self.history = self.history.after(planned, outcome, self, 0.0)
+            self.history = self.history.after(planned, outcome, 0.0)
             last = self.plan()
         self.write_status(last)
         self.events.extend(last.events)
-        self.history = self.history.after(last, None, self, 0.0)
+        self.history = self.history.after(last, None, 0.0)
         # Time does not advance here, and a test that reverts a field six times expects no field conflict.
         self.history = replace(self.history, drift={}, **({} if self.remembers else {"reason": ""}))
         self.collect()
@@ -228,8 +228,8 @@ class Harness:
             outcome.done.append(action)
             if isinstance(action, Delete):
                 outcome.deleted.add(action.key)
-            elif (sent := _sent(action)) is not None and action.key in self.objects:
-                outcome.written[action.key] = (sent, self.objects[action.key])
+            elif not isinstance(action, FinalizerAction) and action.key in self.objects:
+                outcome.wrote(action, self.objects[action.key], self.info)
         return outcome
 
     def do(self, action: Action) -> Failed | None:
@@ -436,16 +436,6 @@ class Harness:
         if self.resource is not None:
             found["the CR"] = _masked({**self.resource, "status": self.status})
         return found
-
-
-def _sent(action: Action) -> Object | None:
-    """The desired object; comparing it with the answer shows how the server normalises it."""
-    match action:
-        case Patch():
-            return action.sent
-        case Create() | Replace() | ServerSideApply():
-            return action.object
-    return None
 
 
 _ASIDE = ("metadata", "status")

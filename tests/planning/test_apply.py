@@ -65,7 +65,7 @@ def test_the_record_is_written_only_with_other_fields_than_before():
     (patch,) = harness.plan().actions
     assert isinstance(patch, Patch)
     assert "annotations" not in patch.patch["metadata"]
-    assert patch.merged["metadata"]["annotations"][APPLIED] == spaced
+    assert patch.object["metadata"]["annotations"][APPLIED] == spaced
 
 
 def test_fields_no_longer_desired_are_removed_and_fields_of_others_stay():

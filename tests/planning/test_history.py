@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,14 +23,15 @@ from ruleop.core.planning import (
 )
 from ruleop.core.planning.changes.drift import ENOUGH, Reverted
 from ruleop.core.planning.changes.writes import Verb
-from ruleop.core.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
+from ruleop.core.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
 from ruleop.core.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
+from ruleop.core.steps import finished
 from tests.planning.harness import Harness
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
 IMMUTABLE = Failed(Failure.IMMUTABLE, "it cannot change", "digest")
 KINDS = Harness.of("children: {}")
-PLAN = Plan(ObjectKey("example.com", "App", "shop", "web"), "cr-1", "App.example.com", "rule", 1)
+PLAN = Plan(ObjectKey("example.com", "App", "shop", "web"), "cr-1", "App.example.com")
 
 
 def obj(value, key=A):
@@ -45,17 +47,19 @@ def after(history, *actions, failed=None, written=None, conflicting=None, now=10
     """The history after a plan with these actions, some of which failed."""
     outcome = Outcome(
         done=[action for action in actions if action.key not in (failed or {})],
-        written=dict(written or {}),
         failed=dict(failed or {}),
         conflicting=dict(conflicting or {}),
     )
-    return history.after(replace(PLAN, actions=actions, **plan), outcome, KINDS, now)
+    for key, (sent, answer) in (written or {}).items():
+        outcome.wrote(replace(patch(key), sent=sent), answer, KINDS.info)
+    return history.after(replace(PLAN, actions=actions, synced=history.synced, **plan), outcome, now)
 
 
 def concluded(history, *desired, now=100.0, **plan):
     """The history after a plan without actions, of a CR with these children."""
     report = ChildReport("a", State.READY, "a.yaml", objects=tuple(ObjectReport(key, State.READY) for key in desired))
-    return history.after(replace(PLAN, children=(report,), complete=True, **plan), None, KINDS, now)
+    plan = {"synced": history.synced, **plan}
+    return history.after(replace(PLAN, children=(report,), complete=True, **plan), None, now)
 
 
 def test_an_answer_of_the_server_is_learned_and_unlearned():
@@ -144,7 +148,7 @@ def test_records_of_undesired_objects_are_dropped():
     history = replace(history, recreated={A: "digest", B: "digest"})
     kept = concluded(history, B)
     assert [set(part) for part in (kept.learned, kept.conflicting, kept.refusals, kept.recreated)] == [{B}] * 4
-    unknown = history.after(replace(PLAN, complete=False), None, KINDS, 100.0)
+    unknown = history.after(replace(PLAN, synced=history.synced, complete=False), None, 100.0)
     assert set(unknown.recreated) == {A, B}, "where not all is known, nothing is forgotten"
 
 
@@ -196,8 +200,10 @@ def test_a_noticed_conflict_is_kept_until_it_is_over():
 
 def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     history = after(History.NONE, Create(A, "a", obj("1"), "digest"))
-    in_sync = ((A, obj("1")),)
-    history = concluded(history, A, in_sync=in_sync)
+    resource = {"metadata": {"uid": PLAN.uid, "generation": 1}}
+    in_sync = [SimpleNamespace(key=A, digest="digest")]
+    synced = finished(history.synced.with_in_sync(in_sync, "rule", resource))
+    history = concluded(history, A, synced=synced)
     uid = PLAN.uid
     change = replace(patch(A), desired_digest="another")
     assert history.synced.verb(change, uid, KINDS) is Verb.PATCH

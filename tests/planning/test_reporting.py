@@ -11,7 +11,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Create, Delete, Event, Failed, Failure, Patch
 from ruleop.core.planning.changes.drift import Reverted, corrections
 from ruleop.core.planning.events import write_events
-from ruleop.core.planning.memory.history import Writes
+from ruleop.core.planning.history import Writes
 from ruleop.core.planning.model.marks import PAUSED
 from tests.planning.harness import Harness, config, key
 

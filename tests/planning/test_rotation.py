@@ -100,7 +100,7 @@ def test_the_pass_that_rotates_comes_again_at_once_for_what_reads_the_value() ->
     found = harness(more=WEB)
     found.now, found.seed = "2026-05-01T00:00:00Z", b"other"
     planned = found.plan()
-    found.history = found.history.after(planned, found.execute(planned.actions), found, 0.0)
+    found.history = found.history.after(planned, found.execute(planned.actions), 0.0)
     requeue = found.plan().requeue_after
     assert requeue is not None
     assert requeue.seconds == 0.0
@@ -143,7 +143,7 @@ def test_no_value_is_in_a_shown_plan() -> None:
     planned = found.plan()
     (action,) = [each for each in planned.actions if isinstance(each, Patch) and each.key == KEY]
     new = base64.b64decode(action.patch["data"]["password"]).decode()
-    shown = str([planned.masks.pair(action.live, action.merged), planned.events, planned.conditions])
+    shown = str([planned.masks.pair(action.live, action.object), planned.events, planned.conditions])
     for value in (first["password"], new):
         assert value not in shown
         assert base64.b64encode(value.encode()).decode() not in shown

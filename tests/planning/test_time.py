@@ -107,7 +107,7 @@ def test_the_plan_after_the_writes_knows_it_too() -> None:
     planned = harness.plan(predict_status=False)
     assert planned.actions
     assert planned.requeue_after is None
-    harness.history = harness.history.after(planned, harness.execute(planned.actions), harness, 0.0)
+    harness.history = harness.history.after(planned, harness.execute(planned.actions), 0.0)
     assert due(harness) == "2026-01-01T01:00:01Z"
 
 

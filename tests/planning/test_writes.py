@@ -18,12 +18,12 @@ from ruleop.core.planning.changes.writes import (
     MAX_PATH,
     Verb,
     changes,
-    desired_object,
     field_paths,
     is_mark,
     reason_for,
     verb_of,
 )
+from ruleop.core.secrets.masks import NO_MASKS
 from tests.planning.test_plan_text import BuiltIn
 
 KEY = ObjectKey("", "Secret", "shop", "s")
@@ -64,7 +64,7 @@ def test_adoption_has_the_same_verb_in_every_strategy(kind):
 
 def test_an_apply_without_a_live_object_creates_it():
     assert verb_of(replace(ACTIONS["apply"], live=None)) is Verb.CREATE
-    assert changes(replace(ACTIONS["apply"], live=None), BuiltIn()) == []
+    assert changes(replace(ACTIONS["apply"], live=None), BuiltIn(), None) == []
 
 
 @pytest.mark.parametrize("why", ["pruned", "recreate", "finalized", "elsewhere"])
@@ -76,10 +76,10 @@ def test_every_deletion_has_a_reason(why):
 @pytest.mark.parametrize("word", ["patch", "adopt", "replace", "apply"])
 def test_changes_of_a_secret_have_field_names_and_no_values(word):
     before = copy.deepcopy(ACTIONS[word])
-    (found,) = changes(ACTIONS[word], BuiltIn())
+    (found,) = changes(ACTIONS[word], BuiltIn(), NO_MASKS)
     assert found.path == "data.password"
     assert not {found.before, found.after} & {"b2xk", "bmV3"}
-    assert desired_object(ACTIONS[word]) == NEW
+    assert ACTIONS[word].object == NEW
     assert ACTIONS[word] == before
 
 

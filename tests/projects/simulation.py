@@ -133,11 +133,11 @@ class Simulation(Cluster):
             if key not in self.objects:
                 self.events += first.events
                 return True
-            history = self._histories[first.uid] = history.after(first, outcome, self, 0.0)
+            history = self._histories[first.uid] = history.after(first, outcome, 0.0)
             self.last = self.planned(key)
             assert not self.last.actions
         # Time does not advance here, and a test that reverts a field six times expects no field conflict.
-        self._histories[first.uid] = replace(history.after(self.last, None, self, 0.0), drift={})
+        self._histories[first.uid] = replace(history.after(self.last, None, 0.0), drift={})
         self.events += self.last.events
         status = self.last.status
         wrote = status is not None and status.patch is not None
@@ -177,7 +177,7 @@ class Simulation(Cluster):
     def _do(self, resource: ObjectKey, action: Action, outcome: Outcome) -> None:
         match action:
             case Create():
-                outcome.written[action.key] = (action.object, self._create(action.object))
+                outcome.wrote(action, self._create(action.object), self.info)
                 self._writes.append(f"create {self.name(action.key)}")
             case Patch():
                 before, guards = self.objects[action.key], action.patch["metadata"]
@@ -185,8 +185,7 @@ class Simulation(Cluster):
                 answer = self._update(
                     action.key, patched(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"]
                 )
-                if action.sent is not None:
-                    outcome.written[action.key] = (action.sent, answer)
+                outcome.wrote(action, answer, self.info)
                 self._note(
                     {"changed": "patch", "adopted": "adopt", "released": "release"}[action.why],
                     action.key,
@@ -198,13 +197,13 @@ class Simulation(Cluster):
                 answer = self._update(
                     action.key, dict(action.object), uid=guards["uid"], version=guards["resourceVersion"]
                 )
-                outcome.written[action.key] = (action.object, answer)
+                outcome.wrote(action, answer, self.info)
                 self._note("replace", action.key, before, answer)
             case ServerSideApply():
                 assert action.manager, "no project says strategy: server-side"
                 before = self.objects[action.key]
                 answer = self._apply(action.object, manager=action.manager, force=action.force)
-                outcome.written[action.key] = (action.object, answer)
+                outcome.wrote(action, answer, self.info)
                 self._note("release" if action.why == "given up" else "apply", action.key, before, answer)
             case Delete():
                 theirs = self.objects[action.key]["metadata"]

@@ -149,7 +149,7 @@ def test_paths_of_changed_fields_show_only_words_of_the_template() -> None:
     found.change(key("x"), {"data": {"plain": "b", f"{MARK}.": "b", "inner": "b"}})
     planned = found.plan()
     (action,) = planned.actions
-    paths = field_paths(changes(action, found), planned.uid, planned.public_words.get(action.child))
+    paths = field_paths(changes(action, found, None), planned.uid, planned.public_words.get(action.child))
     assert set(paths) == {"data.plain", "data['***']", "data.***"}
 
 

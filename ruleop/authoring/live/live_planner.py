@@ -23,7 +23,7 @@ from ruleop.core.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.planning import Failure, History, Observed, Plan, choose_rule, plan
-from ruleop.core.planning.memory.history import Refusal, Writes
+from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.marks import PART_OF, part_of
 from ruleop.operator.engine.cache.watch_specs import child_needs
 from ruleop.operator.kube.client.server_errors import ApiError, Problem

@@ -18,13 +18,12 @@ from ruleop.core.permissions import place
 from ruleop.core.planning import Create, Delete, FinalizerAction, Plan, Problem, State
 from ruleop.core.planning.changes.differences import NOTHING, differences
 from ruleop.core.planning.changes.rejected_writes import condition_reason
-from ruleop.core.planning.changes.writes import desired_object
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.reconcile.executor import Executor
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from ruleop.authoring.live.live_planner import LivePass, LivePlanner
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
@@ -43,8 +42,11 @@ NO_DRY_RUN: Final = "does not support dry run"
 _NOT_SHOWN: Final = "(not shown, because it may quote a Secret)"
 
 
+@dataclass(frozen=True, slots=True)
 class _NoStores:
     """The answers to a dry run are in no store: they are not what the cluster has."""
+
+    info: Callable[[Kind], KindInfo]
 
     def put(self, obj: Object) -> bool:  # noqa: ARG002
         return False
@@ -111,7 +113,7 @@ class ServerDryRun:
         warnings: list[str] = []
         client = DryRunClient(self.cluster.connection.session, warned=warnings.append)
         api = ServerApi(client, self.cluster.reader.resource)
-        executor = Executor(api, _NoStores(), OwnWrites())
+        executor = Executor(api, _NoStores(self.cluster.kinds.info), OwnWrites())
         outcome = await executor.execute([replace(action, needs=frozenset())], resource)
         return _Asked(action, outcome, tuple(dict.fromkeys(warnings)))
 
@@ -168,7 +170,7 @@ class ServerDryRun:
             return replace(answer, verdict=Verdict.UNASKED, message="it has changed since it was read; plan again")
         if isinstance(action, Delete | FinalizerAction):
             return answer
-        _, stored = asked.outcome.written.get(action.key, (None, None))
+        stored = asked.outcome.written.get(action.key)
         if stored is None:
             return answer
         changed, added = self._differences(action, stored, planned)
@@ -177,7 +179,7 @@ class ServerDryRun:
     def _info(self, action: Action, rule: Rule) -> KindInfo:
         if isinstance(action, FinalizerAction):
             return self.cluster.kinds.info(rule.kind)
-        return self.cluster.kinds.info(Kind.of(action.live if isinstance(action, Delete) else desired_object(action)))
+        return self.cluster.kinds.info(Kind.of(action.live if isinstance(action, Delete) else action.object))
 
     def _differences(
         self, action: Create | Change, answer: Object, planned: Plan
@@ -186,7 +188,7 @@ class ServerDryRun:
         what was sent and to what exists."""
         masks, shape = planned.masks, self.cluster.kinds.info(Kind.of(answer)).shape
         stored = _own_fields(answer)
-        found = differences(*masks.pair(_own_fields(desired_object(action)), stored), shape)
+        found = differences(*masks.pair(_own_fields(action.object), stored), shape)
         added = dict.fromkeys(each.path for each in found if each.before is NOTHING)
         if not isinstance(action, Create) and action.live is not None:
             new = differences(*masks.pair(_own_fields(action.live), stored), shape)

@@ -488,7 +488,7 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
         case Create():
             what, how = "create", {"object": masks.object(action.object)}
         case Patch():
-            what, how = "patch", {"why": action.why, "patch": json_patch(action.live, action.merged, masks)}
+            what, how = "patch", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
         case Replace():
             what, how = "replace", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
         case ServerSideApply():

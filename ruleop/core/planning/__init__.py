@@ -1,6 +1,6 @@
 """The pure core: `plan(rule, resource, observed, history) -> Plan`."""
 
-from ruleop.core.planning.memory.history import History
+from ruleop.core.planning.history import History
 from ruleop.core.planning.model.actions import (
     Action,
     AddFinalizer,

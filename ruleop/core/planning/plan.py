@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ruleop.core.planning.rendering.synced import Synced
 from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ class Plan:
     resource: ObjectKey
     uid: str
     rule: str  # the rule's title
-    rule_digest: str = field(default="", repr=False)
-    generation: int | None = None  # of the resource
     actions: tuple[Action, ...] = ()
     waits: tuple[Wait, ...] = ()
     children: tuple[ChildReport, ...] = ()
@@ -61,7 +60,7 @@ class Plan:
     time_check: Requeue | None = None  # when an answer that depends on the time changes
     complete: bool = False  # all desired objects are known and listed in `children`
     steady: bool = False  # by its status, all children were written before: a difference is drift
-    in_sync: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
+    synced: Synced = field(default_factory=Synced, repr=False)  # the objects that were in sync, with those of this plan
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
@@ -73,8 +72,3 @@ class Plan:
     def quiet(self) -> bool:
         """Whether there is nothing to write."""
         return not self.actions and (self.status is None or self.status.patch is None)
-
-    @property
-    def size(self) -> int:
-        """The number of objects that it writes or leaves as they are."""
-        return len(self.actions) + len(self.in_sync)

@@ -21,13 +21,13 @@ from ruleop.core.planning.child.blocking import find_blocking
 from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
 from ruleop.core.planning.child.item_ends import plan_ends
-from ruleop.core.planning.child.once import RECORD, with_record
+from ruleop.core.planning.child.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import give_up, held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
-from ruleop.core.planning.memory.history import History
+from ruleop.core.planning.history import History
 from ruleop.core.planning.model.actions import (
     OWN_FINALIZER,
     RESYNC,
@@ -180,6 +180,7 @@ class _Planner:
             self.period, self.notes = period_and_notes(annotations, rule)
             self.paused = is_paused(resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
+        self.synced = history.synced
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown = masks
@@ -219,6 +220,8 @@ class _Planner:
             return self._invalid_plan(problem)
         yield
         actions = yield from self._actions()  # before the status: an error in the status must not stop a child
+        in_sync = self.children.in_sync()
+        self.synced = yield from self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
         return self._plan(None, actions, complete=self.children.complete)
 
     def late_steps(self, overtime: Overtime) -> Steps[Plan]:
@@ -293,7 +296,8 @@ class _Planner:
             # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
             return (yield from self._ends([])) if self.rule.ends_items else []
         actions = self.children.actions()
-        pruned = prune(self.children)
+        undesired = self.children.undesired()
+        pruned = prune(self.children, undesired) if undesired else []
         if self.children.patched:
             pruned += give_up(self.children)
         if pruned and self.history.writes is not None:
@@ -429,7 +433,7 @@ class _Planner:
             if self.rule.observe or self.rule.patches or self.children.patched
             else (),
             "steady": self._is_steady(),
-            "in_sync": self.children.in_sync(),
+            "synced": self.synced,
             "field_conflicts": tuple(report.conflicts),
             "reads": tuple(report.reads),
         }
@@ -437,7 +441,7 @@ class _Planner:
             found["work"] = self.children.reusable()
         else:
             METER.ensure_reserve()
-            records = self.children.records()
+            records = self.children.records() if self.rule.has_runs else NO_RECORDS
             self._add_status(found, conditions, actions, records)
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
             found |= {
@@ -455,9 +459,7 @@ class _Planner:
             resource=self.key,
             uid=self.owner.uid,
             rule=self.rule.title,
-            rule_digest=self.rule.digest,
             public_words=self.rule.public_words,
-            generation=self.resource["metadata"].get("generation"),
             actions=tuple(actions) if self.acts else (),
             waits=tuple(report.waits),
             problems=tuple(report.problems),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import ObjectPlan
     from ruleop.core.planning.child.children import Children
-    from ruleop.core.planning.memory.history import RefusedStatus
+    from ruleop.core.planning.history import RefusedStatus
     from ruleop.core.planning.model.observed import KindInfo, Observed
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Condition as RuleCondition

@@ -14,7 +14,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Query, Served
 from ruleop.core.planning.child.apply import read_record
-from ruleop.core.planning.memory.synced import Synced
+from ruleop.core.planning.rendering.synced import Synced
 from ruleop.core.recording.typed_json import decode, encode
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.crd.crds import crd_shape

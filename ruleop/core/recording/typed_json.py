@@ -13,11 +13,11 @@ from ruleop.core.errors import Cause
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.merge.server.learned import Answers, Learned
 from ruleop.core.planning.changes.drift import Reverted
-from ruleop.core.planning.memory.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
-from ruleop.core.planning.memory.synced import Synced
+from ruleop.core.planning.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
 from ruleop.core.planning.model.conditions import Condition
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.model.outcome import Failed, Failure
+from ruleop.core.planning.rendering.synced import Synced
 
 _TYPE: Final = "$type"
 _CLASSES: Final[Mapping[str, Any]] = {

@@ -323,7 +323,7 @@ class CaseCluster:
         ):
             return Failed(Failure.INVALID, REJECTED, digest)
         try:
-            sent, stored = self._write(action)
+            stored = self._write(action)
         except Rejected as rejected:
             from ruleop.operator.engine.reconcile.write_failures import classify  # noqa: PLC0415 - most cases need no errors
 
@@ -331,22 +331,22 @@ class CaseCluster:
             return Failed(classify(error)[0] or Failure.OTHER, str(error), digest, error.redacted, error.causes)
         if isinstance(action, Delete):
             outcome.deleted.add(action.key)
-        elif sent is not None and stored is not None:
-            outcome.written[action.key] = (sent, _as_stored(stored.obj))
+        elif stored is not None and not isinstance(action, FinalizerAction):
+            outcome.wrote(action, _as_stored(stored.obj), self.kinds.info)
         return None
 
-    def _write(self, action: Action) -> tuple[Object | None, Stored | None]:
-        """The object that was sent, if the response shows how the server normalises it, and the response."""
+    def _write(self, action: Action) -> Stored | None:
+        """The response, if it is an object that was written."""
         match action:
             case Create():
                 served = self.kinds.served(Kind.of(action.object))
-                return action.object, self.writer.create(served, action.key.namespace, action.object, self.options)
+                return self.writer.create(served, action.key.namespace, action.object, self.options)
             case Patch():
-                return action.sent, self._patch(action.key, action.patch)
+                return self._patch(action.key, action.patch)
             case Replace():
-                return action.object, self.writer.update(*self._live(action.key), action.object, "", self.options)
+                return self.writer.update(*self._live(action.key), action.object, "", self.options)
             case ServerSideApply():
-                return action.object, self._apply(action)
+                return self._apply(action)
             case Delete():
                 self.writer.delete(*self._live(action.key), DeleteOptions(propagation=action.propagation.capitalize()))
             case AddFinalizer():
@@ -354,7 +354,7 @@ class CaseCluster:
             case RemoveFinalizer():
                 others = [each for each in self._finalizers(action.key) if each != action.finalizer]
                 self._set_finalizers(action.key, others)
-        return None, None
+        return None
 
     def _patch(self, key: ObjectKey, patch: Object, subresource: str = "") -> Stored:
         served, live = self._live(key)

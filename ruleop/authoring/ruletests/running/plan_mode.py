@@ -172,10 +172,10 @@ class PlanMode:
             resource = self.resource
             if resource is None:
                 return True
-            self._history = self._history.after(found, outcome, self.kinds, 0.0)
+            self._history = self._history.after(found, outcome, 0.0)
             self.last = found = self._plan(self.rule, resource)
         # Time does not advance between steps, so drift is never reverted too often.
-        self._history = replace(self._history.after(found, None, self.kinds, 0.0), drift={})
+        self._history = replace(self._history.after(found, None, 0.0), drift={})
         if found.status is not None and found.status.patch is not None:
             wrote = True
             try:

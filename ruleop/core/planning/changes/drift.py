@@ -150,7 +150,7 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
 def is_altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
     """Whether one of the fields already differs in the answer."""
     if isinstance(action, Patch):
-        patch = merge_patch(_parts(answer, action.patch), _parts(action.merged, action.patch)) or {}
+        patch = merge_patch(_parts(answer, action.patch), _parts(action.object, action.patch)) or {}
     else:
         patch = _applied_patch(answer, action.object)
     return bool(fields & fields_of(patch))

@@ -23,13 +23,13 @@ from ruleop.core.planning.model.actions import (
     ServerSideApply,
 )
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED
-from ruleop.core.secrets.masks import NO_MASKS, Masks
 from ruleop.core.secrets.secrecy import public_path
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from ruleop.core.planning.model.observed import Kinds
+    from ruleop.core.secrets.masks import Masks
     from ruleop.core.templating.values.cost import Allowance
 
 MAX_FIELDS: Final = 16
@@ -103,30 +103,22 @@ Change: TypeAlias = Patch | Replace | ServerSideApply
 def verb_of(action: Action) -> Verb:
     if isinstance(action, ServerSideApply) and action.live is None:
         return Verb.CREATE
-    return _OF_REASON.get(_why(action)) or _OF_TYPE[type(action)]
+    return _OF_REASON.get(action.why) or _OF_TYPE[type(action)]
 
 
 def reason_for(action: Action) -> str:
     """The reason for an action; empty if it just applies the rules."""
-    return _REASONS.get(_why(action), "")
-
-
-def _why(action: Action) -> str:
-    return action.why if isinstance(action, (Patch, Replace, ServerSideApply, Delete)) else ""
+    return _REASONS.get(action.why, "")
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------
 
 
-def desired_object(action: Create | Change) -> Object:
-    """The object as it will be after the action."""
-    return action.merged if isinstance(action, Patch) else action.object
-
-
 def changes(
-    action: Action, kinds: Kinds, masks: Masks = NO_MASKS, *, allowance: Allowance | None = None
+    action: Action, kinds: Kinds, masks: Masks | None, *, allowance: Allowance | None = None
 ) -> list[Difference]:
-    """The fields that the action changes in an existing object, with values of Secrets masked.
+    """The fields that the action changes in an existing object, with values of Secrets masked. Without masks, only the
+    paths may be shown.
 
     Fields that a server-side apply removes are not included: only the server knows them. Beyond the allowance, outer
     fields are.
@@ -134,7 +126,7 @@ def changes(
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
     live = _without_server_metadata(action) if isinstance(action, Replace) else action.live
-    before, after = masks.pair(live, desired_object(action))
+    before, after = (live, action.object) if masks is None else masks.pair(live, action.object)
     shape, partial = kinds.info(Kind.of(after)).shape, isinstance(action, ServerSideApply)
     return differences(before, after, shape, partial=partial, allowance=allowance)
 

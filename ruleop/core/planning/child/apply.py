@@ -39,7 +39,7 @@ from ruleop.core.planning.changes.drift import (
     managers_of,
 )
 from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes
-from ruleop.core.planning.changes.writes import changes, desired_object
+from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.helm_release import is_of_release, marks_of_helm
 from ruleop.core.planning.model.actions import (
     Action,
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.merge.fields import Fields
     from ruleop.core.planning.changes.differences import Difference
-    from ruleop.core.planning.memory.history import History
+    from ruleop.core.planning.history import History
     from ruleop.core.planning.rendering.work import Work
     from ruleop.core.rules import Child
 
@@ -234,7 +234,7 @@ def _conflict_message(
     *,
     by_server: bool,
 ) -> str:
-    changed = changes(action, observed.kinds, allowance=METER.descriptions)
+    changed = changes(action, observed.kinds, None, allowance=METER.descriptions)
     paths = list(dict.fromkeys(child.secrecy.path(each.path) for each in changed))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
@@ -242,7 +242,7 @@ def _conflict_message(
         raise Unread(Read(action.key, Kind.of(action.live), "managers"))
     own = action.manager if isinstance(action, ServerSideApply) else ""
     others = [each for each in managed if not own or each.get("manager") != own]
-    return conflict_message(action, paths, managers_of(others, action.live, desired_object(action)), by_server=False)
+    return conflict_message(action, paths, managers_of(others, action.live, action.object), by_server=False)
 
 
 def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None, *, of_release: bool = False) -> str:

@@ -33,7 +33,7 @@ from ruleop.core.planning.child.child_plan import (
     planned_view,
     select_shown,
 )
-from ruleop.core.planning.child.endings import begun, ended_items, waits
+from ruleop.core.planning.child.endings import begun, ended_items, ends_item, waits
 from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, select, state_of
 from ruleop.core.planning.child.once import (
     FAILED,
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.memory.history import History
+    from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
@@ -226,12 +226,13 @@ class Children:
             child_plan.message = "the cluster does not serve its kind"
             return None
         if not child.for_each and not child.for_each_of:
-            if not is_enabled(child, names):
+            if child.when is not None and not is_enabled(child.when, names):
                 self._due[child.id] = Due()
                 return None
             if child.runs:
                 return self._desired_of_run(child_plan)
-            wait_for(child, names)
+            if child.wait_for is not None:
+                wait_for(child.wait_for, names)
             known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
             if child.patch is not None:
                 desired = self._desired_fields(child_plan, names, 0)
@@ -267,9 +268,10 @@ class Children:
 
     def _desired_of_item(self, child_plan: ChildPlan, item: Item) -> list[Desired]:
         child = child_plan.child
-        if not is_enabled(child, item.names):
+        if child.when is not None and not is_enabled(child.when, item.names):
             return []
-        wait_for(child, item.names)
+        if child.wait_for is not None:
+            wait_for(child.wait_for, item.names)
         if child.patch is not None:
             return self._desired_fields(child_plan, item.names, item.index)
         desired = render(child, self.scope, item.names, item.index)
@@ -297,7 +299,8 @@ class Children:
             raise ChildFails(message, child.site, reason="OnceFailed")
         if result == SUCCEEDED:
             return []
-        wait_for(child, names)
+        if child.wait_for is not None:
+            wait_for(child.wait_for, names)
         desired = [each.renamed(run.of(each.key.name)) for each in render(child, self.scope, names, 0)]
         keys = {each.key for each in desired}
         runs = self.runs(child)
@@ -663,6 +666,19 @@ class Children:
     def written(self) -> frozenset[str]:
         return frozenset(id_ for id_, child_plan in self.plans.items() if child_plan.writes)
 
+    def undesired(self) -> list[Existing]:
+        """The existing objects that no child desires any more."""
+        plans = (child_plan for child_plan in self.plans.values() if child_plan.child.patch is None)
+        desired = {object_plan.desired.key for child_plan in plans for object_plan in child_plan.objects}
+        if self.rule.has_runs:
+            runs = (self.runs(child) for child in self.rule.children.values() if child.runs)
+            desired.update(key for each in runs for key in each.kept())
+        return [
+            each
+            for each in self.existing
+            if (each.key not in desired or each.key in self.ending) and not ends_item(self.rule, each)
+        ]
+
     def unreadable(self, ids: Iterable[str]) -> str:
         """The permission that is missing to read these children and observed resources; empty if none is."""
         rule, kinds = self.rule, self.observed.kinds
@@ -682,15 +698,14 @@ class Children:
                 return missing_list_permission(rule, kinds.info(min(forbidden)), self.owner.namespace)
         return ""
 
-    def in_sync(self) -> tuple[tuple[ObjectKey, Object], ...]:
+    def in_sync(self) -> list[Desired]:
         """The objects that are in sync, without those whose change failed or is delayed."""
-        found = [
-            (each.desired.key, each.desired.source)
+        return [
+            each.desired
             for child_plan in self.plans.values()
             for each in child_plan.objects
             if each.applied is not None and each.applied.in_sync
         ]
-        return tuple(found)
 
     def reusable(self) -> Work:
         """The work that the status plan after the writes may reuse."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.core.planning.memory.history import History
+    from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.model.outcome import Failed

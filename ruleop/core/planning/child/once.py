@@ -119,6 +119,9 @@ class Records:
     prunes_next: bool  # an object can be deleted as soon as the status has this
 
 
+NO_RECORDS: Final = Records({}, (), prunes_next=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Runs:
     """The runs of one child: what the status has of them, and their objects."""

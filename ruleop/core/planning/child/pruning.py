@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.planning.child.apply import release
 from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
-from ruleop.core.planning.child.endings import ends_item
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.model.actions import Action, Delete
 from ruleop.core.planning.rendering.desired import deletion_policy
@@ -33,18 +32,9 @@ def _has_no_errors(problems: Iterable[Problem]) -> bool:
     return all(problem.reason in HARMLESS for problem in problems)
 
 
-def prune(children: Children) -> list[Action]:
-    plans = [child_plan for child_plan in children.plans.values() if child_plan.child.patch is None]
-    desired = {object_plan.desired.key for child_plan in plans for object_plan in child_plan.objects}
-    desired.update(
-        key for child in children.rule.children.values() if child.runs for key in children.runs(child).kept()
-    )
-    undesired = [
-        each
-        for each in children.existing
-        if (each.key not in desired or each.key in children.ending) and not ends_item(children.rule, each)
-    ]
-    if not undesired or not _has_no_errors(children.report.problems):
+def prune(children: Children, undesired: list[Existing]) -> list[Action]:
+    """`undesired`: the existing objects that are no longer desired."""
+    if not _has_no_errors(children.report.problems):
         return []
     incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
     needs = children.written()

@@ -35,6 +35,7 @@ class Create:
     object: Object
     desired_digest: str  # of the rendered object: a failure is recorded for this desired object only
     needs: frozenset[str] = frozenset()  # children whose writes of this pass must have succeeded
+    why: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Patch:
     child: str
     patch: dict[str, Any]
     live: Object
-    merged: Object
+    object: Object  # the result of the merge
     desired_digest: str
     why: Literal["changed", "adopted", "released", "rotated"] = "changed"
     sent: Object | None = (
@@ -103,6 +104,7 @@ class AddFinalizer:
     finalizer: str
     needs: frozenset[str] = frozenset()
     child: ClassVar[str] = ""
+    why: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class RemoveFinalizer:
     finalizer: str
     needs: frozenset[str] = frozenset()
     child: ClassVar[str] = ""
+    why: ClassVar[str] = ""
 
 
 FinalizerAction: TypeAlias = AddFinalizer | RemoveFinalizer

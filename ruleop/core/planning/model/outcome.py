@@ -6,12 +6,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import Learned
+from ruleop.core.planning.model.actions import Create, Patch, ServerSideApply
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.errors import Cause
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.model.actions import Action
+    from ruleop.core.planning.model.actions import Action, Replace
+    from ruleop.core.planning.model.observed import KindInfo
 
 
 GRANT = "grant"
@@ -47,9 +52,8 @@ class Failed:
 @dataclass(slots=True)
 class Outcome:
     done: list[Action] = field(default_factory=list)
-    written: dict[ObjectKey, tuple[Object, Object]] = field(
-        default_factory=dict
-    )  # the request's object, and the answer
+    written: dict[ObjectKey, Object] = field(default_factory=dict)  # the answers to writes of desired objects
+    learned: dict[ObjectKey, Learned] = field(default_factory=dict)  # where these differ from what was sent
     deleted: set[ObjectKey] = field(default_factory=set)
     gone: list[Action] = field(default_factory=list)  # actions in `done` whose object no longer existed
     failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # the CR's own key: its finalizer
@@ -58,6 +62,20 @@ class Outcome:
     replan: bool = False  # the cluster differs from the plan: plan again at once
     resource: Object | None = None  # the CR in the last answer
     retry_after: float | None = None
+
+    def wrote(
+        self, action: Create | Patch | Replace | ServerSideApply, answer: Object, info: Callable[[Kind], KindInfo]
+    ) -> None:
+        """Notes the answer to a write, and what it shows of how the server normalises values. A release shows
+        nothing."""
+        sent = action.sent if isinstance(action, Patch) else action.object
+        if sent is None:
+            return
+        self.written[action.key] = answer
+        sent_as = Kind.of(sent if isinstance(action, (Create, ServerSideApply)) else answer)
+        learned = Learned.NOTHING.learn(sent, answer, info(sent_as).shape)
+        if learned.answers is not None:
+            self.learned[action.key] = learned
 
     @property
     def clean(self) -> bool:

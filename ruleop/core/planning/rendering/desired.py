@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child, Loop
     from ruleop.core.secrets.hidden_fields import Hidden
+    from ruleop.core.templating import Expression
 
 T = TypeVar("T")
 
@@ -71,22 +72,15 @@ class Desired:
     hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
-    def source(self) -> Object:
-        """The rendered object with its item, for a digest: a change of the item alone is an edit, not drift."""
-        return self.rendered if self.item is None else {**self.rendered, ITEM: self.item.items}
-
-    @property
     def digest(self) -> str:
-        return digest_of(self.source)
+        """A failure is recorded for one digest; a changed digest is an edit, not drift. So is a change of the item
+        alone."""
+        source = self.rendered if self.item is None else {**self.rendered, ITEM: self.item.items}
+        return hashlib.blake2b(canonical(source), digest_size=12).hexdigest()
 
     def renamed(self, name: str) -> Desired:
         rendered = {**self.rendered, "metadata": {**self.rendered["metadata"], "name": name}}
         return replace(self, key=self.key._replace(name=name), rendered=rendered)
-
-
-def digest_of(rendered: Object) -> str:
-    """A digest of a desired object. A failure is recorded for one digest; a changed digest is an edit, not drift."""
-    return hashlib.blake2b(canonical(rendered), digest_size=12).hexdigest()
 
 
 def source_of(child: Child) -> str:
@@ -189,26 +183,22 @@ def _entries(child: Child, value: Any, site: Site) -> Iterator[tuple[int | str, 
     return items
 
 
-def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:
+def is_enabled(when: Expression, names: Mapping[str, Any]) -> bool:
     """The value of `when`. Raises ChildWaits while a value that it reads is missing."""
-    if child.when is None:
-        return True
     try:
-        return child.when.truth(names)
+        return when.truth(names)
     except RenderError as error:
         raise child_error(error) from None
 
 
-def wait_for(child: Child, names: Mapping[str, Any]) -> None:
+def wait_for(condition: Expression, names: Mapping[str, Any]) -> None:
     """Raises ChildWaits unless `waitFor` is true. A missing value counts as false."""
-    if child.wait_for is None:
-        return
     try:
-        if child.wait_for.truth(names):
+        if condition.truth(names):
             return
     except RenderError as error:
         raise child_error(error) from None
-    raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site, why="condition")
+    raise ChildWaits(f"waitFor: {condition.source}", condition.site, why="condition")
 
 
 def render(

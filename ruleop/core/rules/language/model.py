@@ -281,6 +281,10 @@ class Rule:
         return any(child.in_order for child in self.children.values())
 
     @cached_property
+    def has_runs(self) -> bool:
+        return any(child.runs for child in self.children.values())
+
+    @cached_property
     def adopts_helm_releases(self) -> bool:
         """Whether children adopt objects of Helm releases."""
         return any(child.adopt == "helm" for child in self.every_child)

@@ -51,8 +51,8 @@ class ServerApi:
     async def create(self, obj: Object) -> Object:
         return await self._send(requests.create(self.resource(Kind.of(obj), "create"), obj))
 
-    async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object:
-        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch))
+    async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: str = "") -> Object:
+        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource=subresource))
 
     async def replace(self, obj: Object) -> Object:
         return await self._send(requests.replace(self.resource(Kind.of(obj), "update"), ObjectKey.of(obj), obj))
@@ -67,11 +67,6 @@ class ServerApi:
         """Applies fields of an object that belongs to somebody else. Its uid is in it, so it is not created."""
         kind, key = Kind.of(obj), ObjectKey.of(obj)
         return await self._send(requests.apply(self.resource(kind, "patch"), key, obj, manager=manager, force=force))
-
-    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
-        return await self._send(
-            requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else "")
-        )
 
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
         """The object with its deletionTimestamp, or None if it was deleted at once."""

@@ -24,10 +24,12 @@ written objects no longer exist. Time is an argument.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.core.kinds import ObjectKey
     from ruleop.operator.engine.cache.cache import Cache
@@ -41,11 +43,21 @@ class OwnWrites:
     def __init__(self) -> None:
         self._writes: dict[ObjectKey, Write] = {}
 
-    def writing(self, key: ObjectKey) -> Write:
+    @contextlib.contextmanager
+    def writing(self, key: ObjectKey) -> Iterator[Write]:
         """Holds events about an object during a write. The caller adds the version of the response to
         `Write.versions`; without one, all events are reported at the end."""
-        write = self._writes.get(key)
-        return write if write is not None else Write(self._writes, key)
+        write = self._writes.setdefault(key, Write())
+        write.under_way += 1
+        try:
+            yield write
+        finally:
+            write.under_way -= 1
+            if not write.under_way:
+                del self._writes[key]
+                for version, report in write.held:
+                    if version not in write.versions or not version:
+                        report()
 
     def hold(self, key: ObjectKey, version: int, report: Callable[[], None]) -> bool:
         """Whether the change may be ruleop's own write. If it is not, `report` is called after the write. `version` is
@@ -56,43 +68,22 @@ class OwnWrites:
         return write is not None
 
 
+@dataclass(slots=True)
 class Write:
     """The running writes of one object: two CRs with the same child may write it concurrently."""
 
-    __slots__ = ("_key", "_under_way", "_writes", "held", "versions")
-
-    def __init__(self, writes: dict[ObjectKey, Write], key: ObjectKey) -> None:
-        self._writes, self._key = writes, key
-        self._under_way = 0
-        self.versions: set[int] = set()
-        self.held: list[tuple[int, Callable[[], None]]] = []
-
-    def __enter__(self) -> Self:
-        self._writes[self._key] = self
-        self._under_way += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._under_way -= 1
-        if not self._under_way:
-            del self._writes[self._key]
-            self.end()
-
-    def end(self) -> None:
-        for version, report in self.held:
-            if version not in self.versions or not version:
-                report()
+    under_way: int = 0
+    versions: set[int] = field(default_factory=set)
+    held: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
 class Expectations:
     """The versions that the stores have to reach before one CR is planned again."""
 
-    __slots__ = ("_checks", "_since", "versions")
-
-    def __init__(self) -> None:
-        self.versions: dict[ObjectKey, str] = {}
-        self._since: float | None = None
-        self._checks = 0
+    versions: dict[ObjectKey, str] = field(default_factory=dict)
+    _since: float | None = None
+    _checks: int = 0
 
     def wait(self, stores: Cache, now: float) -> float | None:
         """Seconds until the next check; None if the stores are recent enough, or the wait has lasted too long."""

@@ -368,7 +368,7 @@ class Manager:
     def _selection(self, need: WatchSpec) -> Selection:
         """The operator's own objects are in no store of the rules, so that no rule can read them."""
         own = self.own if need != self.rollout_driver.need else frozenset()
-        return selection(need, own, lambda: self.owner_key.proofs)
+        return selection(need, own, self.owner_key.proofs)
 
     async def retry(self, step: Callable[[], Awaitable[None]]) -> None:
         """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve
@@ -451,7 +451,7 @@ class Manager:
     def _environment(self) -> Environment:
         return Environment(
             cache=self.cache,
-            executor=Executor(self.api, self.cache, self.own_writes, proofs=lambda: self.owner_key.proofs),
+            executor=Executor(self.api, self.cache, self.own_writes, proofs=self.owner_key.proofs),
             inventory=self.inventory,
             owner_key=self.owner_key,
             own=self.own,

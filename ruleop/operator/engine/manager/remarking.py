@@ -93,7 +93,7 @@ class Remarking:
         resource = self.cache.resource(named[0]) if named is not None and controller is not None else None
         if controller is None or resource is None:
             return None
-        owner = Owner.of(resource, self.owner_key.proofs)
+        owner = Owner.of(resource, self.owner_key.proofs())
         claim, rule = claim_on(live, key, owner), choose_rule(controller.rules, resource)
         known = key.group_kind in self.inventory.of(controller.kind.versionless).children
         near = claim.proven or (rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace))

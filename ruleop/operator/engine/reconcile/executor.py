@@ -42,6 +42,7 @@ from ruleop.operator.kube.client.server_errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ruleop.core.planning import KindInfo
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.operator.engine.api.server_api import ServerApi
     from ruleop.operator.engine.cache.own_writes import OwnWrites
@@ -54,6 +55,8 @@ CR with a thousand children would delay all others."""
 
 class Stores(Protocol):
     """The stores, into which each response is put. A dry run on the server has none."""
+
+    def info(self, kind: Kind) -> KindInfo: ...
 
     def put(self, obj: Object) -> bool:
         """False if no store is responsible for the object: it lacks ruleop's label."""
@@ -85,14 +88,12 @@ class Executor:
             self.stores.put(live)
         return live
 
-    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
-        response = await self.api.write_status(kind, key, patch, subresource=subresource)
-        self.stores.put(response)
-        return response
-
-    async def execute(self, actions: Sequence[Action], resource: Object) -> Outcome:
-        """Runs the actions in waves: first those whose needs are met, concurrently; then those that depend on them."""
-        run = _Run(self, resource)
+    async def execute(
+        self, actions: Sequence[Action], resource: Object, report: Callable[[Action], None] = lambda _: None
+    ) -> Outcome:
+        """Runs the actions in waves: first those whose needs are met, concurrently; then those that depend on them.
+        Each action that ruleop itself has done is reported at once."""
+        run = _Run(self, resource, report)
         waiting = list(actions)
         while len(waiting) > 1:
             ready, waiting = _wave(waiting)
@@ -136,9 +137,9 @@ def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
 
 
 class _Run:
-    def __init__(self, executor: Executor, resource: Object) -> None:
+    def __init__(self, executor: Executor, resource: Object, report: Callable[[Action], None]) -> None:
         self.api, self.stores, self.own_writes = executor.api, executor.stores, executor.own_writes
-        self.resource = resource
+        self.resource, self.report = resource, report
         self.proofs = executor.proofs
         self.outcome = Outcome()
         self.not_provided: set[str | None] = set()  # needs that are not met, because their action failed
@@ -171,6 +172,8 @@ class _Run:
             done = await self._handle_error(action, error)
         if done:
             self.outcome.done.append(action)
+            if not any(each is action for each in self.outcome.gone):
+                self.report(action)
         else:
             self.not_provided.add(_provides(action))
 
@@ -178,15 +181,13 @@ class _Run:
         """Whether the action is done; otherwise the CR is planned again."""
         match action:
             case Create():
-                await self._write(action.key, action.object, self.api.create(action.object))
+                await self._write(action, self.api.create(action.object))
             case Patch():
-                await self._write(
-                    action.key, action.sent, self.api.patch(Kind.of(action.live), action.key, action.patch)
-                )
+                await self._write(action, self.api.patch(Kind.of(action.live), action.key, action.patch))
             case Replace():
-                await self._write(action.key, action.object, self.api.replace(action.object))
+                await self._write(action, self.api.replace(action.object))
             case ServerSideApply():
-                await self._write(action.key, action.object, self._apply(action))
+                await self._write(action, self._apply(action))
             case Delete():
                 return await self._delete(action)
             case AddFinalizer():
@@ -203,12 +204,12 @@ class _Run:
             return self.api.patch_fields(action.object, manager=action.manager, force=action.force)
         return self.api.apply(action.object, recorded=action.recorded)
 
-    async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
+    async def _write(self, action: Create | Patch | Replace | ServerSideApply, request: Awaitable[Object]) -> None:
+        key = action.key
         with self.own_writes.writing(key) as write:
             response = await request
             write.versions.add(parse_version(version_of(response)))
-        if sent is not None:
-            self.outcome.written[key] = (sent, response)
+        self.outcome.wrote(action, response, self.stores.info)
         # Without ruleop's label (released, or removed by a webhook), the old object has to be removed from the store.
         if not self._put(key, response):
             self.stores.remove(key, _uid(response), version_of(response))

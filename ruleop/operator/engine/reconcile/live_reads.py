@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.core.planning import History, Read
-    from ruleop.core.planning.memory.history import ConflictingObject
+    from ruleop.core.planning.history import ConflictingObject
     from ruleop.operator.engine.cache.cache import Cache
     from ruleop.operator.engine.clock import Clock
     from ruleop.operator.engine.queue.request import Request

@@ -65,7 +65,6 @@ class OwnerKey:
         self._version = ""
         self._loading = asyncio.Lock()
 
-    @property
     def proofs(self) -> KeyedProofs | None:
         """None in a dry run without a key: annotations are believed by their text, as in offline commands."""
         return None if self.dry_run and not self._proofs.keys else self._proofs

@@ -17,7 +17,7 @@ import structlog
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.messages import shortened
 from ruleop.core.planning import Event, FinalizerAction
-from ruleop.core.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
+from ruleop.core.planning.changes.writes import Verb, changes, field_paths, reason_for
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.kube.client.event_recorder import EventRecorder, ObjectEvent
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.core.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
+    from ruleop.core.planning import Action, History, Kinds, Plan, Problem, Wait
     from ruleop.core.steps import Steps
     from ruleop.core.templating.values.cost import Allowance
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
@@ -67,31 +67,23 @@ class PassLog:
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
-    def wrote(
-        self, request: Request, history: History, plan: Plan, outcome: Outcome, *, allowance: Allowance
-    ) -> Steps[None]:
-        """Logs each action that was carried out, and counts reverted drift. It yields after each. Beyond the allowance,
-        outer fields are logged. The fields are compared only for a line that is logged, or if they may have drifted."""
+    def wrote(self, request: Request, plan: Plan, action: Action, *, allowance: Allowance) -> None:
+        """Logs an action that was carried out, and counts reverted drift. Beyond the allowance, outer fields are
+        logged. The fields are compared only for a line that is logged, or if they may have drifted."""
         is_logged = self.log.is_enabled_for(logging.INFO)
-        for action, result in outcome.results(plan.actions):
-            self.metrics.wrote(verb_of(action).do, result)
-        for action in outcome.done:
-            if any(each is action for each in outcome.gone):  # another client had already deleted the object
-                continue
-            is_compared = is_logged or history.synced.had(action)
-            changed = changes(action, self.kinds, allowance=allowance) if is_compared else []
-            verb = history.synced.verb(action, plan.uid, changed)
-            if verb in {Verb.REVERT, Verb.RECREATE}:
-                self.metrics.drift.inc()
-            if isinstance(action, FinalizerAction):
-                self.log.info(verb.done, resource=str(request), finalizer=action.finalizer)
-            else:
-                reason = reason_for(action)
-                paths = field_paths(changed, plan.uid, _words(action, plan)) if is_logged else ()
-                more: dict[str, Any] = {"reason": reason} if reason else {}
-                more |= {"fields": list(paths)} if paths else {}
-                self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more)
-            yield
+        is_compared = is_logged or plan.synced.had(action)
+        changed = changes(action, self.kinds, None, allowance=allowance) if is_compared else []
+        verb = plan.synced.verb(action, plan.uid, changed)
+        if verb in {Verb.REVERT, Verb.RECREATE}:
+            self.metrics.drift.inc()
+        if isinstance(action, FinalizerAction):
+            self.log.info(verb.done, resource=str(request), finalizer=action.finalizer)
+            return
+        reason = reason_for(action)
+        paths = field_paths(changed, plan.uid, plan.public_words.get(action.child)) if is_logged else ()
+        more: dict[str, Any] = {"reason": reason} if reason else {}
+        more |= {"fields": list(paths)} if paths else {}
+        self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more)
 
     def field_conflicts(self, request: Request, plan: Plan) -> Iterator[Event]:
         """Logs and counts the field conflicts that are new in this plan, and returns their Events."""
@@ -121,17 +113,13 @@ class PassLog:
         log("reconciled", resource=str(request), reason=reason, written=history.written, **more)
         for problem in plan.problems if reason != reported.reason else ():
             self._problem(request, problem)
-        reported.waiting, reported.reason = lasting, reason
+        reported.waiting, reported.reason, reported.failure = lasting, reason, ""
 
     def not_reconciled(self, request: Request, error: str) -> None:
         reported = self.reported[request]
         log = self.log.debug if reported.failure == error else self.log.warning
         log("reconcile failed; will retry", resource=str(request), error=error)
         reported.failure = error
-
-    def began(self, request: Request) -> None:
-        if (reported := self.reported.get(request)) is not None:
-            reported.failure = ""
 
     def _problem(self, request: Request, problem: Problem) -> None:
         site = {"site": str(problem.site)} if problem.site is not None else {}
@@ -166,12 +154,10 @@ class PassLog:
 
     # -- dry run -------------------------------------------------------------------------------------------------------
 
-    def intended(
-        self, request: Request, history: History, plan: Plan, resource: Object, *, allowance: Allowance
-    ) -> Steps[None]:
+    def intended(self, request: Request, plan: Plan, resource: Object, *, allowance: Allowance) -> Steps[None]:
         """Logs what a dry run would do, unless it is the same as last time. It yields after each write."""
         found: list[Intent] = []
-        for intent in self._intents(history, plan, resource, allowance=allowance):
+        for intent in self._intents(plan, resource, allowance=allowance):
             found.append(intent)
             yield
         reported, intents = self.reported[request], tuple(found)
@@ -183,19 +169,14 @@ class PassLog:
         if not intents:
             self.log.info("dry run", resource=str(request), would="do nothing")
 
-    def _intents(self, history: History, plan: Plan, resource: Object, *, allowance: Allowance) -> Iterator[Intent]:
+    def _intents(self, plan: Plan, resource: Object, *, allowance: Allowance) -> Iterator[Intent]:
         for action in plan.actions:
-            changed = changes(action, self.kinds, allowance=allowance)
-            verb = history.synced.verb(action, plan.uid, changed)
+            changed = changes(action, self.kinds, None, allowance=allowance)
+            verb = plan.synced.verb(action, plan.uid, changed)
             on = action.finalizer if isinstance(action, FinalizerAction) else action.key
-            yield f"{verb.do} {on}", field_paths(changed, plan.uid, _words(action, plan))
+            yield f"{verb.do} {on}", field_paths(changed, plan.uid, plan.public_words.get(action.child))
         if plan.status is not None and plan.status.patch is not None:
             yield f"write the status of {plan.resource}", status_fields(plan, resource)
-
-
-def _words(action: Action, plan: Plan) -> frozenset[str] | None:
-    """The public names in the action's object; None: all are public."""
-    return None if isinstance(action, FinalizerAction) else plan.public_words.get(action.child)
 
 
 def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:

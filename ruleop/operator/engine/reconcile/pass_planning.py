@@ -88,7 +88,7 @@ class PassPlanning:
             rollout=current.rollout,
             namespace_terminating=current.namespace_terminating,
             expects_refusals=self.environment.dry_run,
-            proofs=self.environment.owner_key.proofs,
+            proofs=self.environment.owner_key.proofs(),
             own=self.environment.own,
             sharded=self.environment.sharded,
         )
@@ -139,9 +139,7 @@ class PassPlanning:
             current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
             if news:
                 planned = await self.plan(current)
-        current.history = await self.environment.turns.finish_steps(
-            current.history.with_plan(planned, self.clock.monotonic()), count=planned.size
-        )
+        current.history = current.history.with_plan(planned, self.clock.monotonic())
         if planned.field_conflicts:
             self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
         if self.index.update(current.request, label, planned.watches) and current.paused:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
+from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.events import write_events
 from ruleop.core.planning.model.marks import is_paused, part_of
 from ruleop.operator.engine.cache.index import Index
@@ -89,7 +90,6 @@ class Reconciler:
         try:
             await self.planning.begin(current)
             planned, outcome = await self._write_children(current)
-            self.pass_log.began(request)
             if planned is None:
                 return Result(requeue_after=current.status_in)
             return await self._write_status(current, planned, outcome)
@@ -130,7 +130,9 @@ class Reconciler:
             if not outcome.replan or current.accounts > LARGE:
                 break
         assert outcome is not None
-        if outcome.clean and _ends(planned, current.resource):
+        is_released = any(isinstance(action, RemoveFinalizer) for action in planned.actions)
+        if outcome.clean and is_released and current.resource["metadata"].get("deletionTimestamp"):
+            # The CR is deleted without ruleop's finalizer: no status can be written.
             self.environment.events.record(current.resource, planned.events)
             return None, outcome
         waits = outcome.clean and (others or self.workers.queue.has_ready())
@@ -152,21 +154,17 @@ class Reconciler:
 
     async def _execute(self, current: CurrentPass, planned: Plan) -> tuple[Outcome, bool]:
         """Carries out the actions. Returns their outcome, and whether children of other CRs are being written."""
+        log = partial(self.pass_log.wrote, current.request, planned, allowance=current.descriptions)
         self.debounce.begin()
         try:
-            outcome = await self.environment.executor.execute(planned.actions, current.resource)
+            outcome = await self.environment.executor.execute(planned.actions, current.resource, log)
         finally:
             others = self.debounce.end()
-        allowance = current.descriptions
-        await self.turns.finish_steps(
-            self.pass_log.wrote(current.request, current.history, planned, outcome, allowance=allowance),
-            count=planned.size,
-        )
+        for action, result in outcome.results(planned.actions):
+            self.metrics.wrote(verb_of(action).do, result)
         self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
         self.expectations.wrote(current.request, outcome.versions)
-        current.history = await self.turns.finish_steps(
-            current.history.after_in_steps(planned, outcome, self.cache, self.clock.monotonic()), count=planned.size
-        )
+        current.history = current.history.after(planned, outcome, self.clock.monotonic())
         return outcome, others
 
     def _may_wait(self, current: CurrentPass, patience: float) -> bool:
@@ -190,18 +188,15 @@ class Reconciler:
 
     async def _report(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            history, resource, allowance = current.history, current.resource, current.descriptions
+            resource, allowance = current.resource, current.descriptions
             await self.turns.finish_steps(
-                self.pass_log.intended(current.request, history, planned, resource, allowance=allowance),
-                count=planned.size,
+                self.pass_log.intended(current.request, planned, resource, allowance=allowance)
             )
         if outcome is None:
             self.metrics.without_writes.inc()
         self.environment.events.record(current.resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
-        current.history = await self.turns.finish_steps(
-            current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic()), count=planned.size
-        )
+        current.history = current.history.after(planned, None, self.clock.monotonic())
         if outcome is not None and not outcome.clean:
             return self._with_next_check(current, planned, Result(failed=True, retry_after=outcome.retry_after))
         requeue = planned.requeue_after
@@ -226,10 +221,3 @@ class Reconciler:
         self.status.remove(request)
         self.expectations.remove(request)
         self.pass_log.remove(request)
-
-
-def _ends(planned: Plan, resource: Object) -> bool:
-    """Whether the plan removes ruleop's finalizer from a CR that is being deleted: then no status can be written."""
-    return bool(resource["metadata"].get("deletionTimestamp")) and any(
-        isinstance(action, RemoveFinalizer) for action in planned.actions
-    )

@@ -11,12 +11,12 @@ import asyncio
 import gc
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
-
-from ruleop.core.steps import Steps, finished
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ruleop.core.steps import Steps
 
 T = TypeVar("T")
 
@@ -25,9 +25,6 @@ SLICE: Final = 0.010
 
 NEVER: Final = 1_000_000
 LONGEST_PAUSE: Final = 60.0
-
-FEW: Final = 8
-"""Steps, of one object each, that are not worth the question whether the time is up."""
 
 LEAST: Final = 0.001
 """Seconds that any piece of work may take, even if the turn's time is used up. Ordinary passes take less."""
@@ -90,9 +87,8 @@ class Turns:
                 found = advance(self._limit())
         return found
 
-    async def finish_steps(self, steps: Steps[T], *, count: int) -> T:
-        """The result of work in about this many steps. A few are done at once."""
-        return finished(steps) if count <= FEW else (await self.finish(partial(_advance, steps)))[0]
+    async def finish_steps(self, steps: Steps[None]) -> None:
+        await self.finish(partial(_advance, steps))
 
     def _limit(self) -> Callable[[], bool]:
         """A function that tells whether the work has to pause."""
@@ -107,12 +103,9 @@ class Turns:
         self._ends = 0.0
 
 
-def _advance(steps: Steps[T], is_time_up: Callable[[], bool]) -> tuple[T] | None:
-    """Continues work in steps. Its result is in a tuple, because it may be None."""
-    try:
-        while True:
-            next(steps)
-            if is_time_up():
-                return None
-    except StopIteration as end:
-        return (end.value,)
+def _advance(steps: Steps[None], is_time_up: Callable[[], bool]) -> Literal[True] | None:
+    """Continues work in steps. True: it is done."""
+    for _ in steps:
+        if is_time_up():
+            return None
+    return True

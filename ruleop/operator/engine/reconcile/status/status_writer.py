@@ -46,9 +46,11 @@ class StatusWriter:
         try:
             if rule.conditions:
                 await self.environment.inventory.before_writes(rule, planned)
-            response = await self.executor.write_status(rule.kind, key, status.patch, subresource=status.subresource)
+            subresource = "status" if status.subresource else ""
+            response = await self.executor.api.patch(rule.kind, key, status.patch, subresource=subresource)
         except RuleopError as error:
             return await self._failed(current, planned, status, error)
+        self.executor.stores.put(response)
         self.pass_log.status_written(request, planned, current.resource)
         self._written[request] = self.clock.monotonic()
         self.expectations.wrote(request, {key: response["metadata"]["resourceVersion"]})

@@ -1,7 +1,7 @@
 """Knowledge that earlier passes over one custom resource have gained.
 
     plan(rule, resource, observed, history) -> Plan
-    history.after(plan, outcome, kinds, now) -> History
+    history.after(plan, outcome, now) -> History
 
 Correctness does not depend on it: after a restart it is learned again, at the cost of at most one write without effect
 per object. It is a value, so a pass can be replayed from the rule, the resource, the observed cluster and the history.
@@ -14,10 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
-from ruleop.core.merge import Learned
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.planning.changes.drift import Reverted, corrections, is_altered, reverted
-from ruleop.core.planning.memory.synced import Synced
 from ruleop.core.planning.model.actions import (
     Create,
     Delete,
@@ -29,13 +27,14 @@ from ruleop.core.planning.model.actions import (
 )
 from ruleop.core.planning.model.managers import fingerprint_of
 from ruleop.core.planning.model.outcome import Failed, Failure
-from ruleop.core.steps import Steps, finished
+from ruleop.core.planning.rendering.synced import Synced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from ruleop.core.merge import Learned
     from ruleop.core.planning.model.actions import FieldConflict
-    from ruleop.core.planning.model.observed import Kinds, Objects
+    from ruleop.core.planning.model.observed import Objects
     from ruleop.core.planning.model.outcome import Outcome
     from ruleop.core.planning.plan import Plan
     from ruleop.core.planning.rendering.work import Work
@@ -162,18 +161,13 @@ class History:
 
     # -- after a plan --------------------------------------------------------------------------------------------------
 
-    def after(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> History:
+    def after(self, plan: Plan, outcome: Outcome | None, now: float) -> History:
         """The history after a plan. `outcome`: the results of its actions; None: it had none, and the pass is over."""
-        return finished(self.after_in_steps(plan, outcome, kinds, now))
-
-    def after_in_steps(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> Steps[History]:
-        """As `after`. It yields after each object."""
-        found = yield from self.with_plan(plan, now)
+        found = self.with_plan(plan, now)
         if outcome is None:
             return _concluded(found, plan)
         acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
-        learned = yield from _learned(found.learned, plan, outcome, kinds)
-        yield
+        learned = _learned(found.learned, outcome)
         if outcome.failed or found.refusals:
             refusals = _refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now)
             found = replace(found, refusals=refusals, recreated=_recreated(found, outcome))
@@ -191,11 +185,10 @@ class History:
             work=_work(plan, outcome, learned),
         )
 
-    def with_plan(self, plan: Plan, now: float) -> Steps[History]:
-        """The history with the plan, before its actions are executed. It yields after each object."""
-        synced = yield from self.synced.with_plan(plan)
+    def with_plan(self, plan: Plan, now: float) -> History:
+        """The history with the plan, before its actions are executed."""
         found = self.with_field_conflicts(plan.field_conflicts, now) if plan.field_conflicts else self
-        return found if synced is self.synced else replace(found, synced=synced)
+        return found if plan.synced is self.synced else replace(found, synced=plan.synced)
 
     def with_field_conflicts(self, conflicts: Sequence[FieldConflict], now: float) -> History:
         """The history with the field conflicts that a plan has found."""
@@ -256,29 +249,18 @@ def _concluded(history: History, plan: Plan) -> History:
     return history if found == history else found
 
 
-def _learned(
-    before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, kinds: Kinds
-) -> Steps[Mapping[ObjectKey, Learned]]:
+def _learned(before: Mapping[ObjectKey, Learned], outcome: Outcome) -> Mapping[ObjectKey, Learned]:
     """The normalisations seen in the answers to ruleop's writes. Older ones of the same objects are dropped: they could
     hide a change by another client."""
-    found: dict[ObjectKey, Learned] = {}
-    sent_as = {
-        action.key: Kind.of(action.object) for action in plan.actions if isinstance(action, (Create, ServerSideApply))
-    }
-    for key, (sent, answer) in outcome.written.items():
-        learned = Learned.NOTHING.learn(sent, answer, kinds.info(sent_as.get(key) or Kind.of(answer)).shape)
-        if learned.answers is not None:
-            found[key] = learned
-        yield
-    if not found and before.keys().isdisjoint(outcome.written):
+    if not outcome.learned and before.keys().isdisjoint(outcome.written):
         return before
-    return {key: each for key, each in before.items() if key not in outcome.written} | found
+    return {key: each for key, each in before.items() if key not in outcome.written} | outcome.learned
 
 
 def _applied(before: Mapping[ObjectKey, str], outcome: Outcome) -> Mapping[ObjectKey, str]:
     """The answers to the applies of children with `patch`."""
     found = {
-        action.key: fingerprint_of(outcome.written[action.key][1], action.manager, action.desired_digest)
+        action.key: fingerprint_of(outcome.written[action.key], action.manager, action.desired_digest)
         for action in outcome.done
         if isinstance(action, ServerSideApply) and action.manager and action.key in outcome.written
     }
@@ -292,7 +274,7 @@ def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) ->
         return None
     written = (action for action in outcome.done if isinstance(action, (Create, Patch, Replace, ServerSideApply)))
     answers = {
-        action.key: (action.merged if isinstance(action, Patch) else action.object, outcome.written[action.key][1])
+        action.key: (action.object, outcome.written[action.key])
         for action in written
         if action.key in outcome.written and action.key not in learned
     }
@@ -352,7 +334,7 @@ def _drift(history: History, outcome: Outcome, now: float) -> Mapping[ObjectKey,
             found.pop(action.key, None)
     restored = [each for each in outcome.done if history.synced.had(each)]
     for action, fields in corrections(restored) if restored else ():
-        _, answer = outcome.written.get(action.key, (None, None))
+        answer = outcome.written.get(action.key)
         altered = answer is not None and not isinstance(action, Create) and is_altered(action, answer, fields)
         found[action.key] = reverted(found.get(action.key), action.desired_digest, fields, now, altered=altered)
     return found or NOTHING

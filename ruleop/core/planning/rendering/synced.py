@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.core.planning.changes.writes import Verb, is_mark, verb_of
 from ruleop.core.planning.model.actions import Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.core.planning.rendering.desired import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ruleop.core.kinds import ObjectKey
+    from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.changes.differences import Difference
     from ruleop.core.planning.model.actions import Action
-    from ruleop.core.planning.plan import Plan
+    from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.steps import Steps
 
 _UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
@@ -40,20 +39,21 @@ class Synced:
     basis: int = 0  # the rule and the CR's generation, hashed
     count: int = -1  # objects in sync by the last plan; -1: compare them again
 
-    def with_plan(self, plan: Plan) -> Steps[Synced]:
-        """The value after this plan, with the objects that it found in sync. It yields after each."""
-        basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
-        if (basis, uid, len(plan.in_sync)) == (self.basis, self.uid, self.count):
+    def with_in_sync(self, found: Sequence[Desired], rule_digest: str, resource: Object) -> Steps[Synced]:
+        """The value after a plan that found these objects in sync. It yields after each."""
+        metadata = resource["metadata"]
+        basis, uid = hash((rule_digest, metadata.get("generation"))), hash(metadata.get("uid") or "")
+        if (basis, uid, len(found)) == (self.basis, self.uid, self.count):
             return self
         digests = dict(self.digests)
         if uid != self.uid:  # another CR of this name, with other children
             digests.clear()
         elif basis != self.basis:
             digests = dict.fromkeys(digests, _UNKNOWN)
-        for key, rendered in plan.in_sync:
-            digests[hash(key)] = hash(digest_of(rendered))
+        for each in found:
+            digests[hash(each.key)] = hash(each.digest)
             yield
-        return Synced(digests, uid, basis, len(plan.in_sync))
+        return Synced(digests, uid, basis, len(found))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
         """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes."""
