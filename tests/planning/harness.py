@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.authoring.ruletests.running.case_cluster import carry_out
 from ruleop.core.errors import Cause
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import create_fields, three_way
@@ -27,7 +28,6 @@ from ruleop.core.planning import (
     Event,
     Failed,
     Failure,
-    FinalizerAction,
     FixedObjects,
     History,
     KindInfo,
@@ -210,27 +210,10 @@ class Harness:
         raise AssertionError(f"still busy after {passes} passes: {planned.actions} {planned.status}")
 
     def execute(self, actions: Iterable[Action]) -> Outcome:
-        outcome = Outcome()
-        broken: set[str] = set()
-        for action in actions:
-            ends = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
-            if action.needs & broken or (ends and outcome.failed):
-                broken.add(action.child)
-                continue
-            problem = self.do(action)
-            if problem is not None:
-                assert not isinstance(action, FinalizerAction)
-                outcome.failed[action.key] = replace(
-                    problem, desired_digest="" if isinstance(action, Delete) else action.desired_digest
-                )
-                broken.add(action.child)
-                continue
-            outcome.done.append(action)
-            if isinstance(action, Delete):
-                outcome.deleted.add(action.key)
-            elif not isinstance(action, FinalizerAction) and action.key in self.objects:
-                outcome.wrote(action, self.objects[action.key], self.info)
-        return outcome
+        return carry_out(actions, self.info, self._carry_out)
+
+    def _carry_out(self, action: Action) -> Object | Failed | None:
+        return self.do(action) or self.objects.get(action.key)
 
     def do(self, action: Action) -> Failed | None:
         assert self.resource is not None

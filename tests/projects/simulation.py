@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from hypothesis import settings
 
-from ruleop.authoring.ruletests.running.case_cluster import turn_of
+from ruleop.authoring.ruletests.running.case_cluster import carry_out
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import (
     Action,
@@ -44,7 +44,6 @@ from tests.patching import patched
 from tests.projects.cluster import Cluster, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 FINALIZER = "ruleop.dev/ruleop"
@@ -129,7 +128,7 @@ class Simulation(Cluster):
         outcome = Outcome()
         history = self._histories.get(first.uid, History.NONE)
         if first.actions:
-            outcome = self._execute(key, first.actions)
+            outcome = carry_out(first.actions, self.info, self._carry_out)
             if key not in self.objects:
                 self.events += first.events
                 return True
@@ -152,74 +151,54 @@ class Simulation(Cluster):
         # A failed write is retried with backoff, so it does not count as work.
         return wrote or any(action.key not in outcome.failed for action in first.actions)
 
-    def _execute(self, resource: ObjectKey, actions: Iterable[Action]) -> Outcome:
-        """Executes the actions in order, deletions last; skips actions that need a failed write."""
-        outcome = Outcome()
-        broken: set[str] = set()
-        for action in sorted(actions, key=turn_of):
-            ending = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
-            if action.needs & broken or (ending and outcome.failed):
-                broken.add(action.child)
-                continue
-            try:
-                self._do(resource, action, outcome)
-            except Refused as refused:
-                assert not isinstance(action, FinalizerAction)
-                broken.add(action.child)
-                outcome.failed[action.key] = Failed(
-                    refused.failure, refused.message, "" if isinstance(action, Delete) else action.desired_digest
-                )
-                self._writes.append(f"failed {self.name(action.key)}: {refused.message}")
-            else:
-                outcome.done.append(action)
-        return outcome
+    def _carry_out(self, action: Action) -> Object | Failed | None:
+        try:
+            return self._write(action)
+        except Refused as refused:
+            assert not isinstance(action, FinalizerAction)
+            self._writes.append(f"failed {self.name(action.key)}: {refused.message}")
+            return Failed(refused.failure, refused.message)
 
-    def _do(self, resource: ObjectKey, action: Action, outcome: Outcome) -> None:
+    def _write(self, action: Action) -> Object | None:
         match action:
             case Create():
-                outcome.wrote(action, self._create(action.object), self.info)
+                answer = self._create(action.object)
                 self._writes.append(f"create {self.name(action.key)}")
+                return answer
             case Patch():
-                before, guards = self.objects[action.key], action.patch["metadata"]
-                assert {"uid", "resourceVersion"} <= guards.keys()
-                answer = self._update(
-                    action.key, patched(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"]
-                )
-                outcome.wrote(action, answer, self.info)
-                self._note(
-                    {"changed": "patch", "adopted": "adopt", "released": "release"}[action.why],
-                    action.key,
-                    before,
-                    answer,
-                )
+                verb = {"changed": "patch", "adopted": "adopt", "released": "release"}[action.why]
+                new = patched(self.objects[action.key], action.patch)
+                return self._updated(verb, action, new, action.patch["metadata"])
             case Replace():
-                before, guards = self.objects[action.key], action.object["metadata"]
-                answer = self._update(
-                    action.key, dict(action.object), uid=guards["uid"], version=guards["resourceVersion"]
-                )
-                outcome.wrote(action, answer, self.info)
-                self._note("replace", action.key, before, answer)
+                return self._updated("replace", action, dict(action.object), action.object["metadata"])
             case ServerSideApply():
                 assert action.manager, "no project says strategy: server-side"
                 before = self.objects[action.key]
                 answer = self._apply(action.object, manager=action.manager, force=action.force)
-                outcome.wrote(action, answer, self.info)
                 self._note("release" if action.why == "given up" else "apply", action.key, before, answer)
+                return answer
             case Delete():
                 theirs = self.objects[action.key]["metadata"]
                 assert all(theirs[name] == action.live["metadata"][name] for name in ("uid", "resourceVersion"))
-                outcome.deleted.add(action.key)
                 self._delete(action.key)
                 self._writes.append(f"delete {self.name(action.key)}: {action.why}")
             case AddFinalizer():
-                finalizers = self.objects[resource]["metadata"].get("finalizers", [])
-                self._finalizers(resource, [*finalizers, action.finalizer])
+                finalizers = self.objects[action.key]["metadata"].get("finalizers", [])
+                self._finalizers(action.key, [*finalizers, action.finalizer])
                 self._writes.append("finalizer added")
             case RemoveFinalizer():
-                finalizers = self.objects[resource]["metadata"]["finalizers"]
+                finalizers = self.objects[action.key]["metadata"]["finalizers"]
                 assert action.finalizer in finalizers
-                self._finalizers(resource, [each for each in finalizers if each != action.finalizer])
+                self._finalizers(action.key, [each for each in finalizers if each != action.finalizer])
                 self._writes.append("finalizer removed")
+        return None
+
+    def _updated(self, verb: str, action: Patch | Replace, new: dict[str, Any], guards: Mapping[str, Any]) -> Object:
+        """The object after an update that is guarded by uid and resourceVersion."""
+        before = self.objects[action.key]
+        answer = self._update(action.key, new, uid=guards["uid"], version=guards["resourceVersion"])
+        self._note(verb, action.key, before, answer)
+        return answer
 
     def _note(self, verb: str, key: ObjectKey, before: Object, after: Object) -> None:
         paths = [path for path in _differences(*map(without_managers, (before, after))) if path not in _SERVERS]

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import JSON
-    from ruleop.core.planning import Action
+    from ruleop.core.planning import Action, KindInfo
     from ruleop.core.rules import Project
     from ruleop.core.validation.field_errors import FieldError
     from ruleop.localcluster.kinds.served import Served
@@ -289,21 +289,8 @@ class CaseCluster:
     # -- what the operator writes --------------------------------------------------------------------------------------
 
     def execute(self, actions: Iterable[Action]) -> Outcome:
-        """The writes of a plan: deletions last, and without those that need a failed write."""
-        outcome = Outcome()
-        stopped: set[str] = set()
-        for action in sorted(actions, key=turn_of):
-            ends = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
-            if action.needs & stopped or (ends and outcome.failed):
-                stopped.add(action.child)
-                continue
-            failed = self._failure(action, outcome)
-            if failed is not None:
-                stopped.add(action.child)
-                outcome.failed[action.key] = failed
-                continue
-            self.writes.append(action)
-            outcome.done.append(action)
+        outcome = carry_out(actions, self.kinds.info, self._carry_out)
+        self.writes += outcome.done
         self.machinery.settle()
         return outcome
 
@@ -315,25 +302,19 @@ class CaseCluster:
         except Rejected as rejected:
             raise api_error(rejected, "patch", key) from None
 
-    def _failure(self, action: Action, outcome: Outcome) -> Failed | None:
-        """Carries out an action. Returns why that failed."""
-        digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+    def _carry_out(self, action: Action) -> Object | Failed | None:
         if not isinstance(action, FinalizerAction) and not self.rejected.isdisjoint(
             {action.child, f"{action.key.kind}/{action.key.name}", str(action.key)}
         ):
-            return Failed(Failure.INVALID, REJECTED, digest)
+            return Failed(Failure.INVALID, REJECTED)
         try:
             stored = self._write(action)
         except Rejected as rejected:
             from ruleop.operator.engine.reconcile.write_failures import classify  # noqa: PLC0415 - most cases need no errors
 
             error = api_error(rejected, "create" if isinstance(action, Create) else "patch", action.key)
-            return Failed(classify(error)[0] or Failure.OTHER, str(error), digest, error.redacted, error.causes)
-        if isinstance(action, Delete):
-            outcome.deleted.add(action.key)
-        elif stored is not None and not isinstance(action, FinalizerAction):
-            outcome.wrote(action, _as_stored(stored.obj), self.kinds.info)
-        return None
+            return Failed(classify(error)[0] or Failure.OTHER, str(error), "", error.redacted, error.causes)
+        return _as_stored(stored.obj) if stored is not None else None
 
     def _write(self, action: Action) -> Stored | None:
         """The response, if it is an object that was written."""
@@ -395,8 +376,35 @@ def api_error(rejected: Rejected, verb: str, key: ObjectKey) -> ApiError:
     return response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
 
 
-def turn_of(action: Action) -> int:
-    """The place of an action in the order of a plan: deletions after writes, and the CR's finalizer last."""
+def carry_out(
+    actions: Iterable[Action],
+    info: Callable[[Kind], KindInfo],
+    write: Callable[[Action], Object | Failed | None],
+) -> Outcome:
+    """Carries out the actions of a plan one after the other: deletions after writes, the removal of the CR's finalizer
+    last, and none that needs a failed write. `write` returns the object as it is stored, if there is one, or why it
+    failed."""
+    outcome, stopped = Outcome(), set[str]()
+    for action in sorted(actions, key=_turn_of):
+        if action.needs & stopped or (_turn_of(action) and outcome.failed):
+            stopped.add(action.child)
+            continue
+        found = write(action)
+        if isinstance(found, Failed):
+            digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+            outcome.failed[action.key] = replace(found, desired_digest=digest)
+            stopped.add(action.child)
+            continue
+        outcome.done.append(action)
+        if isinstance(action, Delete):
+            outcome.deleted.add(action.key)
+        elif found is not None and not isinstance(action, FinalizerAction):
+            outcome.wrote(action, found, info)
+    return outcome
+
+
+def _turn_of(action: Action) -> int:
+    """The place of an action in the order of a plan."""
     if isinstance(action, RemoveFinalizer):
         return 2
     return 1 if isinstance(action, Delete) and action.after_writes else 0
