@@ -24,7 +24,8 @@ import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.authoring.report.plan_text import show, text_of
+from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.spans import text_of
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import History, Observed, Outcome, Plan, Planning, choose_rule

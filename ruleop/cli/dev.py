@@ -14,7 +14,7 @@ import click
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
 from ruleop.authoring.dev.dev_session import Session, Settings
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.local_cluster_options import new_file, port_option
@@ -33,7 +33,7 @@ from ruleop.operator.engine.telemetry import logging as logs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
     from ruleop.core.rules import Finding
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.scaffold.from_crd import crd_projects
 from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
     from ruleop.authoring.scaffold.new_project import NewProject
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.report.change_summary import ChangeSummary
-from ruleop.authoring.report.plan_text import Line, as_json, show
+from ruleop.authoring.report.plan_documents import as_json
+from ruleop.authoring.report.plan_text import show
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
@@ -20,6 +21,8 @@ from ruleop.core.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ruleop.authoring.report.spans import Line
 
 
 @click.command(cls=Command, example="ruleop plan --live --all")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ruleop.authoring.report.plan_text import rendered_as_json
+from ruleop.authoring.report.plan_documents import rendered_as_json
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.ruletests import coverage
 from ruleop.authoring.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
 from ruleop.authoring.ruletests.projects import Projects
@@ -32,7 +32,7 @@ from ruleop.core.rules import ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ruleop.authoring.report.plan_text import Place
+    from ruleop.authoring.report.spans import Place
     from ruleop.authoring.ruletests.cases import Case
     from ruleop.authoring.ruletests.results import Result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.authoring.report.change_summary import MAX_GROUPS, ChangeSummary
-from ruleop.authoring.report.plan_text import text_of
+from ruleop.authoring.report.spans import text_of
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import FixedObjects, KindInfo, Observed, plan
 from tests.planning.harness import app, config, rule

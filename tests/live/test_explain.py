@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ruleop.authoring.report.explain_documents import Explanation
 from ruleop.authoring.report.explain_text import explain_lines
-from ruleop.authoring.report.plan_text import text_of
+from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.tree import resource_node
 from ruleop.cli.program import program
 from ruleop.core.buckets import bucket_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.authoring.report.plan_text import as_json
+from ruleop.authoring.report.plan_documents import as_json
 from ruleop.core.planning import History, Observed, Plan, plan
 from ruleop.core.recording.recording import Recorder, read_document
 

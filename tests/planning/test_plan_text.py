@@ -9,7 +9,9 @@ import jsonpatch
 import orjson
 import pytest
 
-from ruleop.authoring.report.plan_text import Tone, as_json, show, text_of
+from ruleop.authoring.report.plan_documents import as_json
+from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.spans import Tone, text_of
 from ruleop.core.errors import Site
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import (

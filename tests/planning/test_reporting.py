@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.authoring.report.plan_text import show, text_of
+from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.spans import text_of
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Create, Delete, Event, Failed, Failure, Patch
 from ruleop.core.planning.changes.drift import Reverted, corrections

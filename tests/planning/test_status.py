@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.authoring.report.plan_text import show, text_of
+from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.spans import text_of
 from ruleop.core.merge import same
 from ruleop.core.planning import Failed, Failure, KindInfo, Served
 from ruleop.core.planning import status as module

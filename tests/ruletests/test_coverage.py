@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.report.plan_text import text_of
+from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.coverage import FileCoverage, Probe, lcov, page, table
 from ruleop.authoring.ruletests.projects import Projects

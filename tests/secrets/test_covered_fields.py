@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.report.plan_text import json_patch
+from ruleop.authoring.report.plan_documents import json_patch
 from ruleop.core.secrets.covered_fields import covered_secret
 from ruleop.core.secrets.masks import NO_MASKS
 

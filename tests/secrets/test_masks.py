@@ -16,7 +16,9 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.report.plan_text import as_json, show, text_of
+from ruleop.authoring.report.plan_documents import as_json
+from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.spans import text_of
 from ruleop.core.planning import History, plan
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.secrets.masks import NO_MASKS

@@ -30,7 +30,7 @@ from ruleop.operator.engine.manager.manager import Manager
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
     from ruleop.core.rules import Project
     from ruleop.localcluster.store.object_store import Event, Resource

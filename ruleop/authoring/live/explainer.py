@@ -17,7 +17,8 @@ from ruleop.authoring.live.happenings import EVENT, events_about
 from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.report.explain_documents import Blocker, ExplainedObject, Explanation
-from ruleop.authoring.report.plan_text import Tone, with_masked_texts
+from ruleop.authoring.report.plan_documents import with_masked_texts
+from ruleop.authoring.report.spans import Tone
 from ruleop.authoring.report.tree import Node, resource_node
 from ruleop.core.files import read_regular
 from ruleop.core.kinds import ObjectKey

@@ -9,8 +9,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, sign_of, site_json, with_masked_texts
+from ruleop.authoring.report.plan_documents import site_json, with_masked_texts
+from ruleop.authoring.report.plan_text import sign_of
 from ruleop.authoring.report.server_answers import Verdict
+from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.core.planning.changes.writes import changes, is_mark, verb_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ruleop.authoring.report.plan_text import identity, whole_identity
+from ruleop.authoring.report.plan_documents import identity, whole_identity
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.explain_documents import FieldManager

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.dot import digraph, quoted
-from ruleop.authoring.report.plan_text import as_json as plan_as_json
-from ruleop.authoring.report.plan_text import identity, site_json, whole_identity
+from ruleop.authoring.report.plan_documents import as_json as plan_as_json
+from ruleop.authoring.report.plan_documents import identity, site_json, whole_identity
 from ruleop.core.names import PATCH_MANAGER
 from ruleop.core.planning.model.marks import RULEOP
 

@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, show_actions
+from ruleop.authoring.report.plan_text import show_actions
+from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.authoring.report.tree import Node, tree_lines
 from ruleop.core.messages import shortened
 from ruleop.core.planning.model.conditions import NEGATIVE, find_condition

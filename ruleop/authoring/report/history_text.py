@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
 from ruleop.authoring.report.explain_text import ago, wrapped
-from ruleop.authoring.report.plan_text import Line, Span, Tone
+from ruleop.authoring.report.spans import Line, Span, Tone
 from ruleop.authoring.report.tree import resource_node, tree_lines
 
 if TYPE_CHECKING:

@@ -1,21 +1,16 @@
-"""Formats a plan: for people as lines of styled spans, for programs as one JSON document.
-
-A span has a tone, not a colour; the terminal chooses colours, and tests read plain text. Both forms mask values of
-Secrets and are deterministic. The text summarises the metadata that ruleop itself writes; the JSON has it in full.
-"""
+"""A plan for people, as lines of spans. It masks values of Secrets, is deterministic, and summarises the metadata that
+ruleop itself writes; the JSON document of `plan_documents` has it in full."""
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
-import jsonpatch
-
+from ruleop.authoring.report.plan_documents import with_masked_texts
 from ruleop.authoring.report.server_answers import Verdict
+from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
 from ruleop.core.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
@@ -23,25 +18,20 @@ from ruleop.core.planning.model.actions import (
     Action,
     AddFinalizer,
     ChildReport,
-    Create,
     Delete,
     FinalizerAction,
     ObjectReport,
-    Patch,
-    Problem,
     RemoveFinalizer,
-    Replace,
     ServerSideApply,
     State,
 )
 from ruleop.core.planning.model.conditions import NEGATIVE, type_of
-from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from ruleop.authoring.report.server_answers import Answer
-    from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.model.actions import Requeue
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.plan import Plan
 
@@ -56,29 +46,6 @@ _LONG = 60  # characters of a value in a line with another one
 _OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
 
 
-class Tone(Enum):
-    """The meaning of a span, which a terminal shows as a colour."""
-
-    PLAIN = "plain"
-    TITLE = "title"
-    ADD = "add"
-    CHANGE = "change"
-    REMOVE = "remove"
-    GOOD = "good"
-    WAIT = "wait"
-    BAD = "bad"
-    FAINT = "faint"
-
-
-class Span(NamedTuple):
-    text: str
-    tone: Tone = Tone.PLAIN
-
-
-Line: TypeAlias = tuple[Span, ...]
-Place: TypeAlias = "Callable[[Site], str]"
-"""Formats a place in the project's files, relative to the reader's folder."""
-
 _SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE, "!": Tone.BAD}
 _TOTALS = {"+": "create", "~": "change", "-": "delete"}
 _TONES = {
@@ -90,10 +57,6 @@ _TONES = {
     State.UNWANTED: Tone.FAINT,
     State.TERMINATING: Tone.REMOVE,
 }
-
-
-def text_of(lines: Iterable[Line]) -> str:
-    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
 
 
 def show(
@@ -383,71 +346,6 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
         yield (Span(f"{indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
 
 
-# -- for programs ----------------------------------------------------------------------------------------------------
-
-
-def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dict[str, Any]:
-    """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
-    plan = with_masked_texts(plan)
-    asked = [{**_asked_json(each.action, plan.masks), **each.as_json()} for each in answers]
-    return {
-        **_whose_json(plan),
-        "quiet": plan.quiet,
-        "actions": [_action_json(action, plan.masks) for action in plan.actions],
-        "children": [_child_json(child) for child in plan.children],
-        **_obstructions_json(plan),
-        "status": _status_json(plan, resource),
-        "conditions": [each.as_json() for each in plan.conditions or ()],
-        "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
-        "requeueAfter": _requeue_json(plan.requeue_after),
-        **({"serverAnswers": asked} if asked else {}),
-    }
-
-
-def rendered_as_json(plan: Plan) -> dict[str, Any]:
-    """The children as rendered, in apply order, and why others are missing. Values of Secrets in them are not masked:
-    they can be applied."""
-    objects = [{"child": child, "template": template, "object": obj} for child, template, obj in plan.rendered]
-    return {**_whose_json(plan), "objects": objects, **_obstructions_json(with_masked_texts(plan))}
-
-
-def _whose_json(plan: Plan) -> dict[str, Any]:
-    return {"resource": {**identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
-
-
-def _obstructions_json(plan: Plan) -> dict[str, Any]:
-    return {
-        "waits": [{"child": wait.child, "for": wait.for_what, "site": site_json(wait.site)} for wait in plan.waits],
-        "problems": [_problem_json(problem) for problem in plan.problems],
-    }
-
-
-def with_masked_texts(plan: Plan) -> Plan:
-    """The plan without known values of Secrets in its messages."""
-    text = plan.masks.text
-    conditions = plan.conditions
-    if conditions is not None:
-        conditions = conditions.with_messages(text)
-    return replace(
-        plan,
-        waits=tuple(replace(wait, for_what=text(wait.for_what)) for wait in plan.waits),
-        blocking=tuple(
-            replace(each, values=tuple((path, text(value)) for path, value in each.values)) for each in plan.blocking
-        ),
-        problems=tuple(replace(problem, message=text(problem.message)) for problem in plan.problems),
-        children=tuple(
-            replace(
-                child,
-                message=text(child.message),
-                objects=tuple(replace(each, message=text(each.message)) for each in child.objects),
-            )
-            for child in plan.children
-        ),
-        conditions=conditions,
-        events=tuple(replace(event, message=text(event.message)) for event in plan.events),
-    )
-
-
 def _in_words(seconds: float) -> str:
     """A duration by its two largest units."""
     rest = round(seconds)
@@ -457,108 +355,3 @@ def _in_words(seconds: float) -> str:
         if amount or parts:
             parts.append(f"{amount} {word}")
     return " ".join(parts[:2])
-
-
-def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:
-    return None if requeue is None else {"seconds": requeue.seconds, "reason": requeue.reason}
-
-
-def json_patch(before: Object, after: Object, masks: Masks = NO_MASKS) -> list[dict[str, Any]]:
-    """The RFC 6902 patch from one version of an object to another, independent of the order of fields. Values of
-    Secrets are masked."""
-    old, new = masks.pair(before, after)
-    operations: list[dict[str, Any]] = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch
-    return operations
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
-
-
-def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
-    if isinstance(action, FinalizerAction):
-        return {
-            "action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer",
-            "finalizer": action.finalizer,
-        }
-    how: dict[str, Any]
-    match action:
-        case Create():
-            what, how = "create", {"object": masks.object(action.object)}
-        case Patch():
-            what, how = "patch", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
-        case Replace():
-            what, how = "replace", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
-        case ServerSideApply():
-            by = {"manager": action.manager, "force": action.force} if action.manager else {}
-            sent = {"exists": action.live is not None, **by, "object": masks.object(action.object)}
-            what, how = "serverSideApply", {"why": action.why, **sent}
-        case Delete():
-            what, how = "delete", {"why": action.why, "propagation": action.propagation}
-    return {"action": what, "child": action.child, **identity(action.key), **how}
-
-
-def _asked_json(action: Action | None, masks: Masks) -> dict[str, Any]:
-    """The requested action: one of the plan, or one that the API server refuses."""
-    found = _action_json(action, masks) if action is not None else {}
-    return {
-        name: found[name] for name in ("action", "finalizer", "group", "kind", "namespace", "name") if name in found
-    }
-
-
-def _child_json(child: ChildReport) -> dict[str, Any]:
-    return {
-        "id": child.id,
-        "state": child.state.value,
-        "template": child.template,
-        "message": child.message,
-        "objects": [_object_json(report) for report in child.objects],
-    }
-
-
-def _object_json(report: ObjectReport) -> dict[str, Any]:
-    return {**identity(report.key), "state": report.state.value, "message": report.message}
-
-
-def _problem_json(problem: Problem) -> dict[str, Any]:
-    return {
-        "child": problem.child,
-        "reason": problem.reason,
-        "message": problem.message,
-        "site": site_json(problem.site),
-    }
-
-
-def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
-    if plan.status is None:
-        return None
-    before = {"status": resource["status"]} if resource.get("status") is not None else {}
-    old, new = plan.masks.texts(before, {"status": plan.status.status})
-    patch = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch if plan.status.patch is not None else []
-    return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
-
-
-def identity(key: ObjectKey) -> dict[str, str]:
-    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
-
-
-def whole_identity(resource: Object) -> dict[str, Any]:
-    """The identity of a custom resource with its version, its uid and its generation."""
-    metadata = resource["metadata"]
-    return {
-        "apiVersion": resource["apiVersion"],
-        "kind": resource["kind"],
-        "namespace": metadata.get("namespace", ""),
-        "name": metadata["name"],
-        "uid": metadata.get("uid", ""),
-        "generation": metadata.get("generation"),
-    }
-
-
-def site_json(site: Site | None) -> dict[str, Any] | None:
-    return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
-
-
-__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "rendered_as_json", "show", "text_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.report.plan_text import Line, Span, Tone
+from ruleop.authoring.report.spans import Line, Span, Tone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.report.plan_text import Line, Span, Tone
+from ruleop.authoring.report.spans import Line, Span, Tone
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.conditions import find_condition

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
-from ruleop.authoring.report.plan_text import Line, Span, Tone
+from ruleop.authoring.report.spans import Line, Span, Tone
 from ruleop.core.errors import Site
 from ruleop.core.templating import UndefinedValue
 

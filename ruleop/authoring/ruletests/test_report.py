@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from xml.etree import ElementTree as ET
 
-from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, differing_lines, text_of
+from ruleop.authoring.report.plan_text import differing_lines
+from ruleop.authoring.report.spans import Line, Place, Span, Tone, text_of
 from ruleop.core.planning.changes.differences import NOTHING, Value, flow
 from ruleop.core.printable import printable, printable_lines
 from ruleop.core.templating import yaml_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.authoring.generate.crd.breaking_changes import breaking_changes
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
 
 F = TypeVar("F", bound=Callable[..., Any])

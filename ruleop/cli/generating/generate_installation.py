@@ -24,7 +24,7 @@ from ruleop.authoring.generate.installation.operator_roles import (
 )
 from ruleop.authoring.generate.installation.rule_files import image_files
 from ruleop.authoring.generate.samples import samples
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.cli.generating.crd_changes import force_crds_option, refuse_breaking_changes
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting

@@ -13,7 +13,7 @@ from ruleop.authoring.generate.graph.rule_graph import rule_graph
 from ruleop.authoring.generate.installation.operator_choices import choices_schema
 from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs
 from ruleop.authoring.generate.policy.policies import policies, policy_text
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.ruletests.format import test_schema
 from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ruleop.authoring.dev.dev_session import View
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.report.tree import tree_lines
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
 from ruleop.core.printable import printable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.authoring.dev.dev_session import Session
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
 
 LAST_EVENTS: Final = 8

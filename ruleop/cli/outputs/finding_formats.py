@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ruleop
 from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.offline.stand_in import unevaluated
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.core.files import read_regular
 from ruleop.core.printable import json_document, printable
 from ruleop.core.rules import MAX_CRD_BYTES
@@ -20,7 +20,7 @@ from ruleop.core.rules import MAX_CRD_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
     from ruleop.cli.inputs.project import Folder
     from ruleop.core.errors import Site
     from ruleop.core.rules import Finding, Project

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.program import write_to
 from ruleop.core.printable import printable
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TextIO
 
-    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.report.spans import Line
 
 _STYLES: Final[dict[Tone, dict[str, Any]]] = {
     Tone.TITLE: {"bold": True},

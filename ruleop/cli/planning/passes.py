@@ -21,7 +21,7 @@ from ruleop.authoring.offline.stand_in import (
     prepare,
     undecided,
 )
-from ruleop.authoring.report.plan_text import identity
+from ruleop.authoring.report.plan_documents import identity
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
