@@ -17,6 +17,7 @@ import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
+from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.errors import Cause
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import create_fields, three_way
@@ -42,7 +43,6 @@ from ruleop.core.planning import (
     ServerSideApply,
     plan,
 )
-from ruleop.core.planning.child.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ruleop.authoring.ruletests.running.ready_statuses import made_ready
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Failed, Failure
-from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM
 from ruleop.core.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
 from ruleop.core.planning.model.proofs import KeyedProofs

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ruleop.authoring.ruletests.running.ready_statuses import made_ready
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.child.once import RETRY
-from ruleop.core.planning.child.ready_statuses import made_ready
+from ruleop.core.planning.child.runs.once import RETRY
 from ruleop.core.planning.model.actions import Create
 from tests.planning.harness import Harness
 

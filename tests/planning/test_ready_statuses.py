@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.child.readiness import CHECKS, readiness
-from ruleop.core.planning.child.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN, Shape
 

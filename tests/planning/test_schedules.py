@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.planning.child.once import RETRY
-from ruleop.core.planning.child.ready_statuses import made_ready
+from ruleop.authoring.ruletests.running.ready_statuses import made_ready
+from ruleop.core.planning.child.runs.once import RETRY
 from ruleop.core.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.test_time import due, stamp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.kinds import Kind
-from ruleop.core.planning.child.ready_statuses import READY_STATUSES, made_ready
 
 
 def settled(obj: dict[str, Any]) -> dict[str, Any] | None:

@@ -21,9 +21,9 @@ from ruleop.core.planning.child.blocking import find_blocking
 from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
 from ruleop.core.planning.child.item_ends import plan_ends
-from ruleop.core.planning.child.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import give_up, held_back, prune
+from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.planning.child.child_plan import Existing
-    from ruleop.core.planning.child.once import Records
+    from ruleop.core.planning.child.runs.once import Records
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
@@ -441,7 +441,7 @@ class _Planner:
             found["work"] = self.children.reusable()
         else:
             METER.ensure_reserve()
-            records = self.children.records() if self.rule.has_runs else NO_RECORDS
+            records = self.children.runs.records() if self.rule.has_runs else NO_RECORDS
             self._add_status(found, conditions, actions, records)
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
             found |= {
@@ -604,7 +604,7 @@ class _Planner:
             conditions.ready,
             self.children.report.problems,
             self.history.reason,
-            held=self.children.has_held_fields,
+            held=self.children.report.has_held_fields,
         )
         if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
             # In the first pass after a start. The status cannot hold the reason, and the event was recorded before.

@@ -13,13 +13,13 @@ from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.offline.stand_in import identified, prepare
 from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.running.provenance import Provenance
+from ruleop.authoring.ruletests.running.ready_statuses import made_ready
 from ruleop.authoring.ruletests.running.state import Action, After, Error, described, named, owned
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge.equality import canonical
 from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.changes.writes import verb_of
-from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.secrets.masks import NO_MASKS, Masks
 

@@ -30,16 +30,7 @@ from ruleop.core.merge.fields import Leaf, MapFields
 from ruleop.core.merge.ignored import ignored_at, with_live_places
 from ruleop.core.merge.removals import removes_items_of_others
 from ruleop.core.names import BUCKET_LABEL
-from ruleop.core.planning.changes.drift import (
-    WHOLE_OBJECT,
-    Correction,
-    Decision,
-    conflict_message,
-    corrected_fields,
-    managers_of,
-)
 from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes
-from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.helm_release import is_of_release, marks_of_helm
 from ruleop.core.planning.model.actions import (
     Action,
@@ -106,14 +97,6 @@ class Immutable(ChildFails):
         self.failed = failed
         self.changes = changes
         self.advice = advice
-
-
-class HeldBack(ChildFails):
-    """The object is repeatedly deleted; creating it again is delayed."""
-
-    def __init__(self, conflict: FieldConflict) -> None:
-        super().__init__(conflict.message, reason="FieldConflict")
-        self.conflict = conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,53 +179,6 @@ def require_readable(child: Child, kind: Kind, namespace: str, state: Served) ->
     if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
         message = f"the namespace {namespace} to be watched: add it to --namespaces"
         raise ChildWaits(message, child.body.site, why="namespace")
-
-
-def with_field_conflict(
-    child: Child, desired: Desired, applied: Applied, observed: Observed, history: History
-) -> Applied:
-    """The decision, with the field conflict of a child that was reverted recently. An edit of the CR changes the
-    desired object, which ends the conflict. Raises ChildFails and Unread."""
-    drift = history.drift[desired.key]
-    if (applied.action is None and not drift.message) or drift.desired_digest != desired.digest:
-        return applied
-    fields = corrected_fields(applied.action) if applied.action is not None else None
-    if fields is None:
-        return replace(applied, conflict_message=drift.message)
-    assert isinstance(applied.action, (Create, Patch, Replace, ServerSideApply))
-    decision = drift.decide(fields, observed.clock)
-    if decision is Decision.REVERT:
-        return replace(applied, conflict_message=drift.message)
-    message = drift.message
-    if decision is Decision.REPORT:
-        message = _conflict_message(child, applied.action, drift.managed, observed, by_server=drift.altered)
-    conflict = FieldConflict(desired.key, child.id, fields, message, new=decision is Decision.REPORT)
-    if fields == WHOLE_OBJECT:
-        raise HeldBack(conflict)
-    return Applied(
-        applied.action.live if not isinstance(applied.action, Create) else None,
-        conflict_message=message,
-        conflict=conflict,
-    )
-
-
-def _conflict_message(
-    child: Child,
-    action: Correction,
-    managed: tuple[Mapping[str, Any], ...] | None,
-    observed: Observed,
-    *,
-    by_server: bool,
-) -> str:
-    changed = changes(action, observed.kinds, None, allowance=METER.descriptions)
-    paths = list(dict.fromkeys(child.secrecy.path(each.path) for each in changed))
-    if isinstance(action, Create) or action.live is None or by_server:
-        return conflict_message(action, paths, (), by_server=by_server)
-    if managed is None:
-        raise Unread(Read(action.key, Kind.of(action.live), "managers"))
-    own = action.manager if isinstance(action, ServerSideApply) else ""
-    others = [each for each in managed if not own or each.get("manager") != own]
-    return conflict_message(action, paths, managers_of(others, action.live, action.object), by_server=False)
 
 
 def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None, *, of_release: bool = False) -> str:

@@ -13,7 +13,7 @@ from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import flow
 from ruleop.core.planning.model.actions import State
 from ruleop.core.planning.plan import Blocking
-from ruleop.core.planning.rendering.desired import items_of
+from ruleop.core.planning.rendering.items import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.secrets.secret_fields import is_public_field
 from ruleop.core.secrets.secret_values import MASK, SECRET

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning.child.apply import Applied, read_record
-from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.model.actions import (
     Action,
     ChildReport,
@@ -22,11 +22,11 @@ from ruleop.core.planning.model.actions import (
 from ruleop.core.planning.model.marks import Claim, Owner, claim_on
 from ruleop.core.planning.rendering.desired import Desired, merge_strategy, source_of
 from ruleop.core.planning.rendering.scope import without_server_noise
-from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin
+from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin, Waiting
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ruleop.core.errors import Site
     from ruleop.core.planning.model.observed import Observed
@@ -143,6 +143,7 @@ class PassReport:
     waits: list[Wait] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
+    has_held_fields: bool = False  # another manager holds fields of a child with `patch`
     _alike: dict[tuple[str, str], set[tuple[str, Site | None]]] = field(default_factory=dict)  # by child and reason
 
     @property
@@ -249,3 +250,15 @@ def _resulting_object(child: Child, object_plan: ObjectPlan, observed: Observed,
 
 def existing_is_ready(existing: list[Existing]) -> bool:
     return bool(existing) and all(readiness(each.live).ready for each in existing)
+
+
+def ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:
+    """The readiness of one object by `readyWhen`."""
+    assert child.ready_when is not None
+    try:
+        holds = child.ready_when.truth({**names, "this": MapView(without_server_noise(live), "this", Origin.LATER)})
+    except Waiting as wait:
+        if wait.forbidden:
+            raise
+        return Readiness(False, f"readyWhen: {wait.message}")
+    return READY if holds else Readiness(False, "readyWhen is false")

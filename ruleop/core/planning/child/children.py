@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.kinds import NAMESPACE_KIND
-from ruleop.core.planning.changes.list_conflicts import conflict_in_words
-from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason
+from ruleop.core.planning.changes.rejected_writes import changes_in_words
 from ruleop.core.planning.child.apply import (
     Applied,
-    HeldBack,
     Immutable,
     apply,
-    name_conflict_message,
-    with_field_conflict,
 )
 from ruleop.core.planning.child.child_plan import (
     ChildPlan,
@@ -31,23 +27,16 @@ from ruleop.core.planning.child.child_plan import (
     existing_is_ready,
     existing_view,
     planned_view,
+    ready_when,
     select_shown,
 )
 from ruleop.core.planning.child.endings import begun, ended_items, ends_item, waits
-from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, select, state_of
-from ruleop.core.planning.child.once import (
-    FAILED,
-    RETRY,
-    SUCCEEDED,
-    Records,
-    Runs,
-    can_record,
-    no_record,
-    result_of,
-    run_of,
-)
+from ruleop.core.planning.child.failed_writes import expected_rejection, site_of, state_of_failed_write
+from ruleop.core.planning.child.field_conflicts import HeldBack, with_field_conflict
+from ruleop.core.planning.child.field_patches import patch, patches_on, select, state_of
+from ruleop.core.planning.child.new_namespaces import waits_for_namespaces
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
-from ruleop.core.planning.child.schedules import Due, due_run, kept_entries
+from ruleop.core.planning.child.runs.child_runs import ChildRuns
 from ruleop.core.planning.model.actions import (
     Action,
     Create,
@@ -58,34 +47,22 @@ from ruleop.core.planning.model.actions import (
     State,
 )
 from ruleop.core.planning.model.observed import Served
-from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
-from ruleop.core.planning.model.rbac_children import Granting
-from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
-from ruleop.core.planning.rendering.child_field_sites import field_site
-from ruleop.core.planning.rendering.desired import (
-    MAX_OBJECTS,
-    Desired,
-    Item,
-    is_enabled,
-    items_of,
-    recorded,
-    render,
-    source_of,
-    wait_for,
-)
-from ruleop.core.planning.rendering.scope import Scope, without_server_noise
+from ruleop.core.planning.model.outcome import Failure
+from ruleop.core.planning.model.rule_permissions import missing_list_permission
+from ruleop.core.planning.rendering.desired import Desired, is_enabled, render, source_of, wait_for
+from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item, items_of, recorded
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.core.planning.rendering.work import Work
-from ruleop.core.templating import Disabled, MapView, Origin, Waiting
+from ruleop.core.templating import Disabled, Origin, Waiting
 from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
+    from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
 
@@ -122,12 +99,10 @@ class Children:
         ]
         self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
         self.plans: dict[str, ChildPlan] = {}
-        self.has_held_fields = False  # another manager holds fields of a child with `patch`
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self.ending = begun(existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
         self.ended_by = waits(self.ending) if self.ending else {}
-        self._due: dict[str, Due] = {}  # of schedules, as far as it is known
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}  # those that templates can read as this child
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
@@ -141,6 +116,11 @@ class Children:
         for observe in rule.observe.values():
             if (owned_by := observe.owned_by) is not None:
                 scope.existing[owned_by.child] = [each.live for each in self._shown.get(owned_by.child, ())]
+
+    @cached_property
+    def runs(self) -> ChildRuns:
+        """Of the children with `once` or `schedule`."""
+        return ChildRuns(self.scope, self._by_id)
 
     def misread(self) -> dict[str, ObjectKey]:
         """The keys of children with one object whose `live.` showed another object: its name or namespace was changed,
@@ -173,7 +153,7 @@ class Children:
         if child.ready_when is None or child.has_items:  # the value of `item` is unknown
             return existing_is_ready(existing)
         try:
-            found = [_ready_when(child, self.scope.names, each.live).ready for each in existing]
+            found = [ready_when(child, self.scope.names, each.live).ready for each in existing]
         except RenderError:
             return False
         return bool(found) and all(found)
@@ -184,12 +164,20 @@ class Children:
         for child in children:
             yield from self._plan_child(child)
         if self.rule.makes_namespaces:
-            self._wait_for_namespaces()
+            for child_plan, object_plan, wait in waits_for_namespaces(self.plans, self.existing, self.owner.namespace):
+                object_plan.stop(State.WAITING, wait.for_what)
+                child_plan.message = ""
+                self._add_wait(child_plan, wait)
 
     def _plan_child(self, child: Child) -> Iterator[None]:
         child_plan = self.plans[child.id] = ChildPlan(child)
         try:
-            desired = yield from self._desired_objects(child_plan)
+            if child.optional and not self._serves(child):
+                desired, child_plan.message = None, "the cluster does not serve its kind"
+            elif child.for_each or child.for_each_of:
+                desired = yield from self._desired_of_items(child_plan)
+            else:
+                desired = self._desired_objects(child_plan)
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
@@ -218,27 +206,27 @@ class Children:
         # As with dependsOn, an undesired child does not block others.
         self.scope.ready[child.id] = child_plan.ready or is_undesired
 
-    def _desired_objects(self, child_plan: ChildPlan) -> Steps[list[Desired] | None]:
-        """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
-        other items."""
+    def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
+        """The desired objects of a child without items; None if its `when` is false."""
         child, names = child_plan.child, self.scope.names
-        if child.optional and not self._serves(child):
-            child_plan.message = "the cluster does not serve its kind"
-            return None
-        if not child.for_each and not child.for_each_of:
-            if child.when is not None and not is_enabled(child.when, names):
-                self._due[child.id] = Due()
-                return None
+        if child.when is not None and not is_enabled(child.when, names):
             if child.runs:
-                return self._desired_of_run(child_plan)
-            if child.wait_for is not None:
-                wait_for(child.wait_for, names)
-            known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
-            if child.patch is not None:
-                desired = self._desired_fields(child_plan, names, 0)
-            else:
-                desired = render(child, self.scope, names, 0) if known is None else known
-            return desired if desired or child.many else None
+                self.runs.skip(child)
+            return None
+        if child.runs:
+            return self.runs.desired(child)
+        if child.wait_for is not None:
+            wait_for(child.wait_for, names)
+        known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
+        if child.patch is not None:
+            desired = self._desired_fields(child_plan, names, 0)
+        else:
+            desired = render(child, self.scope, names, 0) if known is None else known
+        return desired if desired or child.many else None
+
+    def _desired_of_items(self, child_plan: ChildPlan) -> Steps[list[Desired]]:
+        """An item that waits or fails does not delay other items."""
+        child = child_plan.child
         found: list[Desired] = []
         first: tuple[Item, ChildFails] | None = None
         failed = 0
@@ -277,70 +265,6 @@ class Children:
         desired = render(child, self.scope, item.names, item.index)
         record = item.ended or (recorded(child, item) if child.ended_by else None)
         return desired if record is None else [replace(each, item=record) for each in desired]
-
-    def _desired_of_run(self, child_plan: ChildPlan) -> list[Desired] | None:
-        """The object of the run that the CR asks for. There is none if it has ended, or if no run is asked for."""
-        child, names = child_plan.child, self.scope.names
-        if child.once is not None:
-            run, key, instead = run_of(child, names, self.scope.resource), "once", "change the request id, or"
-            is_asked = run is not None
-        else:
-            times, begun = self.scope.time_functions(), self.runs(child).begun
-            due = self._due[child.id] = due_run(child, names, self.scope.resource, times, begun)
-            run, key, instead = due.run, "schedule", "wait for the next one, or change"
-            is_asked = bool(due.entries)
-        if is_asked and not can_record(self.observed.kinds.info(self.rule.kind)):
-            raise ChildFails(no_record(self.rule.kind.kind, key), child.site)
-        if run is None:
-            return None
-        result = result_of(self.scope.resource, child, run)
-        if result == FAILED:
-            message = f"the run {run.id!r} has failed: {instead} the annotation {RETRY}{child.id}"
-            raise ChildFails(message, child.site, reason="OnceFailed")
-        if result == SUCCEEDED:
-            return []
-        if child.wait_for is not None:
-            wait_for(child.wait_for, names)
-        desired = [each.renamed(run.of(each.key.name)) for each in render(child, self.scope, names, 0)]
-        keys = {each.key for each in desired}
-        runs = self.runs(child)
-        other = next((each for each in runs.unfinished() if each.key not in keys), None)
-        if other is not None and not any(each.key in keys for each in runs.objects):
-            raise ChildWaits(f"{other.key} to finish", child.site, why="child")
-        return desired
-
-    def runs(self, child: Child) -> Runs:
-        """The runs of a child with `once` or `schedule`."""
-
-        def ready(live: Object) -> Readiness:
-            if child.ready_when is None:
-                return readiness(live)
-            with contextlib.suppress(RenderError):
-                return _ready_when(child, self.scope.names, live)
-            return Readiness(False)
-
-        return Runs.of(child, self.scope.resource, self._by_id.get(child.id, ()), ready)
-
-    def records(self) -> Records:
-        found: dict[str, list[dict[str, str]]] = {}
-        skipped: list[tuple[Child, str]] = []
-        prunes_next = False
-        for child in self.rule.children.values():
-            if not child.runs:
-                continue
-            runs = self.runs(child)
-            if child.schedule is not None:
-                due = self._due.get(child.id) or kept_entries(child, self.scope.resource)
-                skipped += [(child, due.skipped)] if due.skipped else []
-                record = due.recorded_with(runs.record(due.run, self.observed.now))
-            else:
-                current = None
-                with contextlib.suppress(ChildWaits, ChildFails):
-                    current = run_of(child, self.scope.names, self.scope.resource)
-                record = runs.record(current, self.observed.now)
-            found[child.id] = record
-            prunes_next |= replace(runs, recorded=record).kept() != runs.kept()
-        return Records(found, skipped, prunes_next)
 
     def _serves(self, child: Child) -> bool:
         """Whether the cluster serves each kind that the child can have, in one of the versions that it can have."""
@@ -419,7 +343,7 @@ class Children:
             if error.limit:
                 raise
             if error.fields:
-                error.site = self._site_of(child_plan, object_plan, error.fields)
+                error.site = site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child.has_items),
@@ -486,7 +410,7 @@ class Children:
             message = rejection + changes_in_words(error.changes, secrecy) + error.advice
         child_plan.blocks_pruning = True
         if error.reason == "FieldConflict" and child_plan.child.patch is not None:
-            self.has_held_fields = self.has_held_fields or not isinstance(error, HeldBack)
+            self.report.has_held_fields |= not isinstance(error, HeldBack)
         self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)
         child_plan.state, child_plan.message = State.FAILED, message
         self.report.add_problem(child_plan.child.id, error.reason, message, error.site)
@@ -506,7 +430,7 @@ class Children:
         if applied.conflict is not None:
             self.report.conflicts.append(applied.conflict)
         if applied.action is not None:
-            return self._state_of_write(child_plan, object_plan, applied, applied.action)
+            return self._state_of_write(child_plan, object_plan, applied.action)
         assert applied.result is not None
         found = self._readiness(object_plan, child, applied.result)
         message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
@@ -515,9 +439,7 @@ class Children:
             self.report.add_problem(child.id, reason, f"{key.kind}/{key.name}: {message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
 
-    def _state_of_write(
-        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, action: Action
-    ) -> tuple[State, str]:
+    def _state_of_write(self, child_plan: ChildPlan, object_plan: ObjectPlan, action: Action) -> tuple[State, str]:
         child, key = child_plan.child, object_plan.desired.key
         if self.paused:
             return (
@@ -526,7 +448,7 @@ class Children:
             )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            return self._state_of_failed_write(child_plan, object_plan, applied, failed)
+            return state_of_failed_write(self.rule, self.report, child_plan, object_plan, failed)
         if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
             self.report.add_wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
@@ -534,66 +456,9 @@ class Children:
         if isinstance(action, Create):
             return State.PROGRESSING, "about to be created"
         shown = self.predict_status or self.history.writes is not None
-        conflict = self._expected_rejection(child, object_plan, applied) if shown else ""
+        conflict = expected_rejection(child, object_plan) if shown else ""
         expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
         return State.PROGRESSING, f"about to be changed{expected}"
-
-    def _expected_rejection(
-        self, child: Child, object_plan: ObjectPlan, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()
-    ) -> str:
-        """Describes a live list item that conflicts with a desired one; empty if there is none. A replaced object has
-        only desired items. Empty for a child that reads Secrets: the key of an item may come from one."""
-        if child.secrecy.holds or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
-            return ""
-        return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
-
-    def _state_of_failed_write(
-        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
-    ) -> tuple[State, str]:
-        child, key = child_plan.child, object_plan.desired.key
-        granting = (
-            Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secrecy.holds else None
-        )
-        if granting is not None:
-            message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
-        elif failed.verb and failed.verb != GRANT:
-            message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
-        else:
-            message = child.secrecy.rejection(failed.message, failed.redacted, failed.causes)
-        reason = condition_reason(failed.failure)
-        if reason is None:
-            self.report.add_wait(
-                child.id,
-                f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""),
-                why="write",
-            )
-            return State.PROGRESSING, message
-        if failed.failure is Failure.HELD:
-            self.has_held_fields = True
-            message = f"{key}: {held_by_others(failed, child.secrecy)}"
-        if failed.failure is Failure.EXISTS:
-            message = name_conflict_message(key, self.owner.kind.kind, None)
-            self.report.add_problem(child.id, reason, message)
-            return State.REFUSED, message
-        if failed.failure is Failure.INVALID and (
-            conflict := self._expected_rejection(child, object_plan, applied, failed.managed)
-        ):
-            message += f"; {conflict}"
-        named = [cause.field for cause in failed.causes]
-        site = self._site_of(child_plan, object_plan, named, sent=applied.result)
-        self.report.add_problem(child.id, reason, message, site)
-        return State.FAILED, message
-
-    def _site_of(
-        self, child_plan: ChildPlan, object_plan: ObjectPlan, fields: Iterable[str], sent: Object | None = None
-    ) -> Site:
-        """The place of the first of these fields in the child's body. To find it, the body is rendered again, so only
-        the first failed objects of a child have it."""
-        child, found = child_plan.child, None
-        if child_plan.located < MAX_LOCATED:
-            child_plan.located += 1
-            found = field_site(child, object_plan.desired, fields, sent)
-        return found or child.body.site
 
     def _readiness(self, object_plan: ObjectPlan, child: Child, live: Object) -> Readiness:
         if child.ready_when is None:
@@ -601,7 +466,7 @@ class Children:
                 return READY
             return readiness(live, object_plan.desired.info.shape)
         try:
-            return _ready_when(child, object_plan.desired.names, live)
+            return ready_when(child, object_plan.desired.names, live)
         except RenderError as error:
             forbidden = isinstance(error, Waiting) and error.forbidden
             message = child.secrecy.error(error)
@@ -609,44 +474,6 @@ class Children:
             return Readiness(False, f"readyWhen: {message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
-
-    def _wait_for_namespaces(self) -> None:
-        """Delays the creation of objects in a Namespace that is itself a child until that Namespace is ready. While
-        the names of some of these Namespaces are unknown, because they wait or cannot be rendered, any other namespace
-        than the CR's and those that exist may be one of them. One whose fields are patched is somebody else's."""
-        found = {
-            key.name: held
-            for key, held in self._by_key.items()
-            if key.group_kind == NAMESPACE_KIND.versionless and held[0].child.patch is None
-        }
-        unknown = [
-            each.child.id
-            for each in self.plans.values()
-            if each.incomplete
-            and each.child.patch is None
-            and any(kind.versionless == NAMESPACE_KIND.versionless for kind in each.child.kinds)
-        ]
-        if not found and not unknown:
-            return
-        existing = (each.key.name for each in self.existing if each.key.group_kind == NAMESPACE_KIND.versionless)
-        known = {self.owner.namespace, *existing}
-        for child_plan in self.plans.values():
-            for object_plan in child_plan.objects:
-                name = object_plan.desired.key.namespace
-                if not name or not isinstance(object_plan.action, Create):
-                    continue
-                if name in found:
-                    holder, namespace = found[name]
-                    if namespace.state is State.READY:
-                        continue
-                    wait = ChildWaits(f"{holder.child.id} to be ready", why="child")
-                elif unknown and name not in known:
-                    wait = ChildWaits(f"{unknown[0]} to be written", why="child")
-                else:
-                    continue
-                object_plan.stop(State.WAITING, wait.for_what)
-                child_plan.message = ""
-                self._add_wait(child_plan, wait)
 
     def actions(self) -> list[Action]:
         """The actions in dependency order, each with the children whose writes it needs."""
@@ -671,8 +498,7 @@ class Children:
         plans = (child_plan for child_plan in self.plans.values() if child_plan.child.patch is None)
         desired = {object_plan.desired.key for child_plan in plans for object_plan in child_plan.objects}
         if self.rule.has_runs:
-            runs = (self.runs(child) for child in self.rule.children.values() if child.runs)
-            desired.update(key for each in runs for key in each.kept())
+            desired |= self.runs.kept()
         return [
             each
             for each in self.existing
@@ -740,15 +566,3 @@ def _items_error(title: str, first: ChildFails, failed: int) -> ChildFails:
     return ChildFails(
         f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
     )
-
-
-def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:
-    """The readiness of one object by `readyWhen`."""
-    assert child.ready_when is not None
-    try:
-        holds = child.ready_when.truth({**names, "this": MapView(without_server_noise(live), "this", Origin.LATER)})
-    except Waiting as wait:
-        if wait.forbidden:
-            raise
-        return Readiness(False, f"readyWhen: {wait.message}")
-    return READY if holds else Readiness(False, "readyWhen is false")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.planning.model.item_records import ItemRecord, item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
-from ruleop.core.planning.rendering.desired import Item
+from ruleop.core.planning.rendering.items import Item
 from ruleop.core.templating import view
 
 if TYPE_CHECKING:

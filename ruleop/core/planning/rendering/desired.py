@@ -7,16 +7,12 @@ and it sets no field that belongs to the server, to the garbage collector or to 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.kinds import JSON, Kind, Object, ObjectKey
-from ruleop.core.merge import UnwritableError
 from ruleop.core.merge.equality import canonical
-from ruleop.core.merge.server.normalise import as_json
 from ruleop.core.messages import shortened
 from ruleop.core.names import (
     KEY_IN_WORDS,
@@ -28,7 +24,7 @@ from ruleop.core.names import (
     is_object_name,
     name_in_words,
 )
-from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM, ItemRecord
+from ruleop.core.planning.model.item_records import ITEM, ItemRecord
 from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
@@ -37,22 +33,18 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, chi
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, loop_items
-from ruleop.core.templating.values.cost import DOCUMENT_UNITS, ITEM_UNITS, METER, NODE_BYTES, Exhausted, size_of
-from ruleop.core.templating.values.data import plain_and_weight, retained_bytes
+from ruleop.core.templating import NONDETERMINISTIC, TextTemplate
+from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child, Loop
+    from ruleop.core.rules import Child
     from ruleop.core.secrets.hidden_fields import Hidden
     from ruleop.core.templating import Expression
 
-T = TypeVar("T")
-
-MAX_OBJECTS = 5000
 _PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
 
 
@@ -95,92 +87,6 @@ def merge_strategy(child: Child, kind: Kind) -> str:
     if child.apply.strategy is not None:
         return child.apply.strategy
     return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item of `forEach`: its place among all, its scope, and its position or key in each loop. One that has ended
-    has the record of what it was instead."""
-
-    index: int
-    names: Mapping[str, Any]
-    address: tuple[int | str, ...] = ()
-    ended: ItemRecord | None = None
-
-    def title(self, child: Child) -> str:
-        if self.ended is not None:
-            return f"the end of the item of {self.ended.ends}"
-        if len(self.address) == 1:
-            return f"item {self.index} of {_loops_of(child)}"
-        loops = zip(child.for_each, self.address, strict=True)
-        return f"item {', '.join(f'{loop.name}[{shortened(str(at))}]' for loop, at in loops)} of forEach"
-
-
-def items_of(child: Child, scope: Scope) -> Iterator[Item]:
-    """The items of `forEach`: all combinations, if it has several loops. Raises ChildWaits and ChildFails."""
-    site = child.for_each[0].over.site
-    try:
-        found = _up_to_limit(child, _combinations(child, child.for_each, scope.names))
-    except RenderError as error:
-        raise child_error(error) from None
-    except Exhausted as limit:
-        raise ChildFails(limit.reason, site, limit=True) from None
-    for index, (address, names) in enumerate(found):
-        yield Item(index, scope.with_items(names, index), address)
-
-
-def recorded(child: Child, item: Item) -> ItemRecord:
-    """The record of an item for its end. Raises ChildFails if it is too large."""
-    site = child.for_each[0].over.site
-    try:
-        items = {loop.name: plain_and_weight(item.names[loop.name])[0] for loop in child.for_each}
-        size = len(as_json(items))
-    except UnwritableError as error:
-        raise ChildFails(f"the item {error}", site) from None
-    if size > MAX_ITEM:
-        text = (
-            f"the item has {size:,} bytes, and at most {MAX_ITEM:,} are recorded for {' and '.join(child.ended_by)}: "
-            "loop over a list with less in each item, and look up the rest in the body"
-        )
-        raise ChildFails(text, site)
-    return ItemRecord.of(child.id, items)
-
-
-def _loops_of(child: Child) -> str:
-    """The key that gives the child its items."""
-    return "objects" if child.given else "forEach"
-
-
-def _combinations(
-    child: Child, loops: tuple[Loop, ...], names: Mapping[str, Any]
-) -> Iterator[tuple[tuple[int | str, ...], dict[str, Any]]]:
-    """The positions and the items of the loops for each combination. An inner loop sees the items of the outer ones."""
-    loop, *inner = loops
-    entries = _up_to_limit(child, _entries(child, loop.over.value(names), loop.over.site))
-    METER.retain(retained_bytes([entry for _, entry in entries]))
-    for at, entry in entries:
-        own = {loop.name: entry}
-        if not inner:
-            yield (at,), own
-            continue
-        METER.spend(ITEM_UNITS)
-        for address, items in _combinations(child, tuple(inner), {**names, **own}):
-            yield (at, *address), {**own, **items}
-
-
-def _up_to_limit(child: Child, items: Iterator[T]) -> list[T]:
-    found = list(islice(items, MAX_OBJECTS + 1))
-    if len(found) > MAX_OBJECTS:
-        text = f"{_loops_of(child)} has more items than the {MAX_OBJECTS:,} objects that one CR may have"
-        raise ChildFails(text, child.for_each[0].over.site)
-    return found
-
-
-def _entries(child: Child, value: Any, site: Site) -> Iterator[tuple[int | str, Any]]:
-    items = None if child.given and isinstance(value, Mapping) else loop_items(value)
-    if items is None:
-        raise ChildFails("objects needs a list" if child.given else "forEach needs a list or a mapping", site)
-    return items
 
 
 def is_enabled(when: Expression, names: Mapping[str, Any]) -> bool:

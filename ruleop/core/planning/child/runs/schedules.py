@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.planning.child.once import (
+from ruleop.core.planning.child.runs.once import (
     ENDED,
     SCHEDULED,
     SKIPPED,
