@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,7 @@ class Options:
     quiet: float
     idle: int
     rounds: int
+    python: list[str]
     json: Path | None
 
 
@@ -81,24 +83,24 @@ def json_kubeconfig(plane: ControlPlane, folder: Path) -> Path:
     return path
 
 
-def operator_command(name: str) -> list[str]:
-    """How an operator is started; it finds the API server by KUBECONFIG."""
+def operator_command(name: str, python: list[str]) -> list[str]:
+    """How an operator is started; it finds the API server by KUBECONFIG. `python`: what runs ruleop."""
     if name == "ruleop":
         flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
         flags += ["--operator-namespace", "default", "--log-level", "warning"]
-        return [sys.executable, "-m", "ruleop", "run", "-C", str(ROOT), *flags]
+        return [*python, "-m", "ruleop", "run", "-C", str(ROOT), *flags]
     return [str(build("baseline-go")), *(["-reports"] if name == "go-reporting" else [])]
 
 
 @contextlib.contextmanager
-def running(name: str, kubeconfig: Path, log: Path) -> Iterator[int | None]:
+def running(name: str, python: list[str], kubeconfig: Path, log: Path) -> Iterator[int | None]:
     """An operator's process id, while it runs; None without an operator."""
     if name == "bare":
         yield None
         return
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     with log.open("wb") as output:
-        command = operator_command(name)
+        command = operator_command(name, python)
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
     try:
         yield process.pid
@@ -127,7 +129,7 @@ def run(name: str, options: Options) -> dict[str, Any]:
         kubeconfig = json_kubeconfig(plane, Path(scratch))
         plane.define(BENCH / "crd" / "app.yaml")
         log = Path(scratch) / "operator.log"
-        with running(name, kubeconfig, log) as pid:
+        with running(name, options.python, kubeconfig, log) as pid:
             command = [*driver_command(name, options, pid, plane), f"--kubeconfig={kubeconfig}"]
             done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
         if done.returncode:
@@ -163,6 +165,8 @@ def parse() -> Options:
     parser.add_argument("--idle", type=int, default=30, help="seconds of the phase idle (default: 30)")
     kept = "rounds; each figure is of the round in which other programs used the least CPU (default: 1)"
     parser.add_argument("--rounds", type=int, default=1, help=kept)
+    what = "the command that runs ruleop's Python, as in a chroot with that of the image (default: this Python)"
+    parser.add_argument("--python", type=shlex.split, default=[sys.executable], help=what)
     parser.add_argument("--json", type=Path, help="also write all figures of the driver to this file")
     options = Options(**vars(parser.parse_args()))
     if "create" not in options.phases:
