@@ -365,13 +365,14 @@ def _patch(
     why: Literal["changed", "adopted", "rotated"],
     sent: Object | None = None,
 ) -> Patch:
+    return Patch(desired.key, child.id, _guarded(live, result), live, result, desired.digest, why, sent)
+
+
+def _guarded(live: Object, result: Object) -> dict[str, Any]:
+    """The merge patch from one to the other, with uid and resourceVersion, so that the server rejects it if the object
+    has changed."""
     patch = merge_patch(live, result)
-    assert patch is not None, "at least the record differs"
-    return Patch(desired.key, child.id, guarded(patch, live), live, result, desired.digest, why, sent)
-
-
-def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
-    """The patch with uid and resourceVersion, so that the server rejects it if the object has changed."""
+    assert patch is not None, "at least the record or a mark differs"
     metadata = live["metadata"]
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
@@ -519,6 +520,4 @@ def _metadata_patch(
         if value
     }
     result = {**live, "metadata": new}
-    patch = merge_patch(live, result)
-    assert patch is not None
-    return Patch(key, child, guarded(patch, live), live, result, "", why, needs=needs)
+    return Patch(key, child, _guarded(live, result), live, result, "", why, needs=needs)
