@@ -29,7 +29,7 @@ _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 def validate_deployment(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec = new["spec"]
     yield from validate_nonnegative(spec, "replicas")
-    yield from validate_selector_and_template(spec, old, "deployment")
+    yield from validate_selector_and_template(spec, old)
     yield from _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
     yield from validate_nonnegative(spec, "minReadySeconds")
     yield from validate_nonnegative(spec, "revisionHistoryLimit")

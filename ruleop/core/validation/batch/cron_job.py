@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.names import LONGEST_CRON_JOB
 from ruleop.core.schema.cron import is_zone, schedule_problem
 from ruleop.core.validation.batch.job import validate_job_spec
-from ruleop.core.validation.field_errors import invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import invalid_value, required, unsupported, validate_one_of
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def validate_cron_job(new: Object, old: Object | None) -> Iterator[FieldError]:
     zone = spec.get("timeZone")
     if zone is not None and (old is None or zone != old["spec"].get("timeZone")):
         yield from _validate_zone(zone)
-    policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in _CONCURRENCY:
-        yield unsupported("spec.concurrencyPolicy", policy, _CONCURRENCY)
+    yield from validate_one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy", "Allow"), _CONCURRENCY)
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     before = ((old["spec"].get("jobTemplate") or {}).get("spec") or {}) if old is not None else None
     yield from validate_job_spec(job, "spec.jobTemplate.spec", before)

@@ -14,7 +14,7 @@ from ruleop.core.validation.field_errors import (
     invalid_value,
     invalid_values,
     required,
-    unsupported,
+    validate_one_of,
 )
 from ruleop.core.validation.fields.field_names import label_problems, subdomain_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
@@ -90,8 +90,7 @@ def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
         yield required(f"{field}.accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.get("selector"), f"{field}.selector")
     for each in modes:
-        if each not in _MODES:
-            yield unsupported(f"{field}.accessModes", each, _MODES)
+        yield from validate_one_of(f"{field}.accessModes", each, _MODES)
     if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
         yield forbidden_value(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
     requested = _requested(spec)
@@ -101,8 +100,7 @@ def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
     elif amount is not None and amount <= 0:
         yield invalid_value(f"{field}.resources[storage]", requested, "must be greater than zero")
     yield from _validate_name(spec.get("storageClassName"), f"{field}.storageClassName")
-    if (mode := spec.get("volumeMode")) is not None and mode not in _VOLUME_MODES:
-        yield unsupported(f"{field}.volumeMode", mode, _VOLUME_MODES)
+    yield from validate_one_of(f"{field}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES, optional=True)
     for name in ("dataSource", "dataSourceRef"):
         if (source := spec.get(name)) is not None:
             yield from _validate_source(f"{field}.{name}", source)
