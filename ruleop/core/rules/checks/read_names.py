@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.scopes import ALWAYS, RESERVED, Part
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.core.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
@@ -284,17 +285,9 @@ def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
 def names_read_by_let(draft: Draft, name: str) -> frozenset[str]:
     """The names that a let reads, directly or through other lets. `cr.status` counts as `status`."""
     lets = {entry.name: entry.value.compiled for entry in draft.let if entry.value is not None}
-    heads: set[str] = set()
-    pending, seen = [name], {name}
-    while pending:
-        tree = lets.get(pending.pop())
-        if tree is None:
-            continue
-        heads |= tree.names | {"status" for reference in tree.references if reference.path[:2] == ("cr", "status")}
-        fresh = (tree.names & set(lets)) - seen
-        pending += fresh
-        seen |= fresh
-    return frozenset(heads)
+    trees = [lets[each] for each in reached({name} & lets.keys(), lambda let: lets[let].names & lets.keys())]
+    reads_status = any(reference.path[:2] == ("cr", "status") for tree in trees for reference in tree.references)
+    return frozenset({"status"} if reads_status else ()).union(*(tree.names for tree in trees))
 
 
 def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
