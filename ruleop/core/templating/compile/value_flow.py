@@ -132,7 +132,7 @@ class _Flow:
     def call(self, node: nodes.Call) -> None:
         """Arguments flow into the parameters of every macro, and those of `caller` into those of every call block: a
         macro may be called by another name."""
-        given = self._arguments(node)
+        given = self._given(node)
         if not given:
             return
         if self.by_name and (named := self._named_macros(node)):
@@ -165,7 +165,7 @@ class _Flow:
         for keyword in node.kwargs:
             self._add(keyword.key, self.value(keyword.value))
         for name in ("varargs", "kwargs"):
-            self._add(name, self._computed(self._arguments(node)))
+            self._add(name, self._computed(self._given(node)))
 
     def imported(self, node: nodes.Import) -> None:
         if any(self._reveals_any(self.values.get(name, _NOTHING)) for name in self._defined()):
@@ -247,7 +247,7 @@ class _Flow:
     def _filter(self, node: nodes.Filter) -> frozenset[Path]:
         if node.name in self.clean:
             return _NOTHING
-        arguments = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
+        arguments = _arguments(node)
         given = self.value(node.node) if node.node is not None else _NOTHING
         if node.name in SAME_ITEMS:
             more = _NOTHING.union(*(self.value(each) for each in arguments))
@@ -264,7 +264,7 @@ class _Flow:
         return _NOTHING if node.name in {"defined", "undefined"} else self._mixed(node.iter_child_nodes())
 
     def _call(self, node: nodes.Call) -> frozenset[Path]:
-        given = self._computed(self._arguments(node))
+        given = self._computed(self._given(node))
         if isinstance(node.node, nodes.Getattr):
             on = self.value(node.node.node)
             if node.node.attr == "get" and node.args and isinstance(node.args[0], nodes.Const):
@@ -282,13 +282,13 @@ class _Flow:
         """The value of text from any of the files."""
         return _FROM_SOURCE if self.anything else _NOTHING
 
-    def _arguments(self, node: nodes.Call) -> frozenset[Path]:
-        given = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
-        return _NOTHING.union(*map(self.value, given))
+    def _given(self, node: nodes.Call) -> frozenset[Path]:
+        return _NOTHING.union(*map(self.value, _arguments(node)))
 
 
-def _dynamic(node: Any) -> list[nodes.Node]:
-    return [each for each in (node.dyn_args, node.dyn_kwargs) if each is not None]
+def _arguments(node: Any) -> list[nodes.Node]:
+    dynamic = [each for each in (node.dyn_args, node.dyn_kwargs) if each is not None]
+    return [*node.args, *(keyword.value for keyword in node.kwargs), *dynamic]
 
 
 _STATEMENTS: dict[type[nodes.Node], Callable[[_Flow, Any], None]] = {
