@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ruleop.core.errors import RuleError, Site
@@ -255,6 +256,15 @@ class Duration(Type[float]):
         return parse_duration(default)
 
 
+def _compiled(compiler: Callable[[], C], node: YamlNode, reading: Reading) -> Templated[C] | None:
+    """The template that the function compiles, or None and its mistakes."""
+    try:
+        return Templated(compiler(), node)
+    except RuleErrors as error:
+        reading.findings.take(error.mistakes, "template")
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class BareExpression(Type[Templated[Expression]]):
     """An expression, which may be a boolean."""
@@ -267,11 +277,7 @@ class BareExpression(Type[Templated[Expression]]):
         if not source.strip():
             reading.findings.mistake("wrong-value", f"{what} must be an expression, not empty", node.site)
             return None
-        try:
-            return Templated(reading.library.expression(source, node.site), node)
-        except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
-            return None
+        return _compiled(partial(reading.library.expression, source, node.site), node, reading)
 
     def schema(self) -> dict[str, JSON]:
         return {"type": ["string", "boolean"], "minLength": 1}
@@ -288,14 +294,10 @@ class Template(Type[Templated[StringTemplate]]):
         if not isinstance(node.value, str):
             wrong_type(node, what, "text", reading)
             return None
-        try:
-            template = reading.library.string(node.value, node.site)
-        except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
-            return None
-        if self.form is not None and template.constant is not None and self.form.read(node, what, reading) is None:
-            return None
-        return Templated(template, node)
+        found = _compiled(partial(reading.library.string, node.value, node.site), node, reading)
+        if found is None or self.form is None or found.compiled.constant is None:
+            return found
+        return found if self.form.read(node, what, reading) is not None else None
 
     def schema(self) -> dict[str, JSON]:
         if self.form is None:
@@ -313,11 +315,7 @@ class TemplateTree(Type[Templated[Tree]]):
         if self.mapping and not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
-        try:
-            return Templated(reading.library.tree(node), node)
-        except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
-            return None
+        return _compiled(partial(reading.library.tree, node), node, reading)
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "object"} if self.mapping else {}

@@ -399,9 +399,7 @@ class ChildTable(Table):
         Loops(),
         "A list or mapping: one object per item. Or names and their lists: loops in loops, which see earlier names.",
     )
-    item_name: Word | None = key(
-        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
-    )
+    item_name: Word | None = key("as", ID, "The name of an item, instead of item.")
     for_each_of: Word | None = key(
         "forEachOf",
         ID,
@@ -498,9 +496,7 @@ class ObserveTable(Table):
     for_each: Templated[Expression] | None = key(
         "forEach", BareExpression(), "A list or mapping: one object per item, by name and namespace."
     )
-    item_name: Word | None = key(
-        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
-    )
+    item_name: Word | None = key("as", ID, "The name of an item, instead of item.")
     names: tuple[Templated[StringTemplate], ...] = key(
         "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
     )
