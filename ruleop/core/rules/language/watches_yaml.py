@@ -93,11 +93,10 @@ def kind_in_version(word: Word) -> Kind:
     return Kind.parse(*word.text.rsplit("/", 1))
 
 
-@dataclass(frozen=True, slots=True)
 class ValuesFit(Constraint):
     """In and NotIn need values, the other operators must not have any."""
 
-    compares: tuple[str, ...] = ("In", "NotIn")
+    compares = ("In", "NotIn")
 
     def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
         operator = members["operator"].value if "operator" in members else None
@@ -512,7 +511,7 @@ class ObserveTable(Table):
     )
     through: tuple[Word, ...] = key(
         "through",
-        ListOf(KIND_IN_VERSION, "a kind", minimum=0),
+        ListOf(KIND_IN_VERSION, "a kind"),
         "The kinds of owners between the child and the objects, outermost first; known for kinds like Deployment.",
         default=[],
     )
@@ -579,7 +578,6 @@ class PolicyRuleTable(Table):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class NeedsOrder(Constraint):
     """`label` and `order: label` need each other."""
 

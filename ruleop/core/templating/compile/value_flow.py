@@ -63,7 +63,11 @@ class _Flow:
         self.clean = clean
         self.is_source = is_source
         self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
-        self.macros = {macro.name for tree in self.trees for macro in tree.find_all(nodes.Macro)}
+        self.macros = [macro for tree in trees for macro in tree.find_all(nodes.Macro)]
+        blocks = [block for tree in trees for block in tree.find_all(nodes.CallBlock)]
+        self.parameters = [arg.name for macro in self.macros for arg in macro.args]
+        self.parameters += [arg.name for block in blocks for arg in block.args]
+        self.recursive = [loop for tree in trees for loop in tree.find_all(nodes.For) if loop.recursive]
         self.anything = False  # whether any file prints a value from a source
         self._solve()
 
@@ -139,14 +143,10 @@ class _Flow:
             for macro in named:
                 self._give(macro, node)
             return
-        for tree in self.trees:
-            parameters = [arg for macro in tree.find_all(nodes.Macro) for arg in macro.args]
-            parameters += [arg for block in tree.find_all(nodes.CallBlock) for arg in block.args]
-            for parameter in parameters:
-                self._add(parameter.name, given)
-            for loop in tree.find_all(nodes.For):
-                if loop.recursive:
-                    self._assign(loop.target, self._items(given))
+        for parameter in self.parameters:
+            self._add(parameter, given)
+        for loop in self.recursive:
+            self._assign(loop.target, self._items(given))
         for name in ("varargs", "kwargs"):
             self._add(name, self._computed(given))
 
@@ -157,7 +157,7 @@ class _Flow:
         )
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             return []
-        return [macro for tree in self.trees for macro in tree.find_all(nodes.Macro) if macro.name == name]
+        return [macro for macro in self.macros if macro.name == name]
 
     def _give(self, macro: nodes.Macro, node: nodes.Call) -> None:
         for parameter, value in zip(macro.args, node.args, strict=False):
@@ -177,7 +177,7 @@ class _Flow:
                 self._add(name[1], self.values.get(name[0], _NOTHING))
 
     def _defined(self) -> Iterator[str]:
-        yield from self.macros
+        yield from (macro.name for macro in self.macros)
         for tree in self.trees:
             targets = [node.target for node in tree.find_all(nodes.Assign)]
             for target in (*targets, *(node.target for node in tree.find_all(nodes.AssignBlock))):

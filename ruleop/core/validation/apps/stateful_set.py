@@ -53,7 +53,7 @@ def validate_stateful_set(new: Object, old: Object | None) -> Iterator[FieldErro
         )
         yield from validate_template_metadata(template.get("metadata") or {}, TEMPLATE)
     yield from validate_lasting_pods(template, "StatefulSet")
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         *names, last = [f"'{each}'" for each in STATEFUL_MUTABLE]
         yield forbidden_value(
             "spec", f"updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"

@@ -77,7 +77,7 @@ def is_selecting(selector: Object) -> bool:
 
 
 def validate_fixed_selector(new: Object, old: Object | None) -> Iterator[FieldError]:
-    for path in immutable_changes(new, old) if old is not None else ():
+    for path in immutable_changes(new, old):
         yield immutable_value(path, value_at(new, path))
 
 

@@ -40,7 +40,7 @@ def validate_endpoint_slice(new: Object, old: Object | None) -> Iterator[FieldEr
     if old is None or old.get("endpoints") != new.get("endpoints"):
         for index, endpoint in enumerate(new.get("endpoints") or ()):
             yield from _validate_endpoint(f"endpoints[{index}]", endpoint, kind)
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         yield immutable_value("addressType", kind)
 
 

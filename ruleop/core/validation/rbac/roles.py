@@ -66,7 +66,7 @@ def validate_role_binding(new: Object, old: Object | None) -> list[FieldError]:
     errors = [*_validate_reference(reference, _ROLES[new["kind"]])]
     for index, each in enumerate(new.get("subjects") or ()):
         errors += _validate_subject(f"subjects[{index}]", each, namespaced=new["kind"] == "RoleBinding")
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         shown = {
             "APIGroup": reference.get("apiGroup", ""),
             "Kind": reference.get("kind", ""),
