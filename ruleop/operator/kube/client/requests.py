@@ -267,10 +267,7 @@ def _write_query(manager: str) -> str:
 
 
 def _describe(resource: ResourceInfo, namespace: str, name: str = "", subresource: str = "") -> str:
-    kind = resource.kind
-    text = f"{resource.plural}.{kind.group}" if kind.group else resource.plural
-    if subresource:
-        text = f"{text}/{subresource}"
+    text = f"{resource.title}/{subresource}" if subresource else resource.title
     if name:
         return f"{text} {namespace}/{name}" if namespace and resource.namespaced else f"{text} {name}"
     return f"{text} in {namespace}" if namespace else text
