@@ -139,9 +139,8 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
         for text, site in part.node.texts():
             # In an object, ${NAME} is usually shell syntax.
             if part.key != "object" and (match := REFERENCE.search(text)):
-                findings.warning(
-                    "elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site
-                )
+                message = f"{match[0]} is read from the environment only in `vars`: here it is plain text"
+                findings.warning("elsewhere", message, site)
             if site in field_paths:
                 continue
             if not isinstance(part.compiled, Expression) and _resembles_expression(text, part.view, library, site):

@@ -147,9 +147,8 @@ class Choice(Type[T]):
                 return option
         names = [str(option) for option in self.options]
         guess = did_you_mean_quoted(node.value, names) if isinstance(node.value, str) else ""
-        reading.findings.mistake(
-            "wrong-value", f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}", node.site
-        )
+        message = f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}"
+        reading.findings.mistake("wrong-value", message, node.site)
         return None
 
     def schema(self) -> dict[str, JSON]:
@@ -176,9 +175,8 @@ class Count(Type[int]):
         if isinstance(node.value, bool) or not isinstance(node.value, int):
             wrong_type(node, what, "a whole number", reading)
         elif node.value < self.minimum:
-            reading.findings.mistake(
-                "wrong-value", f"{what} must be at least {self.minimum}, not {node.value}", node.site
-            )
+            message = f"{what} must be at least {self.minimum}, not {node.value}"
+            reading.findings.mistake("wrong-value", message, node.site)
         else:
             return node.value
         return None
@@ -381,9 +379,8 @@ class FieldPath(Type[Path]):
             return parse_path(node.value)
         except PathError as error:
             column = node.site.column + error.offset + (0 if node.plain else 1)
-            reading.findings.mistake(
-                "wrong-value", f'{what} "{node.value}": {error.message}', Site(node.site.path, node.site.line, column)
-            )
+            message = f'{what} "{node.value}": {error.message}'
+            reading.findings.mistake("wrong-value", message, Site(node.site.path, node.site.line, column))
             return None
 
     def schema(self) -> dict[str, JSON]:
@@ -426,11 +423,8 @@ class ListOf(Type[tuple[T, ...]]):
             wrong_type(node, what, "a list", reading)
             return None
         if len(node.value) < self.minimum:
-            reading.findings.mistake(
-                "wrong-value",
-                f"{what} is an empty list, which matches nothing: add an item, or remove the key",
-                node.site,
-            )
+            message = f"{what} is an empty list, which matches nothing: add an item, or remove the key"
+            reading.findings.mistake("wrong-value", message, node.site)
         values = [self.item.read(item, self.what, reading) for item in node.value]
         return tuple(value for value in values if value is not None)
 

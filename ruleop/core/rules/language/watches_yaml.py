@@ -153,9 +153,8 @@ class SelectorType(Type[FullSelectorTable]):
             wrong_type(node, what, "a mapping of labels, or matchLabels and matchExpressions", reading)
             return None
         if not node.value:
-            reading.findings.mistake(
-                "wrong-value", f"{what} is empty: leave the key out to match everything", node.site
-            )
+            message = f"{what} is empty: leave the key out to match everything"
+            reading.findings.mistake("wrong-value", message, node.site)
             return None
         if any(name in self.words or isinstance(member.value, (dict, list)) for name, member in node.value.items()):
             return self.full.read(node, what, reading)

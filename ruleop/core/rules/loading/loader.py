@@ -249,14 +249,12 @@ class _Loading:
         key_sites = documents[0].value if documents else None
         if isinstance(key_sites, dict) and "watches" in key_sites and "include" not in key_sites:
             # Explicit: this is how an operator releases all its CRs before it is uninstalled.
-            self.findings.warning(
-                "missing-key", "the project has no watches: no custom resources are managed", key_sites["watches"].site
-            )
+            message = "the project has no watches: no custom resources are managed"
+            self.findings.warning("missing-key", message, key_sites["watches"].site)
         else:
             # Probably the files are just being written.
-            self.findings.mistake(
-                "missing-key", "the project has no watches; write `watches: []` if that is intended", Site(WATCHES)
-            )
+            message = "the project has no watches; write `watches: []` if that is intended"
+            self.findings.mistake("missing-key", message, Site(WATCHES))
 
     def _drafts(self) -> Iterator[Draft]:
         """The watches in order: those of watches.yaml first, then those of each included file."""
@@ -291,9 +289,8 @@ class _Loading:
         documents, mistakes = read_yaml(self.files[path], path)
         self.findings.take(mistakes, "yaml")
         if len(documents) > 1:
-            self.findings.mistake(
-                "wrong-type", "a second document: a file of watches is one list or one mapping", documents[1].site
-            )
+            message = "a second document: a file of watches is one list or one mapping"
+            self.findings.mistake("wrong-type", message, documents[1].site)
         if not documents:
             if not mistakes:
                 self.findings.mistake("missing-key", "the file has no watches", Site(path))

@@ -81,9 +81,8 @@ def included(words: Iterable[Word], files: Iterable[str], findings: Findings) ->
     taken: set[str] = set()
     for word in words:
         if not is_inside(word.text):
-            findings.mistake(
-                "missing-file", f'"{word.text}" is outside of the project: included files must be inside', word.site
-            )
+            message = f'"{word.text}" is outside of the project: included files must be inside'
+            findings.mistake("missing-file", message, word.site)
             continue
         pattern = normalise_pattern(word.text)
         found = [path for path in known if matches(path, pattern)]
@@ -93,11 +92,8 @@ def included(words: Iterable[Word], files: Iterable[str], findings: Findings) ->
             findings.warning("missing-file", f'no file matches "{word.text}"', word.site)
         elif not found:
             others = [path for path in known if not path.startswith(("templates/", "crds/"))]
-            findings.mistake(
-                "missing-file",
-                f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}',
-                word.site,
-            )
+            message = f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}'
+            findings.mistake("missing-file", message, word.site)
         yield from (path for path in found if path not in taken)
         taken.update(found)
 
