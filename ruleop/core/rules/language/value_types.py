@@ -378,9 +378,8 @@ class FieldPath(Type[Path]):
         try:
             return parse_path(node.value)
         except PathError as error:
-            column = node.site.column + error.offset + (0 if node.plain else 1)
             message = f'{what} "{node.value}": {error.message}'
-            reading.findings.mistake("wrong-value", message, Site(node.site.path, node.site.line, column))
+            reading.findings.mistake("wrong-value", message, node.place(error.offset))
             return None
 
     def schema(self) -> dict[str, JSON]:
