@@ -53,11 +53,7 @@ class OpenApi:
         self._schemas: Mapping[str, Schema] = (document.get("components") or {}).get("schemas") or {}
         self._builder = ShapeBuilder(self._schemas)
         self._inlined_schemas: dict[str, Schema] = {}
-        self._names = {
-            Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
-            for name, schema in self._schemas.items()
-            for entry in schema.get("x-kubernetes-group-version-kind") or ()
-        }
+        self._names = names_of_kinds(self._schemas)
 
     def shape(self, kind: Kind) -> Shape | None:
         """The kind's shape, the same object each time; None if the document does not know the kind."""
@@ -214,6 +210,15 @@ class ShapeBuilder:
         return {
             name: default for name, default in declared.items() if default is not None and (default or name not in zero)
         }
+
+
+def names_of_kinds(schemas: Mapping[str, Schema]) -> dict[Kind, str]:
+    """The names of the types that are kinds."""
+    return {
+        Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
+        for name, schema in schemas.items()
+        for entry in schema.get("x-kubernetes-group-version-kind") or ()
+    }
 
 
 def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> dict[str, Any]:

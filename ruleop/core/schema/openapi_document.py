@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
 from ruleop.core.reachable import reached
-from ruleop.core.schema.openapi import BUILTIN_PREFIXES, OBJECT_META, with_inner
+from ruleop.core.schema.openapi import BUILTIN_PREFIXES, OBJECT_META, names_of_kinds, with_inner
 
 if TYPE_CHECKING:
     from ruleop.core.schema.builtin.builtin_types import ServedResource
@@ -80,7 +80,7 @@ def openapi_document(
 ) -> dict[str, Any]:
     """The document of a group version with these resources. `schemas` are types by name; the document has those that
     its paths refer to, directly or through other types."""
-    names = _names(schemas)
+    names = names_of_kinds(schemas)
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     paths: dict[str, Any] = {f"{root}/": {"get": {"responses": _responses(f"{_META}.APIResourceList")}}}
     types = set()
@@ -130,14 +130,6 @@ def _published(schema: Schema) -> Schema:
     if schema.get("x-kubernetes-int-or-string") and not {"anyOf", "allOf"} & set(schema):
         whole["anyOf"] = [{"type": "integer"}, _TEXT]
     return whole
-
-
-def _names(schemas: Mapping[str, Schema]) -> dict[Kind, str]:
-    return {
-        Kind(entry["group"], entry["version"], entry["kind"]): name
-        for name, schema in schemas.items()
-        for entry in schema.get(_GVK) or ()
-    }
 
 
 def _paths(root: str, resource: ServedResource, names: Mapping[Kind, str]) -> dict[str, Any]:

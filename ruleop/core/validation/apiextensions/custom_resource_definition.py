@@ -37,9 +37,7 @@ _SCALE_PATHS: Final = (
 
 
 def validate_custom_resource_definition(new: Object, old: Object | None) -> list[FieldError]:
-    errors = (
-        [*_validate_immutable(new, old), *_errors(new)] if old is not None else [*_validate_name(new), *_errors(new)]
-    )
+    errors = [*(_validate_name(new) if old is None else _validate_immutable(new, old)), *_errors(new)]
     if errors:
         return errors
     errors = list(_validate_stored(new))

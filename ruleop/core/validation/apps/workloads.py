@@ -37,8 +37,7 @@ _COUNTS: Final = (
 def validate_pod_counts(new: Object, limited: Iterable[str], ready: str) -> Iterator[FieldError]:
     """Validates numbers of pods in a status."""
     status = new.get("status") or {}
-    for name in ("observedGeneration", *_COUNTS):
-        yield from validate_nonnegative(status, name, field="status")
+    yield from validate_nonnegative(status, "observedGeneration", *_COUNTS, field="status")
     for name in limited:
         if (number := status.get(name, 0)) > status.get("replicas", 0):
             yield invalid_value(f"status.{name}", number, "cannot be greater than status.replicas")

@@ -37,8 +37,7 @@ def validate_cron_job(new: Object, old: Object | None) -> Iterator[FieldError]:
         yield invalid_value("spec.jobTemplate.spec.selector", selector, "`selector` will be auto-generated")
     if job.get("manualSelector"):
         yield unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
-    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        yield from validate_nonnegative(spec, name)
+    yield from validate_nonnegative(spec, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     if old is None and len(name := new["metadata"].get("name", "")) > LONGEST_CRON_JOB:
         yield invalid_value("metadata.name", name, f"must be no more than {LONGEST_CRON_JOB} characters")
 

@@ -51,8 +51,7 @@ def _validate_job(spec: Object, before: Object | None) -> Iterator[FieldError]:
 
 
 def validate_job_spec(spec: Object, field: str, before: Object | None) -> Iterator[FieldError]:
-    for name in _NUMBERS:
-        yield from validate_nonnegative(spec, name, field=field)
+    yield from validate_nonnegative(spec, *_NUMBERS, field=field)
     mode = spec.get("completionMode", "NonIndexed")
     if mode not in _COMPLETION_MODES:
         yield unsupported(f"{field}.completionMode", mode, _COMPLETION_MODES)

@@ -283,8 +283,7 @@ def _validate_lifecycle(container: Object, field: str) -> Iterator[FieldError]:
 
 def _validate_probe(probe: Object, field: str, part: str) -> Iterator[FieldError]:
     yield from _validate_handler(probe, field)
-    for name in _PROBE_NUMBERS:
-        yield from validate_nonnegative(probe, name, field=field)
+    yield from validate_nonnegative(probe, *_PROBE_NUMBERS, field=field)
     seconds = probe.get("terminationGracePeriodSeconds")
     if seconds is not None and seconds <= 0:
         yield invalid_value(f"{field}.terminationGracePeriodSeconds", seconds, "must be greater than 0")
