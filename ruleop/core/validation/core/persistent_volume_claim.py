@@ -6,7 +6,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.builtin.immutable_fields import claim_parts, immutable_changes
+from ruleop.core.schema.builtin.immutable_fields import claim_parts, immutable_changes, value_at
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.validation.field_errors import (
     forbidden_value,
@@ -93,7 +93,7 @@ def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
         yield from validate_one_of(f"{field}.accessModes", each, _MODES)
     if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
         yield forbidden_value(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
-    requested = _requested(spec)
+    requested = value_at(spec, "resources.requests.storage")
     amount = parse_quantity(requested)
     if requested is None:
         yield required(f"{field}.resources[storage]")
@@ -105,10 +105,6 @@ def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
         if (source := spec.get(name)) is not None:
             yield from _validate_source(f"{field}.{name}", source)
     yield from _validate_name(spec.get("volumeAttributesClassName"), f"{field}.volumeAttributesClassName")
-
-
-def _requested(spec: Object) -> Any:
-    return ((spec.get("resources") or {}).get("requests") or {}).get("storage")
 
 
 def _validate_name(name: str | None, field: str) -> Iterator[FieldError]:
@@ -134,9 +130,8 @@ def _validate_change(new: Object, old: Object) -> Iterator[FieldError]:
     if changes:
         after, before = claim_parts(new, old)
         yield forbidden_value("spec", f"{_FORBIDDEN}\n{_difference(before, after)}")
-    requested = _requested(new["spec"]), _requested(old["spec"])
-    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", 0)
-    if _less(requested[0], requested[1]) and not _less(capacity, requested[0]):
+    requested, capacity = value_at(new, _REQUESTED), value_at(old, "status.capacity.storage")
+    if _less(requested, value_at(old, _REQUESTED)) and not _less(capacity, requested):
         yield forbidden_value(_REQUESTED, "field can not be less than status.capacity")
     if "spec.volumeMode" in changes:
         yield immutable_value("volumeMode", new["spec"].get("volumeMode"))

@@ -250,8 +250,7 @@ def _validate_traffic(spec: Object) -> Iterator[FieldError]:
 
 
 def validate_service_status(new: Object, old: Object | None) -> list[FieldError]:
-    points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    if points and (new.get("spec") or {}).get("type") != _BALANCER:
+    if _points(new) and (new.get("spec") or {}).get("type") != _BALANCER:
         detail = "may only be used when `spec.type` is 'LoadBalancer'"
         return [forbidden_value("status.loadBalancer.ingress", detail)]
     return list(validate_load_balancer_status(new, old))
@@ -320,7 +319,7 @@ def validate_load_balancer_status(new: Object, old: Object | None) -> Iterator[F
 
 
 def _points(obj: Object | None) -> list[Any]:
-    return (((obj or {}).get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    return value_at(obj or {}, "status.loadBalancer.ingress") or []
 
 
 def as_allocated(service: dict[str, Any]) -> dict[str, Any]:
