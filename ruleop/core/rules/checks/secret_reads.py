@@ -61,7 +61,7 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
     ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
     for part in parts:
         gives_items = bool(part.loop) and part.child is not None and part.child.id in ended
-        for reference in part.compiled.references:
+        for reference in part.compiled.references if part.public or gives_items else ():
             path = ".".join(step or "*" for step in reference.path)
             if part.public and _exposes(part, reference, secrets, library):
                 message = (
