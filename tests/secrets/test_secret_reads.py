@@ -65,6 +65,15 @@ a: {{ creds.metadata.name }}
 b: {{ creds.data.x }}
 >> templates/s.yaml:2:7: `creds.data.x` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
 
+== secret in a list of arguments
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+status:
+  a: "{{ '%s' | format(*[creds.data.a]) }}"
+  b: "{{ 1 is divisibleby(*[creds.data.b]) }}"
+>> watches.yaml:7:28: `creds.data.a` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+>> watches.yaml:8:31: `creds.data.b` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+
 == whole secrets in texts
 observe:
   creds: {version: v1, kind: Secret, name: x}

@@ -15,7 +15,7 @@ A type is visited once and its shape shared by reference, which is also what let
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from ruleop.core.kinds import Kind, Object
@@ -37,12 +37,13 @@ _KNOWN_BY_NAME: Mapping[str, Shape] = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": Shape(type="object", preserve_unknown=True, atomic=True),
 }
 
-_BUILTIN_PREFIXES = (
+BUILTIN_PREFIXES = (
     "io.k8s.api.",
     "io.k8s.apimachinery.",
     "io.k8s.apiextensions-apiserver.",
     "io.k8s.kube-aggregator.",
 )
+"""Of the names of built-in types. The types of a CRD with a group such as myapp.k8s.io begin with io.k8s too."""
 
 
 class OpenApi:
@@ -52,11 +53,7 @@ class OpenApi:
         self._schemas: Mapping[str, Schema] = (document.get("components") or {}).get("schemas") or {}
         self._builder = ShapeBuilder(self._schemas)
         self._inlined_schemas: dict[str, Schema] = {}
-        self._names = {
-            Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
-            for name, schema in self._schemas.items()
-            for entry in schema.get("x-kubernetes-group-version-kind") or ()
-        }
+        self._names = names_of_kinds(self._schemas)
 
     def shape(self, kind: Kind) -> Shape | None:
         """The kind's shape, the same object each time; None if the document does not know the kind."""
@@ -68,10 +65,12 @@ class OpenApi:
         inlined, as in the schema of a CRD, except in its metadata."""
         name = self._names.get(kind)
         if name and name not in self._inlined_schemas:
-            self._inlined_schemas[name] = self._inlined(self._schemas[name], frozenset({name}), keep="metadata")
+            schema = self._schemas[name]
+            metadata = (schema.get("properties") or {}).get("metadata")
+            self._inlined_schemas[name] = self._inlined(schema, frozenset({name}), keep=metadata)
         return self._inlined_schemas[name] if name else None
 
-    def _inlined(self, schema: Schema, within: frozenset[str], *, keep: str = "") -> Schema:
+    def _inlined(self, schema: Schema, within: frozenset[str], *, keep: Schema | None = None) -> Schema:
         name = reference(schema)
         if name in within or (name and name not in self._schemas):
             return {
@@ -80,15 +79,7 @@ class OpenApi:
         if name:
             beside = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
             return {**self._inlined(self._schemas[name], within | {name}), **beside}
-        whole = dict(schema)
-        if isinstance(properties := schema.get("properties"), Mapping):
-            whole["properties"] = {
-                key: each if key == keep else self._inlined(each, within) for key, each in properties.items()
-            }
-        for keyword in ("items", "additionalProperties"):
-            if isinstance(inner := schema.get(keyword), Mapping):
-                whole[keyword] = self._inlined(inner, within)
-        return whole
+        return with_inner(schema, lambda inner: inner if inner is keep else self._inlined(inner, within))
 
 
 class ShapeBuilder:
@@ -134,7 +125,7 @@ class ShapeBuilder:
 
     def _fill_type(self, shape: Shape, name: str, *, map_type: str, retain_keys: bool) -> None:
         target = self._schemas[name]
-        self._is_builtin = name.startswith(_BUILTIN_PREFIXES)
+        self._is_builtin = name.startswith(BUILTIN_PREFIXES)
         map_type = map_type or target.get("x-kubernetes-map-type") or ""
         self._fill(shape, target, map_type=map_type, retain_keys=retain_keys)
         shape.name = name
@@ -219,6 +210,26 @@ class ShapeBuilder:
         return {
             name: default for name, default in declared.items() if default is not None and (default or name not in zero)
         }
+
+
+def names_of_kinds(schemas: Mapping[str, Schema]) -> dict[Kind, str]:
+    """The names of the types that are kinds."""
+    return {
+        Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
+        for name, schema in schemas.items()
+        for entry in schema.get("x-kubernetes-group-version-kind") or ()
+    }
+
+
+def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> dict[str, Any]:
+    """The schema with its properties, its items and its other members changed."""
+    whole = dict(schema)
+    if isinstance(properties := schema.get("properties"), Mapping):
+        whole["properties"] = {name: change(each) for name, each in properties.items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(inner := schema.get(keyword), Mapping):
+            whole[keyword] = change(inner)
+    return whole
 
 
 def reference(schema: Schema) -> str:

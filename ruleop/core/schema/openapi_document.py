@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.openapi import OBJECT_META
+from ruleop.core.reachable import reached
+from ruleop.core.schema.openapi import BUILTIN_PREFIXES, OBJECT_META, names_of_kinds, with_inner
 
 if TYPE_CHECKING:
     from ruleop.core.schema.builtin.builtin_types import ServedResource
@@ -71,14 +72,6 @@ _PATCH_TYPES: Final = (
 )
 _TEXT: Final = {"type": "string"}
 _OF_EACH_GROUP: Final = (f"{_META}.DeleteOptions", f"{_META}.WatchEvent")
-_BUILTIN: Final = (
-    "io.k8s.api.",
-    "io.k8s.apimachinery.",
-    "io.k8s.apiextensions-apiserver.",
-    "io.k8s.kube-aggregator.",
-)
-"""Prefixes of the names of built-in types. The types of a CRD with a group such as myapp.k8s.io begin with io.k8s
-too."""
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
@@ -87,7 +80,7 @@ def openapi_document(
 ) -> dict[str, Any]:
     """The document of a group version with these resources. `schemas` are types by name; the document has those that
     its paths refer to, directly or through other types."""
-    names = _names(schemas)
+    names = names_of_kinds(schemas)
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     paths: dict[str, Any] = {f"{root}/": {"get": {"responses": _responses(f"{_META}.APIResourceList")}}}
     types = set()
@@ -95,12 +88,13 @@ def openapi_document(
         paths.update(_paths(root, resource, names))
         if "watch" in resource.verbs:
             types.add(f"{_META}.WatchEvent")
-    types = _reachable(types | _references(paths), schemas)
+    types |= _references(paths)
+    used = reached(types & schemas.keys(), lambda name: _references(schemas[name]) & schemas.keys())
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": release},
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": {name: _in_group(name, schemas[name], group, version) for name in sorted(types)}},
+        "components": {"schemas": {name: _in_group(name, schemas[name], group, version) for name in sorted(used)}},
     }
 
 
@@ -129,26 +123,13 @@ def crd_types(crd: CustomResourceDefinition, version: CrdVersion) -> dict[str, S
 def _published(schema: Schema) -> Schema:
     """The schema of a CRD with what the server adds: the fields of embedded resources, and the two types of an
     int-or-string."""
-    whole = dict(schema)
-    if isinstance(properties := schema.get("properties"), Mapping):
-        whole["properties"] = {name: _published(each) for name, each in properties.items()}
-    for keyword in ("items", "additionalProperties"):
-        if isinstance(inner := schema.get(keyword), Mapping):
-            whole[keyword] = _published(inner)
+    whole = with_inner(schema, _published)
     if schema.get("x-kubernetes-embedded-resource"):
         whole["properties"] = {**whole.get("properties", {}), **_RESOURCE_FIELDS}
         whole["required"] = [*dict.fromkeys([*whole.get("required", []), "kind", "apiVersion"])]
     if schema.get("x-kubernetes-int-or-string") and not {"anyOf", "allOf"} & set(schema):
         whole["anyOf"] = [{"type": "integer"}, _TEXT]
     return whole
-
-
-def _names(schemas: Mapping[str, Schema]) -> dict[Kind, str]:
-    return {
-        Kind(entry["group"], entry["version"], entry["kind"]): name
-        for name, schema in schemas.items()
-        for entry in schema.get(_GVK) or ()
-    }
 
 
 def _paths(root: str, resource: ServedResource, names: Mapping[Kind, str]) -> dict[str, Any]:
@@ -193,7 +174,7 @@ def _operation(verb: str, kind: Kind, name: str, answer: str = "") -> dict[str, 
     if verb in ("delete", "deletecollection"):
         operation["requestBody"] = _body(("*/*",), f"{_META}.DeleteOptions")
     elif verb == "patch":
-        types = (*_PATCH_TYPES, _STRATEGIC) if name.startswith(_BUILTIN) else _PATCH_TYPES
+        types = (*_PATCH_TYPES, _STRATEGIC) if name.startswith(BUILTIN_PREFIXES) else _PATCH_TYPES
         operation["requestBody"] = {**_body(types, f"{_META}.Patch"), "required": True}
     elif verb in ("create", "update"):
         operation["requestBody"] = {**_body(("*/*",), name), "required": True}
@@ -236,14 +217,6 @@ def _references(value: Any) -> set[str]:
             stack += each.values()
         elif isinstance(each, list):
             stack += each
-    return found
-
-
-def _reachable(names: set[str], schemas: Mapping[str, Schema]) -> set[str]:
-    found: set[str] = set()
-    while names := {name for name in names if name in schemas} - found:
-        found |= names
-        names = set().union(*(_references(schemas[name]) for name in names))
     return found
 
 

@@ -86,16 +86,12 @@ def _covered_mappings(before: Any, after: Any, hidden: dict[str, Hidden]) -> tup
 
 def _covered_lists(before: Any, after: Any, hidden: HiddenItems) -> tuple[Any, Any]:
     left, right = ([] if side is _NOTHING else list(side) for side in (before, after))
-    one, two = _by_name(left), _by_name(right)
-    if one is not None and two is not None:
-        old = [_covered_item(item, two.get(name, _NOTHING), hidden)[0] for name, item in one.items()]
-        new = [_covered_item(one.get(name, _NOTHING), item, hidden)[1] for name, item in two.items()]
-    elif len(left) == len(right):
-        pairs = [_covered_item(*pair, hidden) for pair in zip(left, right, strict=True)]
-        old, new = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    else:
-        old = [_covered_item(item, _NOTHING, hidden)[0] for item in left]
-        new = [_covered_item(_NOTHING, item, hidden)[1] for item in right]
+    one: dict[Any, Any] | None = _by_name(left)
+    two: dict[Any, Any] | None = _by_name(right)
+    if one is None or two is None:  # by their positions, if there are as many; else no item is that of the other list
+        one, two = dict(enumerate(left)), dict(enumerate(right, 0 if len(left) == len(right) else len(left)))
+    old = [_covered_item(item, two.get(key, _NOTHING), hidden)[0] for key, item in one.items()]
+    new = [_covered_item(one.get(key, _NOTHING), item, hidden)[1] for key, item in two.items()]
     return (before if before is _NOTHING else old), (after if after is _NOTHING else new)
 
 

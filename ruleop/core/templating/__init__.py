@@ -12,11 +12,9 @@ from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_
 from ruleop.core.templating.tree.yaml_writer import yaml_document, yaml_text
 from ruleop.core.templating.values.data import (
     Lazy,
-    ListView,
     MapView,
     ObjectsView,
     PartialObjectsView,
-    View,
     loop_items,
     partial_view,
     plain,
@@ -72,7 +70,6 @@ __all__ = [
     "Lazy",
     "Library",
     "LimitExceeded",
-    "ListView",
     "MapView",
     "Missing",
     "NotJson",
@@ -90,7 +87,6 @@ __all__ = [
     "TextTemplate",
     "Tree",
     "UndefinedValue",
-    "View",
     "Waiting",
     "YamlNode",
     "instead_of",

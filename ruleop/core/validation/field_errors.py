@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 
 class FieldError(NamedTuple):
@@ -29,6 +29,14 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldErr
     return FieldError("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
 
 
+def validate_one_of(
+    field: str, value: object, supported: Collection[str], *, optional: bool = False
+) -> Iterator[FieldError]:
+    """Validates a value of an enumeration. `optional`: it may be missing."""
+    if value not in supported and not (optional and value is None):
+        yield unsupported(field, value, supported)
+
+
 def invalid_value(field: str, value: object, problem: str = "") -> FieldError:
     shown = f"Invalid value: {orjson.dumps(value).decode()}"
     return FieldError("FieldValueInvalid", f"{shown}: {problem}" if problem else shown, field)
@@ -45,6 +53,16 @@ def immutable_value(field: str, value: object) -> FieldError:
 
 def required(field: str, problem: str = "") -> FieldError:
     return FieldError("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
+
+
+def validate_required(
+    field: str, name: str | None, problems: Callable[[str], Iterable[str]], missing: str = ""
+) -> Iterator[FieldError]:
+    """Validates a name that may not be empty."""
+    if name:
+        yield from invalid_values(field, name, problems(name))
+    else:
+        yield required(field, missing)
 
 
 def duplicate(field: str, value: object) -> FieldError:

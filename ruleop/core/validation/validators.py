@@ -38,12 +38,13 @@ from ruleop.core.validation.core.secret import secret_warnings, validate_secret,
 from ruleop.core.validation.core.service import (
     as_allocated,
     service_warnings,
+    validate_load_balancer_status,
     validate_service,
     validate_service_status,
     with_service_defaults,
 )
 from ruleop.core.validation.discovery.endpoint_slice import validate_endpoint_slice
-from ruleop.core.validation.networking.ingress import ingress_warnings, validate_ingress, validate_ingress_status
+from ruleop.core.validation.networking.ingress import ingress_warnings, validate_ingress
 from ruleop.core.validation.networking.ingress_class import validate_ingress_class
 from ruleop.core.validation.networking.network_policy import policy_warnings, validate_network_policy
 from ruleop.core.validation.policy.pod_disruption_budget import (
@@ -124,7 +125,7 @@ VALIDATORS: Final[Mapping[tuple[str, str], Validator]] = {
     ("discovery.k8s.io", "EndpointSlice"): Validator(validate=validate_endpoint_slice),
     ("events.k8s.io", "Event"): Validator(validate=validate_event),
     ("networking.k8s.io", "Ingress"): Validator(
-        validate=validate_ingress, validate_status=validate_ingress_status, warn=ingress_warnings
+        validate=validate_ingress, validate_status=validate_load_balancer_status, warn=ingress_warnings
     ),
     ("networking.k8s.io", "IngressClass"): Validator(validate=validate_ingress_class),
     ("networking.k8s.io", "NetworkPolicy"): Validator(validate=validate_network_policy, warn=policy_warnings),

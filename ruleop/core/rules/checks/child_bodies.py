@@ -123,14 +123,10 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
     if (mistake := child.tree.compiled.kind_mistake) is not None:
         findings.take([mistake], "wrong-value")
     if any(kind.kind == "List" for kind in child.kinds):
-        findings.mistake(
-            "wrong-value",
-            (
-                "`kind: List` is not supported: make each item a child, "
-                "or use a template with documents separated by `---`"
-            ),
-            node.site,
+        message = (
+            "`kind: List` is not supported: make each item a child, or use a template with documents separated by `---`"
         )
+        findings.mistake("wrong-value", message, node.site)
     for path, site in _reserved_fields(node, has_templates):
         findings.mistake("wrong-value", _refusal(path), site)
     if child.table.patch is not None:

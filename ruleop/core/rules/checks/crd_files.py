@@ -140,9 +140,8 @@ def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
         builtin = [known for known in builtin_kinds() if known.group == kind.group]
         if not builtin and "." not in kind.group and kind.versionless not in defined:
             guess = did_you_mean_quoted(kind.group, {known.group for known in builtin_kinds()})
-            findings.error(
-                "unknown-kind", f'Kubernetes {builtin_release()} has no API group "{kind.group}"{guess}', site
-            )
+            message = f'Kubernetes {builtin_release()} has no API group "{kind.group}"{guess}'
+            findings.error("unknown-kind", message, site)
         if not builtin or kind in builtin or kind.versionless in defined or kind.kind == "List":
             continue
         versions = [known.version for known in builtin if known.kind == kind.kind]

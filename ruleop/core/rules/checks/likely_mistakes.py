@@ -14,10 +14,12 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.errors import Site
+from ruleop.core.reachable import reached
 from ruleop.core.rules.language.env_vars import REFERENCE
 from ruleop.core.rules.language.parsed import JOBS
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.templating import Expression, Library, RuleErrors, TextTemplate
+from ruleop.core.templating.compile.named_files import quoted_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -68,9 +70,7 @@ def _texts(part: Part, name: Literal["name", "namespace"], templates: Mapping[st
             for block in _METADATA.finditer(templates[file]):
                 yield from (match[1] for match in field.finditer(block[0].split("metadata:", 1)[1]))
         return
-    metadata = part.node.value.get("metadata") if isinstance(part.node.value, dict) else None
-    found = metadata.value.get(name) if metadata is not None and isinstance(metadata.value, dict) else None
-    if found is not None:
+    if (found := part.node.member("metadata", name)) is not None:
         yield str(found.value)
 
 
@@ -109,36 +109,22 @@ def _ttl_sites(part: Part, templates: Mapping[str, str]) -> Iterator[Site]:
                 before = templates[name][: match.start(1)]
                 yield Site(f"templates/{name}", before.count("\n") + 1, len(before) - before.rfind("\n"))
         return
-    spec = part.node.value.get("spec") if isinstance(part.node.value, dict) else None
+    spec = part.node.member("spec")
     if spec is not None and _FIELD in spec.key_sites:
         yield spec.key_sites[_FIELD]
 
 
-_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
-
-
 def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings: Findings) -> None:
     """A template is used if a watch names it, or if its name is in quotes in a used template, as in file()."""
-    used: set[str] = set()
-    pending: list[str] = []
+    named: set[str] = set()
     for part in parts:
         if isinstance(part.compiled, TextTemplate):
-            pending += part.compiled.files
+            named |= part.compiled.files
         else:
-            pending += _named(" ".join(text for text, _ in part.node.texts()), templates)
-    while pending:
-        name = pending.pop()
-        if name in templates and name not in used:
-            used.add(name)
-            pending += _named(templates[name], templates)
-    for name in sorted(set(templates) - used):
+            named.update(quoted_names(" ".join(text for text, _ in part.node.texts()), templates))
+    used = reached(named & templates.keys(), lambda name: quoted_names(templates[name], templates))
+    for name in sorted(templates.keys() - used.keys()):
         findings.warning("unused-template", "nothing uses this template", Site(f"templates/{name}"))
-
-
-def _named(source: str, templates: Mapping[str, str]) -> Iterator[str]:
-    for match in _QUOTED.finditer(source):
-        if match[1] in templates:
-            yield match[1]
 
 
 _EXPRESSION_START = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[|]|\.([A-Za-z_][A-Za-z0-9_]*))")
@@ -153,9 +139,8 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
         for text, site in part.node.texts():
             # In an object, ${NAME} is usually shell syntax.
             if part.key != "object" and (match := REFERENCE.search(text)):
-                findings.warning(
-                    "elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site
-                )
+                message = f"{match[0]} is read from the environment only in `vars`: here it is plain text"
+                findings.warning("elsewhere", message, site)
             if site in field_paths:
                 continue
             if not isinstance(part.compiled, Expression) and _resembles_expression(text, part.view, library, site):

@@ -11,6 +11,7 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.read_names import names_read_by_let, unknown_child
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> ChildReads:
 def ids_read(draft: Draft, texts: Sequence[Compiled]) -> frozenset[str]:
     """The ids of all children and observed resources that are read, also through `let`, `live.` and `ready.`."""
     names = {name for compiled in texts for name in compiled.names}
-    names |= {reached for name in names for reached in names_read_by_let(draft, name)}
+    names |= {read for name in names for read in names_read_by_let(draft, name)}
     names |= {name for compiled in texts for reference in compiled.references for name in _id_below(reference)}
     return frozenset(names & ({each.id for each in draft.everyone} | set(draft.observed)))
 
@@ -174,7 +175,7 @@ def check_deletion_order(draft: Draft, read: Mapping[str, ChildReads], findings:
         for word in child.table.delete_after:
             if word.text not in draft.children:
                 findings.mistake("unknown-id", unknown_child(word.text, draft.children), word.site)
-            elif child.id in _reached(graph, word.text):
+            elif child.id in reached([word.text], lambda name: graph.get(name, ())):
                 first = "itself" if word.text == child.id else f'"{word.text}", which is deleted after "{child.id}"'
                 findings.mistake("cycle", f'"{child.id}" cannot be deleted after {first}', word.site)
 
@@ -212,13 +213,3 @@ def _graph(draft: Draft, read: Mapping[str, ChildReads]) -> dict[str, set[str]]:
                 if link.target in graph:
                     graph[link.target].add(name)
     return graph
-
-
-def _reached(graph: Mapping[str, Iterable[str]], start: str) -> set[str]:
-    """All that the child waits for, and itself."""
-    pending, found = [start], {start}
-    while pending:
-        fresh = {each for each in graph.get(pending.pop(), ()) if each not in found}
-        found |= fresh
-        pending += fresh
-    return found

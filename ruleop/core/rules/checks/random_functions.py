@@ -98,19 +98,25 @@ def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> N
 
 
 def _random_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
-    """The random functions in metadata.name. In the text of a template this is a guess by its lines; planning checks
-    the rendered name."""
+    """The random functions in metadata.name. Planning checks the rendered name."""
+    for text, site in metadata_texts(part, "name", templates):
+        yield from ((name, site) for name in _random_functions(text))
+
+
+def metadata_texts(part: Part, field: str, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+    """The texts of metadata.name or metadata.namespace in a body. In the text of a template this is a guess by its
+    lines."""
     if isinstance(part.compiled, TextTemplate):
-        path = str(part.node.value)
-        for number, text in metadata_lines(templates[path], "name"):
-            yield from ((name, Site(f"templates/{path}", number)) for name in _random_functions(text))
+        name = part.compiled.name
+        for number, text in _metadata_lines(templates[name], field):
+            yield text, Site(f"templates/{name}", number)
         return
-    name_node = part.node.member("metadata", "name")
-    if name_node is not None and isinstance(name_node.value, str):
-        yield from ((name, name_node.site) for name in _random_functions(name_node.value))
+    node = part.node.member("metadata", field)
+    if node is not None and isinstance(node.value, str):
+        yield node.value, node.site
 
 
-def metadata_lines(source: str, field: str) -> Iterator[tuple[int, str]]:
+def _metadata_lines(source: str, field: str) -> Iterator[tuple[int, str]]:
     """The numbers of the lines that set metadata.name or metadata.namespace of a document, with their values."""
     in_metadata = False
     for number, line in enumerate(source.splitlines(), 1):

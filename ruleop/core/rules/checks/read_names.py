@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.scopes import ALWAYS, RESERVED, Part
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.core.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
@@ -51,14 +52,11 @@ def check_defined_names(draft: Draft, findings: Findings) -> None:
     for what, name, site in named:
         if name in defined:
             other, first = defined[name]
-            findings.mistake(
-                "taken-name",
-                (
-                    f'{what} cannot be named "{name}": {first} has {other} of that name; '
-                    "all ids and lets share one namespace"
-                ),
-                site,
+            message = (
+                f'{what} cannot be named "{name}": {first} has {other} of that name; '
+                "all ids and lets share one namespace"
             )
+            findings.mistake("taken-name", message, site)
         elif not _is_reserved(what, name, site, findings):
             defined[name] = (what, site)
     items = [(loop.name, loop.site) for child in draft.everyone for loop in child.loops]
@@ -92,9 +90,8 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
         if (word := condition.type) is None:
             continue
         if word.text in OWN_CONDITIONS or (word.text == "Rollout" and draft.table.rollout is not None):
-            findings.mistake(
-                "taken-name", f'the condition "{word.text}" is set by ruleop: choose another type', word.site
-            )
+            message = f'the condition "{word.text}" is set by ruleop: choose another type'
+            findings.mistake("taken-name", message, word.site)
         elif word.text in seen:
             findings.mistake("taken-name", f'the condition "{word.text}" is a duplicate', word.site)
         seen.add(word.text)
@@ -108,13 +105,8 @@ def check_read_names(draft: Draft, parts: Iterable[Part], findings: Findings) ->
             _report_unknown(draft, part, name, findings)
         for name, site in part.compiled.assigned:
             if name in ALWAYS or name in known:
-                findings.mistake(
-                    "taken-name",
-                    f'a template cannot set "{name}", which is already defined: choose another name',
-                    site,
-                    word=name,
-                    start=part.site,
-                )
+                message = f'a template cannot set "{name}", which is already defined: choose another name'
+                findings.mistake("taken-name", message, site, word=name, start=part.site)
         for reference in part.compiled.references:
             _check_reference(draft, part, reference, findings)
 
@@ -130,9 +122,8 @@ def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> 
     else:
         hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
         instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
-        findings.mistake(
-            "unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site
-        )
+        message = f'"{name}" is not known in {part.view.title}{instead}'
+        findings.mistake("unknown-name", message, site, word=name, start=part.site)
 
 
 def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
@@ -177,42 +168,32 @@ def _why_no_children(part: Part, name: str) -> str:
 
 def _check_reference(draft: Draft, part: Part, reference: Reference, findings: Findings) -> None:
     head, *rest = _steps(reference)
-    if head == "cr" and rest[:1] == ["status"] and not part.view.reads_status:
-        findings.mistake(
-            "out-of-place", _why_not_visible(draft, part, "status"), reference.site, word="cr", start=part.site
-        )
-    elif head == "vars" and rest and rest[0] is not None and rest[0] not in draft.vars:
-        findings.warning(
-            "unknown-name",
-            f'vars has no "{rest[0]}"{did_you_mean_quoted(rest[0], draft.vars)}',
-            reference.site,
-            word=head,
-            start=part.site,
-        )
+    step = rest[0] if rest else None
+    if head == "cr" and step == "status" and not part.view.reads_status:
+        message = _why_not_visible(draft, part, "status")
+        findings.mistake("out-of-place", message, reference.site, word=head, start=part.site)
+    elif head == "vars" and step is not None and step not in draft.vars:
+        message = f'vars has no "{step}"{did_you_mean_quoted(step, draft.vars)}'
+        findings.warning("unknown-name", message, reference.site, word=head, start=part.site)
     elif head in ("live", "ready") and head in part.view.names:
         ids = part.view.live if head == "live" else part.view.ready
-        if not rest or rest[0] is None:
-            findings.mistake(
-                "unknown-id",
-                (
-                    f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, "
-                    "so that ruleop knows what the template reads"
-                ),
-                reference.site,
-                word=head,
-                start=part.site,
+        if step not in ids:
+            message = (
+                f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, so that ruleop knows what the template reads"
             )
-        elif rest[0] not in ids:
-            why = f'no child has the id "{rest[0]}"{_suggested_id(rest[0], ids)}'
-            if rest[0] in draft.final:
-                why = (
-                    _ALONE
-                    if part.child is not None and part.child.final
-                    else "a finalize child exists only during deletion"
-                )
-            elif rest[0] in draft.children:
-                why = "children are not rendered during deletion, so their readiness is unknown"
-            findings.mistake("unknown-id", f"`{head}.{rest[0]}`: {why}", reference.site, word=head, start=part.site)
+            if step is not None:
+                message = f"`{head}.{step}`: {_why_no_id(draft, part, step, ids)}"
+            findings.mistake("unknown-id", message, reference.site, word=head, start=part.site)
+
+
+def _why_no_id(draft: Draft, part: Part, step: str, ids: frozenset[str]) -> str:
+    """The reason that a name below `live` or `ready` is not one of these ids."""
+    if step in draft.final:
+        is_final = part.child is not None and part.child.final
+        return _ALONE if is_final else "a finalize child exists only during deletion"
+    if step in draft.children:
+        return "children are not rendered during deletion, so their readiness is unknown"
+    return f'no child has the id "{step}"{_suggested_id(step, ids)}'
 
 
 def _steps(reference: Reference) -> list[str | None]:
@@ -227,17 +208,15 @@ def check_dependencies(draft: Draft, findings: Findings) -> None:
         for word in child.table.depends_on if child.table.for_each_of is None else ():
             if word.text in peers:
                 continue
+            named, why = f'"{word.text}"', ""
             if word.text in others:
-                when = "children are not rendered during deletion" if child.final else "it exists only during deletion"
-                findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {when}', word.site)
+                why = "children are not rendered during deletion" if child.final else "it exists only during deletion"
             elif word.text in draft.final:
-                findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {_ALONE}', word.site)
+                why = _ALONE
             elif word.text in draft.observed:
-                findings.mistake(
-                    "out-of-place",
-                    f'"{child.id}" cannot depend on the observed "{word.text}": use `waitFor` instead',
-                    word.site,
-                )
+                named, why = f'the observed "{word.text}"', "use `waitFor` instead"
+            if why:
+                findings.mistake("out-of-place", f'"{child.id}" cannot depend on {named}: {why}', word.site)
             else:
                 findings.mistake("unknown-id", unknown_child(word.text, peers), word.site)
 
@@ -284,17 +263,9 @@ def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
 def names_read_by_let(draft: Draft, name: str) -> frozenset[str]:
     """The names that a let reads, directly or through other lets. `cr.status` counts as `status`."""
     lets = {entry.name: entry.value.compiled for entry in draft.let if entry.value is not None}
-    heads: set[str] = set()
-    pending, seen = [name], {name}
-    while pending:
-        tree = lets.get(pending.pop())
-        if tree is None:
-            continue
-        heads |= tree.names | {"status" for reference in tree.references if reference.path[:2] == ("cr", "status")}
-        fresh = (tree.names & set(lets)) - seen
-        pending += fresh
-        seen |= fresh
-    return frozenset(heads)
+    trees = [lets[each] for each in reached({name} & lets.keys(), lambda let: lets[let].names & lets.keys())]
+    reads_status = any(reference.path[:2] == ("cr", "status") for tree in trees for reference in tree.references)
+    return frozenset({"status"} if reads_status else ()).union(*(tree.names for tree in trees))
 
 
 def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:

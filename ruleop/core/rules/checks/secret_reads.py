@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from jinja2 import nodes
 
-from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind
-from ruleop.core.rules.checks.random_functions import metadata_lines
+from ruleop.core.rules.checks.random_functions import metadata_texts
 from ruleop.core.rules.checks.scopes import written
 from ruleop.core.secrets.secrecy import Secrecy, words_of
 from ruleop.core.secrets.secret_fields import (
@@ -33,6 +32,7 @@ from ruleop.core.templating import SAME_ITEMS, Reference, TextTemplate, slots_fr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ruleop.core.errors import Site
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
@@ -57,26 +57,25 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
     for part in parts:
         if part.let and any(_exposes(part, reference, secrets, library) for reference in part.compiled.references):
             secrets = replace(secrets, lets=secrets.lets | {part.let})
+    holders = _holders(draft, parts, library)
+    ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
     for part in parts:
-        for reference in part.compiled.references if part.public else ():
-            if _exposes(part, reference, secrets, library):
-                path = ".".join(step or "*" for step in reference.path)
+        gives_items = bool(part.loop) and part.child is not None and part.child.id in ended
+        for reference in part.compiled.references if part.public or gives_items else ():
+            path = ".".join(step or "*" for step in reference.path)
+            if part.public and _exposes(part, reference, secrets, library):
                 message = (
                     f"`{path}` would expose the data of a Secret in {part.view.title}: "
                     "use its metadata, or test whether it exists"
                 )
-                findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
-    holders = _holders(draft, parts, library)
-    ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
-    for part in parts:
-        for reference in part.compiled.references if part.loop and part.child and part.child.id in ended else ():
-            if _exposes(part, reference, holders, library, allowed=is_name_field):
-                path = ".".join(step or "*" for step in reference.path)
+            elif gives_items and _exposes(part, reference, holders, library, allowed=is_name_field):
                 message = (
                     f"`{path}` would give the items data of a Secret, and they are recorded for `forEachOf`: "
                     "loop over something else, and read the Secret in the body"
                 )
-                findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+            else:
+                continue
+            findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
     secrecy = secrecy_of(draft, parts, library, generated=False)
     for part in parts:
         if part.child is None or part.key not in _BODY_KEYS:
@@ -223,22 +222,10 @@ def _public_slots(
         yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
         return
     for field in ("name", "namespace"):
-        lines = list(_lines_of(part, field, library))
+        lines = list(metadata_texts(part, field, library.texts))
         for place in found:
             if any(place.site == site and place.expression in text for text, site in lines):
                 yield f"metadata.{field}", place
-
-
-def _lines_of(part: Part, field: str, library: Library) -> Iterator[tuple[str, Site]]:
-    """The texts of metadata.name or metadata.namespace in a body."""
-    if isinstance(part.compiled, TextTemplate):
-        path = part.compiled.name
-        for number, text in metadata_lines(library.texts[path], field):
-            yield text, Site(f"templates/{path}", number)
-        return
-    node = part.node.member("metadata", field)
-    if node is not None and isinstance(node.value, str):
-        yield node.value, node.site
 
 
 # -- references --------------------------------------------------------------------------------------------------------

@@ -41,14 +41,12 @@ def _check_names(kind: GroupKind, watches: list[Draft], findings: Findings) -> N
     for watch in watches:
         name = watch.table.name
         if name is None and "name" not in watch.table.key_sites:
-            findings.mistake(
-                "missing-key", f'{kind} has {len(watches)} watches, so each needs the key "name"', watch.table.site
-            )
+            message = f'{kind} has {len(watches)} watches, so each needs the key "name"'
+            findings.mistake("missing-key", message, watch.table.site)
         elif name is not None and name.text in named:
             first = named[name.text].table.site
-            findings.mistake(
-                "conflict", f'another watch of {kind} has the name "{name.text}" ({first}): choose another', name.site
-            )
+            message = f'another watch of {kind} has the name "{name.text}" ({first}): choose another'
+            findings.mistake("conflict", message, name.site)
         elif name is not None:
             named[name.text] = watch
 
@@ -116,16 +114,12 @@ def check_watch(draft: Draft, findings: Findings) -> None:
         findings.mistake("conflict", message, table.key_sites["schema"])
     if is_builtin(draft):
         for name in [*writes, *(["manageStatus"] if "manageStatus" in table.key_sites and table.manage_status else [])]:
-            findings.mistake(
-                "conflict",
-                f'{draft.kind.kind} is a built-in kind, and ruleop never writes its status: remove "{name}"',
-                table.key_sites[name],
-            )
+            message = f'{draft.kind.kind} is a built-in kind, and ruleop never writes its status: remove "{name}"'
+            findings.mistake("conflict", message, table.key_sites[name])
     elif not table.manage_status:
         for name in writes:
-            findings.warning(
-                "conflict", f'"{name}" is never written, because of `manageStatus: false`', table.key_sites[name]
-            )
+            message = f'"{name}" is never written, because of `manageStatus: false`'
+            findings.warning("conflict", message, table.key_sites[name])
     _check_rollout(draft, findings)
     _check_once(draft, findings)
     _check_owners(draft, findings)
@@ -135,9 +129,8 @@ def check_watch(draft: Draft, findings: Findings) -> None:
             taken.append(("ruleop", "choose another name"))
         for name, instead in taken:
             if name in table.status.node.key_sites:
-                findings.mistake(
-                    "taken-name", f"status.{name} is set by ruleop: {instead}", table.status.node.key_sites[name]
-                )
+                message = f"status.{name} is set by ruleop: {instead}"
+                findings.mistake("taken-name", message, table.status.node.key_sites[name])
 
 
 def _check_rollout(draft: Draft, findings: Findings) -> None:

@@ -336,16 +336,12 @@ def _text(word: Word | None) -> str:
 def read_definitions(drafts: Iterable[Draft], findings: Findings) -> dict[tuple[str, str], Definition]:
     """The definitions of all watches, by group and kind."""
     found: dict[tuple[str, str], Definition] = {}
-    for draft, definition in _each(drafts, findings):
+    for draft in drafts:
+        if (definition := read_definition(draft, findings)) is None:
+            continue
         key = (draft.kind.group, draft.kind.kind)
         if key in found:
             message = f"another watch of {draft.kind.versionless} has a schema ({found[key].site}): keep one"
             findings.mistake("conflict", message, definition.site)
         found.setdefault(key, definition)
     return found
-
-
-def _each(drafts: Iterable[Draft], findings: Findings) -> Iterator[tuple[Draft, Definition]]:
-    for draft in drafts:
-        if (definition := read_definition(draft, findings)) is not None:
-            yield draft, definition

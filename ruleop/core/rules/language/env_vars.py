@@ -69,12 +69,11 @@ class Constants:
         if "${" in rest:
             self._mistake(f'"{text}" holds a `${{` that is neither ${{NAME}} nor ${{NAME:-default}}', site)
         if "{{" in rest or "{%" in rest:
-            self.findings.warning(
-                "elsewhere", "vars are constants without templates, so this is plain text: use `let`", site
-            )
+            message = "vars are constants without templates, so this is plain text: use `let`"
+            self.findings.warning("elsewhere", message, site)
         if whole := REFERENCE.fullmatch(text):
             return self._value(whole, site)
-        return REFERENCE.sub(lambda match: self._replacement(match, site), text)
+        return REFERENCE.sub(lambda match: self._resolve(match[1], match[2], site), text)
 
     def _value(self, match: re.Match[str], site: Site) -> JSON:
         """The value of a string that is a single reference. It has the type of its default, if that is an unquoted
@@ -99,9 +98,6 @@ class Constants:
                 site,
             )
         return value
-
-    def _replacement(self, match: re.Match[str], site: Site) -> str:
-        return self._resolve(match[1], match[2], site)
 
     def _resolve(self, name: str, default: str | None, site: Site) -> str:
         if default is not None and len(default) > 1 and default[0] in "'\"" and default[-1] == default[0]:

@@ -224,9 +224,8 @@ def read_file(node: YamlNode, reading: Reading) -> FileTable | None:
     if isinstance(node.value, list):
         return FileTable(site=node.site, key_sites={}, watches=WATCHES.read(node, "", reading) or ())
     if isinstance(node.value, dict) and "kind" in node.value and "watches" not in node.value:
-        reading.findings.mistake(
-            "wrong-type", "a watch must be an item of a list: start it with `- `, and indent its keys", node.site
-        )
+        message = "a watch must be an item of a list: start it with `- `, and indent its keys"
+        reading.findings.mistake("wrong-type", message, node.site)
         return None
     if isinstance(node.value, dict):
         return TableOf(FileTable).read(node, "", reading)

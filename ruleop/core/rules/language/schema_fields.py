@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.errors import Site
 from ruleop.core.rules.language.value_types import describe
 from ruleop.core.schema.crd.crd_checks import SCHEMA_TYPES, schema_keywords
 from ruleop.core.schema.crd.simple_schema import (
@@ -26,6 +25,7 @@ from ruleop.core.schema.nearest import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.core.errors import Site
     from ruleop.core.rules.findings import Findings
     from ruleop.core.schema.crd.schema_findings import FieldPath
     from ruleop.core.schema.crd.simple_schema import Resolve
@@ -94,8 +94,7 @@ class FieldReader:
         return found
 
     def _mistake_in(self, node: YamlNode, error: SimpleSchemaError) -> None:
-        column = node.site.column + error.offset + (0 if node.plain else 1)
-        self.findings.mistake("wrong-value", error.message, Site(node.site.path, node.site.line, column))
+        self.findings.mistake("wrong-value", error.message, node.place(error.offset))
 
     # -- types by name -------------------------------------------------------------------------------------------------
 

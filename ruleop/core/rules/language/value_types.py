@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ruleop.core.errors import RuleError, Site
@@ -146,9 +147,8 @@ class Choice(Type[T]):
                 return option
         names = [str(option) for option in self.options]
         guess = did_you_mean_quoted(node.value, names) if isinstance(node.value, str) else ""
-        reading.findings.mistake(
-            "wrong-value", f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}", node.site
-        )
+        message = f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}"
+        reading.findings.mistake("wrong-value", message, node.site)
         return None
 
     def schema(self) -> dict[str, JSON]:
@@ -175,9 +175,8 @@ class Count(Type[int]):
         if isinstance(node.value, bool) or not isinstance(node.value, int):
             wrong_type(node, what, "a whole number", reading)
         elif node.value < self.minimum:
-            reading.findings.mistake(
-                "wrong-value", f"{what} must be at least {self.minimum}, not {node.value}", node.site
-            )
+            message = f"{what} must be at least {self.minimum}, not {node.value}"
+            reading.findings.mistake("wrong-value", message, node.site)
         else:
             return node.value
         return None
@@ -255,6 +254,15 @@ class Duration(Type[float]):
         return parse_duration(default)
 
 
+def _compiled(compiler: Callable[[], C], node: YamlNode, reading: Reading) -> Templated[C] | None:
+    """The template that the function compiles, or None and its mistakes."""
+    try:
+        return Templated(compiler(), node)
+    except RuleErrors as error:
+        reading.findings.take(error.mistakes, "template")
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class BareExpression(Type[Templated[Expression]]):
     """An expression, which may be a boolean."""
@@ -267,11 +275,7 @@ class BareExpression(Type[Templated[Expression]]):
         if not source.strip():
             reading.findings.mistake("wrong-value", f"{what} must be an expression, not empty", node.site)
             return None
-        try:
-            return Templated(reading.library.expression(source, node.site), node)
-        except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
-            return None
+        return _compiled(partial(reading.library.expression, source, node.site), node, reading)
 
     def schema(self) -> dict[str, JSON]:
         return {"type": ["string", "boolean"], "minLength": 1}
@@ -288,14 +292,10 @@ class Template(Type[Templated[StringTemplate]]):
         if not isinstance(node.value, str):
             wrong_type(node, what, "text", reading)
             return None
-        try:
-            template = reading.library.string(node.value, node.site)
-        except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
-            return None
-        if self.form is not None and template.constant is not None and self.form.read(node, what, reading) is None:
-            return None
-        return Templated(template, node)
+        found = _compiled(partial(reading.library.string, node.value, node.site), node, reading)
+        if found is None or self.form is None or found.compiled.constant is None:
+            return found
+        return found if self.form.read(node, what, reading) is not None else None
 
     def schema(self) -> dict[str, JSON]:
         if self.form is None:
@@ -313,11 +313,7 @@ class TemplateTree(Type[Templated[Tree]]):
         if self.mapping and not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
-        try:
-            return Templated(reading.library.tree(node), node)
-        except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
-            return None
+        return _compiled(partial(reading.library.tree, node), node, reading)
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "object"} if self.mapping else {}
@@ -382,10 +378,8 @@ class FieldPath(Type[Path]):
         try:
             return parse_path(node.value)
         except PathError as error:
-            column = node.site.column + error.offset + (0 if node.plain else 1)
-            reading.findings.mistake(
-                "wrong-value", f'{what} "{node.value}": {error.message}', Site(node.site.path, node.site.line, column)
-            )
+            message = f'{what} "{node.value}": {error.message}'
+            reading.findings.mistake("wrong-value", message, node.place(error.offset))
             return None
 
     def schema(self) -> dict[str, JSON]:
@@ -428,11 +422,8 @@ class ListOf(Type[tuple[T, ...]]):
             wrong_type(node, what, "a list", reading)
             return None
         if len(node.value) < self.minimum:
-            reading.findings.mistake(
-                "wrong-value",
-                f"{what} is an empty list, which matches nothing: add an item, or remove the key",
-                node.site,
-            )
+            message = f"{what} is an empty list, which matches nothing: add an item, or remove the key"
+            reading.findings.mistake("wrong-value", message, node.site)
         values = [self.item.read(item, self.what, reading) for item in node.value]
         return tuple(value for value in values if value is not None)
 

@@ -93,11 +93,10 @@ def kind_in_version(word: Word) -> Kind:
     return Kind.parse(*word.text.rsplit("/", 1))
 
 
-@dataclass(frozen=True, slots=True)
 class ValuesFit(Constraint):
     """In and NotIn need values, the other operators must not have any."""
 
-    compares: tuple[str, ...] = ("In", "NotIn")
+    compares = ("In", "NotIn")
 
     def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
         operator = members["operator"].value if "operator" in members else None
@@ -154,9 +153,8 @@ class SelectorType(Type[FullSelectorTable]):
             wrong_type(node, what, "a mapping of labels, or matchLabels and matchExpressions", reading)
             return None
         if not node.value:
-            reading.findings.mistake(
-                "wrong-value", f"{what} is empty: leave the key out to match everything", node.site
-            )
+            message = f"{what} is empty: leave the key out to match everything"
+            reading.findings.mistake("wrong-value", message, node.site)
             return None
         if any(name in self.words or isinstance(member.value, (dict, list)) for name, member in node.value.items()):
             return self.full.read(node, what, reading)
@@ -399,9 +397,7 @@ class ChildTable(Table):
         Loops(),
         "A list or mapping: one object per item. Or names and their lists: loops in loops, which see earlier names.",
     )
-    item_name: Word | None = key(
-        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
-    )
+    item_name: Word | None = key("as", ID, "The name of an item, instead of item.")
     for_each_of: Word | None = key(
         "forEachOf",
         ID,
@@ -498,9 +494,7 @@ class ObserveTable(Table):
     for_each: Templated[Expression] | None = key(
         "forEach", BareExpression(), "A list or mapping: one object per item, by name and namespace."
     )
-    item_name: Word | None = key(
-        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
-    )
+    item_name: Word | None = key("as", ID, "The name of an item, instead of item.")
     names: tuple[Templated[StringTemplate], ...] = key(
         "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
     )
@@ -516,7 +510,7 @@ class ObserveTable(Table):
     )
     through: tuple[Word, ...] = key(
         "through",
-        ListOf(KIND_IN_VERSION, "a kind", minimum=0),
+        ListOf(KIND_IN_VERSION, "a kind"),
         "The kinds of owners between the child and the objects, outermost first; known for kinds like Deployment.",
         default=[],
     )
@@ -583,7 +577,6 @@ class PolicyRuleTable(Table):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class NeedsOrder(Constraint):
     """`label` and `order: label` need each other."""
 

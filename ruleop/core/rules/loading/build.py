@@ -54,12 +54,7 @@ C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
     table = draft.table
     parts = list(parts)
-    read, partial, secrecy = (
-        reads(draft, parts),
-        metadata_only_ids(draft, parts),
-        secrecy_of(draft, parts, library),
-    )
-
+    read, partial, secrecy = reads(draft, parts), metadata_only_ids(draft, parts), secrecy_of(draft, parts, library)
     after = deleted_after(draft, read)
 
     def built(child: ChildDraft) -> Child:
@@ -73,7 +68,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         children=children,
         patches=tuple(child.patch for child in children.values() if child.patch is not None),
         observe={name: _observe(entry, draft, metadata_only=name in partial) for name, entry in draft.observed.items()},
-        status=_status(table.status),
+        status=table.status.compiled if table.status is not None else None,
         conditions=tuple(_condition(draft, condition) for condition in table.conditions),
         validate=tuple(
             Validation(_required(validate.rule).compiled, _required(validate.message).compiled, validate.site)
@@ -98,10 +93,6 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         order=order(draft.children, read),
         final_order=order(draft.final, read),
     )
-
-
-def _status(value: Templated[Tree] | Templated[TextTemplate] | None) -> Tree | TextTemplate | None:
-    return value.compiled if value is not None else None
 
 
 def _required(value: T | None) -> T:
@@ -137,7 +128,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         schedule=Schedule(table.schedule.compiled, _compiled(table.time_zone), table.starting_deadline)
         if table.schedule is not None
         else None,
-        runs=table.once is not None or table.schedule is not None,
+        runs=child.run is not None,
         history=table.history,
         rotate_every=table.rotate_every,
         renew_before=table.renew_before,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import Site
+from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.child_bodies import check_bodies
 from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
 from ruleop.core.rules.checks.likely_mistakes import (
@@ -42,6 +43,7 @@ from ruleop.core.rules.language.value_types import Reading
 from ruleop.core.rules.loading.build import build_rule
 from ruleop.core.rules.loading.project_files import WATCHES, included, read_files
 from ruleop.core.templating import Expression, Library, StringTemplate, TextTemplate, Tree, read_yaml
+from ruleop.core.templating.compile.named_files import quoted_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating.compile.library import Instrument
 
-_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
 _COMPUTED = re.compile(r"""\bfile\s*\(\s*(?!(['"])[A-Za-z0-9._/-]+\1\s*\))""")
 """A call of `file` with a computed name, which can read every file."""
 _IGNORED_FIELDS = frozenset({"site", "digest", "slots", "words", "rbac", "rollout", "revision"})
@@ -96,17 +97,11 @@ def _content(value: Any) -> Iterator[Any]:
 
 def _used_templates(texts: Iterable[str], templates: Mapping[str, str]) -> set[str]:
     """The templates whose names are in quotes in these texts, or in templates that are used."""
-    found: set[str] = set()
-    pending = list(texts)
-    while pending:
-        text = pending.pop()
-        if _COMPUTED.search(text):
-            return set(templates)
-        for match in _QUOTED.finditer(text):
-            if match[1] in templates and match[1] not in found:
-                found.add(match[1])
-                pending.append(templates[match[1]])
-    return found
+    texts = list(texts)
+    named = (name for text in texts for name in quoted_names(text, templates))
+    used = reached(named, lambda name: quoted_names(templates[name], templates))
+    is_computed = any(map(_COMPUTED.search, (*texts, *(templates[name] for name in used))))
+    return set(templates if is_computed else used)
 
 
 TEMPLATES = "templates/"
@@ -146,18 +141,22 @@ def _without_bodies(loaded: Loaded) -> Project:
 
 
 def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
+    files, findings = _read(root)
+    return _Loading.of(files, environ, findings, probe).loaded(str(root))
+
+
+def _read(root: Path | str) -> tuple[Mapping[str, str], Findings]:
+    """The texts of a project's files, and the findings about them."""
     files: dict[str, str] = {}
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
-    return _Loading.of(files, environ, findings, probe).loaded(str(root))
+    return files, findings
 
 
 def files_digest(root: Path | str) -> str:
     """The digest of a project's files, and of files that cannot be read. Detects that nothing has changed without
     loading."""
-    files: dict[str, str] = {}
-    findings = Findings(files)
-    files.update(read_files(Path(root), findings))
+    files, findings = _read(root)
     return _digest([*sorted(files.items()), *(("", str(each)) for each in findings.sorted())])
 
 
@@ -250,14 +249,12 @@ class _Loading:
         key_sites = documents[0].value if documents else None
         if isinstance(key_sites, dict) and "watches" in key_sites and "include" not in key_sites:
             # Explicit: this is how an operator releases all its CRs before it is uninstalled.
-            self.findings.warning(
-                "missing-key", "the project has no watches: no custom resources are managed", key_sites["watches"].site
-            )
+            message = "the project has no watches: no custom resources are managed"
+            self.findings.warning("missing-key", message, key_sites["watches"].site)
         else:
             # Probably the files are just being written.
-            self.findings.mistake(
-                "missing-key", "the project has no watches; write `watches: []` if that is intended", Site(WATCHES)
-            )
+            message = "the project has no watches; write `watches: []` if that is intended"
+            self.findings.mistake("missing-key", message, Site(WATCHES))
 
     def _drafts(self) -> Iterator[Draft]:
         """The watches in order: those of watches.yaml first, then those of each included file."""
@@ -292,9 +289,8 @@ class _Loading:
         documents, mistakes = read_yaml(self.files[path], path)
         self.findings.take(mistakes, "yaml")
         if len(documents) > 1:
-            self.findings.mistake(
-                "wrong-type", "a second document: a file of watches is one list or one mapping", documents[1].site
-            )
+            message = "a second document: a file of watches is one list or one mapping"
+            self.findings.mistake("wrong-type", message, documents[1].site)
         if not documents:
             if not mistakes:
                 self.findings.mistake("missing-key", "the file has no watches", Site(path))

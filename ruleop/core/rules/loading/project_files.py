@@ -21,7 +21,7 @@ from ruleop.core.rules.language.env_vars import is_utf8
 from ruleop.core.templating import read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from ruleop.core.rules.language.value_types import Word
@@ -54,10 +54,21 @@ def matches(path: str, pattern: str) -> bool:
     return len(parts) == len(patterns) and all(map(matches_name, patterns, parts))
 
 
+def paths_of(pattern: str, names: Callable[[str, str], Iterable[str]]) -> Iterator[str]:
+    """The paths that match a pattern, folder by folder. `names`: those in a folder that match one part of it; the path
+    of the folder is empty or ends with a slash."""
+    *outer, last = pattern.split("/")
+    folders = [""]
+    for part in outer:
+        folders = [f"{folder}{name}/" for folder in folders for name in names(folder, part)]
+    for folder in folders:
+        yield from (folder + name for name in names(folder, last))
+
+
 def patterns_in(text: str) -> tuple[str, ...]:
     """The valid patterns of a watches.yaml, parsed before everything else to find the files to read."""
     documents, _ = read_yaml(text, WATCHES)
-    found = documents[0].value.get("include") if documents and isinstance(documents[0].value, dict) else None
+    found = documents[0].member("include") if documents else None
     items = found.value if found is not None and isinstance(found.value, list) else []
     return tuple(
         normalise_pattern(item.value) for item in items if isinstance(item.value, str) and is_inside(item.value)
@@ -70,9 +81,8 @@ def included(words: Iterable[Word], files: Iterable[str], findings: Findings) ->
     taken: set[str] = set()
     for word in words:
         if not is_inside(word.text):
-            findings.mistake(
-                "missing-file", f'"{word.text}" is outside of the project: included files must be inside', word.site
-            )
+            message = f'"{word.text}" is outside of the project: included files must be inside'
+            findings.mistake("missing-file", message, word.site)
             continue
         pattern = normalise_pattern(word.text)
         found = [path for path in known if matches(path, pattern)]
@@ -82,11 +92,8 @@ def included(words: Iterable[Word], files: Iterable[str], findings: Findings) ->
             findings.warning("missing-file", f'no file matches "{word.text}"', word.site)
         elif not found:
             others = [path for path in known if not path.startswith(("templates/", "crds/"))]
-            findings.mistake(
-                "missing-file",
-                f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}',
-                word.site,
-            )
+            message = f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}'
+            findings.mistake("missing-file", message, word.site)
         yield from (path for path in found if path not in taken)
         taken.update(found)
 
@@ -119,22 +126,13 @@ class _Reader:
         try:
             self._file(self.root / WATCHES, WATCHES, self.root)
             for pattern in patterns_in(self.texts.get(WATCHES, "")):
-                for path in self._matching(pattern):
+                for path in paths_of(pattern, self._matching_names):
                     self._file(self.root / path, path, self.root)
             self._templates(self.root / "templates")
             self._crds(self.root / "crds")
         except _TooManyFilesError:
             self._mistake(str(self.root), f"the project has more than {MAX_FILES} files")
         return self.texts
-
-    def _matching(self, pattern: str) -> Iterator[str]:
-        *outer, last = pattern.split("/")
-        folders = [""]
-        for part in outer:
-            folders = [f"{folder}{name}/" for folder in folders for name in self._matching_names(folder, part)]
-        for folder in folders:
-            for name in self._matching_names(folder, last):
-                yield folder + name
 
     def _matching_names(self, folder: str, pattern: str) -> Iterable[str]:
         """The names in a folder that match one part of a pattern."""

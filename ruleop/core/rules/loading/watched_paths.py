@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.core.files import read_regular
-from ruleop.core.rules.loading.project_files import MAX_BYTES, WATCHES, has_wildcards, matches_name, patterns_in
+from ruleop.core.rules.loading.project_files import (
+    MAX_BYTES,
+    WATCHES,
+    has_wildcards,
+    matches_name,
+    paths_of,
+    patterns_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,13 +111,8 @@ class _Collector:
 
     def add_pattern(self, pattern: str) -> None:
         """Adds the folders in which a file may match the pattern, and the paths of the files that do."""
-        *outer, last = pattern.split("/")
-        folders = [""]
-        for part in outer:
-            folders = [f"{folder}{name}/" for folder in folders for name in self._matching(folder, part)]
-        for folder in folders:
-            for name in self._matching(folder, last):
-                self.resolve(folder + name)
+        for path in paths_of(pattern, self._matching):
+            self.resolve(path)
 
     def _matching(self, folder: str, pattern: str) -> Iterator[str]:
         if not has_wildcards(pattern):

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.core.schema.openapi import OpenApi
+from ruleop.core.schema.openapi import OpenApi, with_inner
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from ruleop.core.schema.openapi import Schema
     from ruleop.core.schema.shape import Shape
@@ -186,12 +185,8 @@ def _kind_row(response: Object, own: str) -> dict[str, str]:
 
 
 def _without_prose(schema: Schema) -> dict[str, Any]:
-    stripped: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword == "properties":
-            stripped[keyword] = {name: _without_prose(each) for name, each in value.items()}
-        elif isinstance(value, Mapping) and keyword in ("items", "additionalProperties"):
-            stripped[keyword] = _without_prose(value)
-        elif keyword not in ("description", "externalDocs", "example"):
-            stripped[keyword] = value
-    return stripped
+    kept = {keyword: value for keyword, value in schema.items() if keyword not in _PROSE}
+    return with_inner(kept, _without_prose)
+
+
+_PROSE: Final = ("description", "externalDocs", "example")

@@ -38,11 +38,12 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 Changes: TypeAlias = Callable[["Object", "Object"], Iterator[str]]
 
 
-def immutable_changes(new: Object, old: Object) -> list[str]:
-    """The paths of immutable fields that differ in a new version of an object; none of a kind that is not known."""
+def immutable_changes(new: Object, old: Object | None) -> list[str]:
+    """The paths of immutable fields that differ in a new version of an object; none of a new object, or of a kind that
+    is not known."""
     group = str(new.get("apiVersion", "")).rpartition("/")[0]
     changes = _KINDS.get((group, str(new.get("kind", ""))))
-    return list(changes(new, old)) if changes is not None else []
+    return list(changes(new, old)) if changes is not None and old is not None else []
 
 
 def value_at(obj: Object, path: str) -> Any:

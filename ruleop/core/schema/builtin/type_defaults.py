@@ -6,6 +6,7 @@ Defaults that matter to a merge are in `server_defaults` and `derived_fields`, b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -16,6 +17,13 @@ _NETWORKING, _STORAGE, _POLICY = (f"io.k8s.api.{each}.v1" for each in ("networki
 _ADMISSION = "io.k8s.api.admissionregistration.v1"
 _MODE: Final = {"defaultMode": 420}
 _ROLLING: Final = "RollingUpdate"
+_WEBHOOK: Final = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+}
 
 TYPE_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{_CORE}.PodSpec": {
@@ -63,21 +71,8 @@ TYPE_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{_NETWORKING}.IngressClassParametersReference": {"scope": "Cluster"},
     f"{_STORAGE}.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     "io.k8s.api.scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
-    f"{_ADMISSION}.ValidatingWebhook": {
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": {},
-        "objectSelector": {},
-        "timeoutSeconds": 10,
-    },
-    f"{_ADMISSION}.MutatingWebhook": {
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": {},
-        "objectSelector": {},
-        "timeoutSeconds": 10,
-        "reinvocationPolicy": "Never",
-    },
+    f"{_ADMISSION}.ValidatingWebhook": _WEBHOOK,
+    f"{_ADMISSION}.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
     f"{_ADMISSION}.ServiceReference": {"port": 443},
     f"{_ADMISSION}.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
 }
@@ -159,10 +154,10 @@ def _fill_volume(volume: dict[str, Any]) -> None:
         volume["emptyDir"] = {}
 
 
-def _fill_strategy(strategy: dict[str, Any]) -> None:
+def _fill_rolling_update(strategy: dict[str, Any], *, unavailable: str | int, surge: str | int) -> None:
     if strategy["type"] == _ROLLING:
         given = strategy.get("rollingUpdate") or {}
-        strategy["rollingUpdate"] = {"maxUnavailable": "25%", "maxSurge": "25%", **given}
+        strategy["rollingUpdate"] = {"maxUnavailable": unavailable, "maxSurge": surge, **given}
 
 
 def _fill_stateful_strategy(strategy: dict[str, Any]) -> None:
@@ -172,11 +167,6 @@ def _fill_stateful_strategy(strategy: dict[str, Any]) -> None:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == _ROLLING and rolling is not None:
         strategy["rollingUpdate"] = {"partition": 0, **rolling}
-
-
-def _fill_daemon_strategy(strategy: dict[str, Any]) -> None:
-    if strategy["type"] == _ROLLING:
-        strategy["rollingUpdate"] = {"maxUnavailable": 1, "maxSurge": 0, **(strategy.get("rollingUpdate") or {})}
 
 
 def _fill_subject(subject: dict[str, Any]) -> None:
@@ -258,9 +248,9 @@ FILLED: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     f"{_CORE}.ServicePort": _fill_port,
     f"{_CORE}.ServiceSpec": _fill_service,
     f"{_CORE}.LimitRangeItem": _fill_limit,
-    f"{_APPS}.DeploymentStrategy": _fill_strategy,
+    f"{_APPS}.DeploymentStrategy": partial(_fill_rolling_update, unavailable="25%", surge="25%"),
     f"{_APPS}.StatefulSetUpdateStrategy": _fill_stateful_strategy,
-    f"{_APPS}.DaemonSetUpdateStrategy": _fill_daemon_strategy,
+    f"{_APPS}.DaemonSetUpdateStrategy": partial(_fill_rolling_update, unavailable=1, surge=0),
     f"{_NETWORKING}.IngressSpec": _fill_ingress,
     f"{_NETWORKING}.ServiceBackendPort": _fill_backend_port,
     "io.k8s.api.rbac.v1.RoleBinding": _fill_role,

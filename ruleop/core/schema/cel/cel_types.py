@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.core.schema.cel.parser import RESERVED
 
@@ -137,7 +137,3 @@ def mismatch(first: Type, second: Type) -> bool | None:
             return False
         return mismatch(first.items, second.items)
     return None if "hidden" in kinds else True
-
-
-def kinds_of(types: tuple[Type, ...]) -> tuple[Any, ...]:
-    return tuple(each.kind for each in types)

@@ -58,8 +58,12 @@ def check_crd(document: Object) -> list[SchemaFinding]:
 
 def misspelt_fields(document: Object) -> list[SchemaFinding]:
     """The unknown fields of a CRD, outside of its schemas, that are similar to a known one."""
-    unknown = (each for each in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in each.path[:-1])
-    return [each for each in unknown if _is_misspelt(each)]
+    return [each for each in _unknown_fields(document) if _is_misspelt(each)]
+
+
+def _unknown_fields(document: Object) -> Iterator[SchemaFinding]:
+    """Those outside of the schemas, which are checked by themselves."""
+    return (each for each in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in each.path[:-1])
 
 
 def without_consequences(found: Sequence[SchemaFinding]) -> list[SchemaFinding]:
@@ -81,10 +85,7 @@ def _is_misspelt(finding: SchemaFinding) -> bool:
 
 
 def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
-    # Schemas are checked separately below.
-    yield from (
-        finding for finding in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in finding.path[:-1]
-    )
+    yield from _unknown_fields(document)
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     if name != crd.name:

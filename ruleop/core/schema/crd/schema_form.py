@@ -7,9 +7,11 @@ schema) becomes one that allows every value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
+from ruleop.core.schema.validation import is_type
 from ruleop.core.schema.violations import format_value
 
 if TYPE_CHECKING:
@@ -23,28 +25,12 @@ _MAPPING: Final = "a mapping of names to schemas"
 _A_SCHEMA: Final = "a schema such as {type: string}"
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
 
 
 def _is_rules(value: Any) -> bool:
@@ -54,17 +40,17 @@ def _is_rules(value: Any) -> bool:
 
 
 _TYPED: Final[tuple[tuple[Callable[[Any], bool], str, tuple[str, ...]], ...]] = (
-    (_is_text, "text", (
+    (partial(is_type, name="string"), "text", (
         "type", "format", "pattern", "title", "description", "x-kubernetes-list-type", "x-kubernetes-map-type",
     )),
-    (_is_number, "a number", ("minimum", "maximum", "multipleOf")),
+    (partial(is_type, name="number"), "a number", ("minimum", "maximum", "multipleOf")),
     (_is_count, "an integer", ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")),
-    (_is_flag, "true or false", (
+    (partial(is_type, name="boolean"), "true or false", (
         "nullable", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum", "x-kubernetes-embedded-resource",
         "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields",
     )),
     (_is_names, "a list of names", ("required", "x-kubernetes-list-map-keys")),
-    (_is_list, "a list", ("enum",)),
+    (partial(is_type, name="array"), "a list", ("enum",)),
     (_is_rules, "a list of rules such as {rule: self.a < self.b}", ("x-kubernetes-validations",)),
 )  # fmt: skip
 _TESTS: Final = {keyword: (test, words) for test, words, keywords in _TYPED for keyword in keywords}

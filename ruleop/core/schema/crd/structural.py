@@ -158,40 +158,25 @@ def _item_schema(schema: Schema | None, *, free: bool) -> tuple[Schema | None, b
     return schema, free
 
 
-def _prune(value: JSON, schema: Schema | None) -> JSON:
-    if schema is not None and _preserves(schema):
-        return _prune_declared(value, schema)
+def _prune(value: JSON, schema: Schema | None, *, free: bool = False) -> JSON:
+    """`free`: below preserve-unknown-fields, where declared fields are pruned by their schemas, and all others kept."""
+    free = free or _preserves(schema)
+    if free and schema is None:
+        return value
     if isinstance(value, Mapping):
         kept = {}
         resource = schema is not None and schema.get("x-kubernetes-embedded-resource")
         for name, member in value.items():
+            declared, member_schema = _property(schema, name)
             if resource and name in META_FIELDS:
                 kept[name] = member
-                continue
-            declared, member_schema = _property(schema, name)
-            if declared:
+            elif declared:
                 kept[name] = _prune(member, member_schema)
+            elif free:
+                kept[name] = member
         return kept
     if isinstance(value, list):
-        return [_prune(item, _items(schema)) for item in value]
-    return value
-
-
-def _prune_declared(value: JSON, schema: Schema | None) -> JSON:
-    """Below preserve-unknown-fields: declared fields are pruned by their schemas, all others are kept."""
-    if schema is None:
-        return value
-    if isinstance(value, Mapping):
-        kept = {}
-        resource = schema.get("x-kubernetes-embedded-resource")
-        for name, member in value.items():
-            declared, member_schema = _property(schema, name)
-            kept[name] = (
-                _prune(member, member_schema) if declared and not (resource and name in META_FIELDS) else member
-            )
-        return kept
-    if isinstance(value, list):
-        return [_prune_declared(item, _items(schema)) for item in value]
+        return [_prune(item, _items(schema), free=free) for item in value]
     return value
 
 

@@ -20,6 +20,7 @@ from ruleop.core.templating.bodies.branch_conditions import (
     Place,
     Scope,
 )
+from ruleop.core.templating.compile.references import target_names
 from ruleop.core.templating.values.text import Lit, Slot, SlotPlace, Text
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Writer:
 
     def _opaque(self, targets: Iterable[nodes.Node], node: nodes.Node, scope: Scope) -> Scope:
         """The scope with variables of unknown values."""
-        names = [each.name for target in targets for each in _names(target)]
+        names = [name for target in targets for name in target_names(target)]
         return {**scope, **{name: Bound(None, (name, self._identity(node))) for name in names}}
 
     def _assign(self, target: nodes.Node, value: nodes.Node, scope: Scope, outer: Scope) -> None:
@@ -261,17 +262,12 @@ class Writer:
         """The text that an expression prints, if it is captured text."""
         if isinstance(node, nodes.Filter) and node.node is not None:
             return self._through(node, self._captured(node.node, scope)) if _keeps_text(node) else None
-        if isinstance(node, nodes.Name):
-            value = scope[node.name].value if node.name in scope else None
-            return value if isinstance(value, Text) else None
         if isinstance(node, nodes.Call):
             return self._called(node, scope)
         if isinstance(node, nodes.CondExpr):
             return self._one_of(node, scope)
-        if isinstance(node, nodes.Getattr):
-            found = self._attribute(node, scope)
-            return found if isinstance(found, Text) else None
-        return None
+        found = self._named(node, scope)
+        return found if isinstance(found, Text) else None
 
     def _through(self, filter_: nodes.Filter | None, text: Text | None) -> Text | None:
         """The text after a filter that keeps its lines; None after another one."""
@@ -291,10 +287,11 @@ class Writer:
     def _is_text(self, node: nodes.Node | None, scope: Scope) -> bool:
         while isinstance(node, nodes.Filter) and _keeps_text(node):
             node = node.node
-        found = self._callee(node.node if isinstance(node, nodes.Call) else node, scope)
+        found = self._named(node.node if isinstance(node, nodes.Call) else node, scope)
         return isinstance(found, (Text, _Macro, _Block))
 
-    def _callee(self, node: nodes.Node | None, scope: Scope) -> Any:
+    def _named(self, node: nodes.Node | None, scope: Scope) -> Any:
+        """The value of a name, or of a member."""
         if isinstance(node, nodes.Name):
             return scope[node.name].value if node.name in scope else None
         return self._attribute(node, scope) if isinstance(node, nodes.Getattr) else None
@@ -309,7 +306,7 @@ class Writer:
         return self._blocks.get(node.attr) if node.node.name == "self" else None
 
     def _called(self, node: nodes.Call, scope: Scope) -> Text | None:
-        called = self._callee(node.node, scope)
+        called = self._named(node.node, scope)
         if isinstance(called, Text):
             return called  # caller() or super()
         if isinstance(called, _Block):
@@ -392,10 +389,3 @@ def _overridden(child: _Block | None, parent: _Block) -> _Block:
 
 def _keeps_text(filter_: nodes.Filter) -> bool:
     return filter_.name in ("indent", "trim")
-
-
-def _names(target: nodes.Node) -> Iterator[nodes.Name]:
-    if isinstance(target, nodes.Name):
-        yield target
-    else:
-        yield from target.find_all(nodes.Name)

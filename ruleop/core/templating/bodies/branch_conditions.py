@@ -218,8 +218,7 @@ class Conditions:
 
 def _with_below(node: nodes.Node) -> Iterator[nodes.Node]:
     yield node
-    for child in node.iter_child_nodes():
-        yield from _with_below(child)
+    yield from node.find_all(nodes.Node)
 
 
 def _owner_of_place(node: nodes.Node) -> str:

@@ -313,7 +313,8 @@ class Search:
         path = self.library.prefix + self.name
         with self.library.renderer:
             writer = Writer(self.library, path, self.trees, outcomes, self.conditions, self.stand_in)
-            reading, slots = read_parts(writer.file(self.name), writer, self._readings)
+            known = self.library.readings.setdefault(self.name, {})
+            reading, slots = read_parts(writer.file(self.name), writer, known)
         printed = tuple(writer.of_slot[id(slot)] for slot in slots)
         found = _Try(reading, printed, outcomes.taken, writer.choices, writer.taken)
         self._work += writer.statements + reading.text.count("\n")
@@ -323,10 +324,6 @@ class Search:
         if reading.mistakes:
             self._failed.append(found)
         return found
-
-    @property
-    def _readings(self) -> Readings:
-        return self.library.readings.setdefault(self.name, {})
 
     def _find_bodies(self, found: _Try) -> Iterator[Body]:
         if found.reading.mistakes:

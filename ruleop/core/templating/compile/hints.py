@@ -63,10 +63,10 @@ def unsupported_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:
 
 
 def _names_in_arguments(node: nodes.Filter) -> bool:
-    arguments = [*node.args, *node.kwargs, *filter(None, [node.dyn_args, node.dyn_kwargs])]
-    inner = node.node is not None and isinstance(node.node, nodes.Filter) and _names_in_arguments(node.node)
+    inner = isinstance(node.node, nodes.Filter) and _names_in_arguments(node.node)
     return inner or any(
-        isinstance(argument, nodes.Name) or argument.find(nodes.Name) is not None for argument in arguments
+        isinstance(argument, nodes.Name) or argument.find(nodes.Name) is not None
+        for argument in node.iter_child_nodes(exclude=("node",))
     )
 
 

@@ -14,6 +14,7 @@ import jinja2
 from jinja2 import nodes
 
 from ruleop.core.errors import RuleError, Site
+from ruleop.core.reachable import reached
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.templating.compile.compiled import Expression, Member, SlottedKeys, StringTemplate, TextTemplate, Tree
 from ruleop.core.templating.compile.compiler import attach_places
@@ -418,14 +419,12 @@ class Library:
     def _document_templates(self, name: str) -> list[str]:
         """The template, and the templates whose text may become a part of its documents: all except those that it
         renders to a string."""
-        order: dict[str, None] = {}
-        pending = [name]
-        while pending:
-            each = pending.pop(0)
-            if each not in order and each in self.texts:
-                order[each] = None
-                pending.extend(sorted(named.name for named in self.source(each).named if named.is_part_of_document))
-        return list(order)
+
+        def inner(each: str) -> list[str]:
+            named = self.source(each).named
+            return sorted(one.name for one in named if one.is_part_of_document and one.name in self.texts)
+
+        return list(reached([name], inner))
 
     def _joined_reads(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
         """The reads of all files together, without unused macros. `first`: the files that are run first. A name that a

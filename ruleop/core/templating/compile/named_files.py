@@ -3,13 +3,16 @@ known when it is loaded."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 
+from ruleop.core.reachable import reached
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,8 @@ def named_templates(tree: nodes.Template) -> Iterator[Named]:
 def without_unused_macros(tree: nodes.Template, imported: Iterable[str]) -> nodes.Template:
     """The tree of a file without the macros that are neither imported nor called by what is run."""
     macros = {node.name: node for node in tree.body if isinstance(node, nodes.Macro)}
-    pending = [*imported, *(name for node in tree.body if not isinstance(node, nodes.Macro) for name in _names(node))]
-    used: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in macros and name not in used:
-            used.add(name)
-            pending += _names(macros[name])
+    named = {name for node in tree.body if not isinstance(node, nodes.Macro) for name in _names(node)}
+    used = reached(macros.keys() & {*imported, *named}, lambda name: macros.keys() & _names(macros[name]))
     body = [node for node in tree.body if not isinstance(node, nodes.Macro) or node.name in used]
     if len(body) == len(tree.body):
         return tree
@@ -62,8 +60,16 @@ def without_unused_macros(tree: nodes.Template, imported: Iterable[str]) -> node
     return found
 
 
-def _names(node: nodes.Node) -> list[str]:
-    return [each.name for each in node.find_all(nodes.Name)]
+def _names(node: nodes.Node) -> set[str]:
+    return {each.name for each in node.find_all(nodes.Name)}
+
+
+_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
+
+
+def quoted_names(text: str, templates: Container[str]) -> Iterator[str]:
+    """The names of templates that are in quotes in a text."""
+    return (match[1] for match in _QUOTED.finditer(text) if match[1] in templates)
 
 
 def check_dynamic_names(tree: nodes.Template) -> Iterator[tuple[int, str]]:

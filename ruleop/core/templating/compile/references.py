@@ -64,8 +64,8 @@ def _undeclared(tree: nodes.Template) -> frozenset[str]:
     return frozenset(generator.undeclared_identifiers)
 
 
-def read_tree(tree: nodes.Template, path: str, first_line: int = 1, free: frozenset[str] | None = None) -> Reads:
-    names = _undeclared(tree) if free is None else free
+def read_tree(tree: nodes.Template, path: str, first_line: int) -> Reads:
+    names = _undeclared(tree)
     walker = _Walker(path, first_line, names)
     walker.block(tree.body, {})
     return Reads(names, tuple(walker.references), tuple(walker.calls), tuple(walker.assigned))
@@ -197,8 +197,7 @@ class _Walker:
                 self._presence(node.node, known)
             else:
                 self.expression(node.node, known)
-            for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
-                self.expression(arg, known)
+            self._arguments(node, known)
             return None
         if isinstance(node, nodes.Call):
             if isinstance(node.node, nodes.Name):
@@ -208,11 +207,7 @@ class _Walker:
                 self.expression(node.node.node, known)
             else:
                 self.expression(node.node, known)
-            for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
-                self.expression(arg, known)
-            for more in (node.dyn_args, node.dyn_kwargs):
-                if more is not None:
-                    self.expression(more, known)
+            self._arguments(node, known)
             return None
         for child in node.iter_child_nodes():
             self.expression(child, known)
@@ -239,9 +234,13 @@ class _Walker:
                 chain = None
             else:
                 self.references.append(Reference((*found.path, _ITEM, *steps), found.site))
-        for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
-            self.expression(arg, known)
+        self._arguments(node, known)
         return chain if node.name in SAME_ITEMS else None
+
+    def _arguments(self, node: nodes.Node, known: Known) -> None:
+        """Records the reads of the arguments of a filter, a test or a call."""
+        for argument in node.iter_child_nodes(exclude=("node",)):
+            self.expression(argument, known)
 
     def _presence(self, node: nodes.Node, known: Known) -> Path | None:
         """Records a value of which only the presence or size matters: its chain ends with the step `?`."""

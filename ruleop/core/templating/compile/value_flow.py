@@ -63,7 +63,11 @@ class _Flow:
         self.clean = clean
         self.is_source = is_source
         self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
-        self.macros = {macro.name for tree in self.trees for macro in tree.find_all(nodes.Macro)}
+        self.macros = [macro for tree in trees for macro in tree.find_all(nodes.Macro)]
+        blocks = [block for tree in trees for block in tree.find_all(nodes.CallBlock)]
+        self.parameters = [arg.name for macro in self.macros for arg in macro.args]
+        self.parameters += [arg.name for block in blocks for arg in block.args]
+        self.recursive = [loop for tree in trees for loop in tree.find_all(nodes.For) if loop.recursive]
         self.anything = False  # whether any file prints a value from a source
         self._solve()
 
@@ -132,21 +136,17 @@ class _Flow:
     def call(self, node: nodes.Call) -> None:
         """Arguments flow into the parameters of every macro, and those of `caller` into those of every call block: a
         macro may be called by another name."""
-        given = self._arguments(node)
+        given = self._given(node)
         if not given:
             return
         if self.by_name and (named := self._named_macros(node)):
             for macro in named:
                 self._give(macro, node)
             return
-        for tree in self.trees:
-            parameters = [arg for macro in tree.find_all(nodes.Macro) for arg in macro.args]
-            parameters += [arg for block in tree.find_all(nodes.CallBlock) for arg in block.args]
-            for parameter in parameters:
-                self._add(parameter.name, given)
-            for loop in tree.find_all(nodes.For):
-                if loop.recursive:
-                    self._assign(loop.target, self._items(given))
+        for parameter in self.parameters:
+            self._add(parameter, given)
+        for loop in self.recursive:
+            self._assign(loop.target, self._items(given))
         for name in ("varargs", "kwargs"):
             self._add(name, self._computed(given))
 
@@ -157,7 +157,7 @@ class _Flow:
         )
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             return []
-        return [macro for tree in self.trees for macro in tree.find_all(nodes.Macro) if macro.name == name]
+        return [macro for macro in self.macros if macro.name == name]
 
     def _give(self, macro: nodes.Macro, node: nodes.Call) -> None:
         for parameter, value in zip(macro.args, node.args, strict=False):
@@ -165,7 +165,7 @@ class _Flow:
         for keyword in node.kwargs:
             self._add(keyword.key, self.value(keyword.value))
         for name in ("varargs", "kwargs"):
-            self._add(name, self._computed(self._arguments(node)))
+            self._add(name, self._computed(self._given(node)))
 
     def imported(self, node: nodes.Import) -> None:
         if any(self._reveals_any(self.values.get(name, _NOTHING)) for name in self._defined()):
@@ -177,7 +177,7 @@ class _Flow:
                 self._add(name[1], self.values.get(name[0], _NOTHING))
 
     def _defined(self) -> Iterator[str]:
-        yield from self.macros
+        yield from (macro.name for macro in self.macros)
         for tree in self.trees:
             targets = [node.target for node in tree.find_all(nodes.Assign)]
             for target in (*targets, *(node.target for node in tree.find_all(nodes.AssignBlock))):
@@ -247,7 +247,7 @@ class _Flow:
     def _filter(self, node: nodes.Filter) -> frozenset[Path]:
         if node.name in self.clean:
             return _NOTHING
-        arguments = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
+        arguments = _arguments(node)
         given = self.value(node.node) if node.node is not None else _NOTHING
         if node.name in SAME_ITEMS:
             more = _NOTHING.union(*(self.value(each) for each in arguments))
@@ -264,7 +264,7 @@ class _Flow:
         return _NOTHING if node.name in {"defined", "undefined"} else self._mixed(node.iter_child_nodes())
 
     def _call(self, node: nodes.Call) -> frozenset[Path]:
-        given = self._computed(self._arguments(node))
+        given = self._computed(self._given(node))
         if isinstance(node.node, nodes.Getattr):
             on = self.value(node.node.node)
             if node.node.attr == "get" and node.args and isinstance(node.args[0], nodes.Const):
@@ -282,13 +282,13 @@ class _Flow:
         """The value of text from any of the files."""
         return _FROM_SOURCE if self.anything else _NOTHING
 
-    def _arguments(self, node: nodes.Call) -> frozenset[Path]:
-        given = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
-        return _NOTHING.union(*map(self.value, given))
+    def _given(self, node: nodes.Call) -> frozenset[Path]:
+        return _NOTHING.union(*map(self.value, _arguments(node)))
 
 
-def _dynamic(node: Any) -> list[nodes.Node]:
-    return [each for each in (node.dyn_args, node.dyn_kwargs) if each is not None]
+def _arguments(node: Any) -> list[nodes.Node]:
+    dynamic = [each for each in (node.dyn_args, node.dyn_kwargs) if each is not None]
+    return [*node.args, *(keyword.value for keyword in node.kwargs), *dynamic]
 
 
 _STATEMENTS: dict[type[nodes.Node], Callable[[_Flow, Any], None]] = {

@@ -78,13 +78,8 @@ def identity(value: Any) -> bytes:
 
 
 def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
-    order, seen, result = _sort_key(attribute, case_sensitive), set(), []
-    for item in _items_with(value, attribute):
-        key = identity(order(item))
-        if key not in seen:
-            seen.add(key)
-            result.append(item)
-    return result
+    order = _sort_key(attribute, case_sensitive)
+    return _distinct(_items_with(value, attribute), by=lambda item: identity(order(item)))
 
 
 def least(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
@@ -261,11 +256,11 @@ def _check_lists(name: str, *values: Any) -> None:
         METER.items(len(value))
 
 
-def _distinct(items: Iterable[Any], known: Iterable[bytes] = ()) -> list[Any]:
+def _distinct(items: Iterable[Any], known: Iterable[bytes] = (), *, by: Callable[[Any], bytes] = identity) -> list[Any]:
     """The items without repetitions, and without items whose identity is in `known`."""
     seen, result = set(known), []
     for item in items:
-        key = identity(item)
+        key = by(item)
         if key not in seen:
             seen.add(key)
             result.append(item)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ruleop.core.errors import Site
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
 
 NO_KEYS: Final[Mapping[str, Site]] = MappingProxyType({})
@@ -33,6 +34,10 @@ class YamlNode:
         for name in names:
             node = node.value.get(name) if node is not None and isinstance(node.value, dict) else None
         return node
+
+    def place(self, offset: int) -> Site:
+        """The place of a character of a string that is on one line."""
+        return Site(self.site.path, self.site.line, self.site.column + offset + (0 if self.plain else 1))
 
     def data(self) -> JSON:
         """The value as plain data."""

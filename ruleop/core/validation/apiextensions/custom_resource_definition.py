@@ -17,7 +17,7 @@ from ruleop.core.validation.field_errors import (
     invalid_value,
     invalid_values,
     required,
-    unsupported,
+    validate_one_of,
 )
 from ruleop.core.validation.fields.field_names import letter_label_problems, subdomain_problems
 
@@ -37,9 +37,7 @@ _SCALE_PATHS: Final = (
 
 
 def validate_custom_resource_definition(new: Object, old: Object | None) -> list[FieldError]:
-    errors = (
-        [*_validate_immutable(new, old), *_errors(new)] if old is not None else [*_validate_name(new), *_errors(new)]
-    )
+    errors = [*(_validate_name(new) if old is None else _validate_immutable(new, old)), *_errors(new)]
     if errors:
         return errors
     errors = list(_validate_stored(new))
@@ -66,10 +64,10 @@ def _errors(document: Object) -> Iterator[FieldError]:
         yield invalid_value("spec.group", group, ",".join(problems))
     elif "." not in group:
         yield invalid_value("spec.group", group, "should be a domain with at least one dot")
-    if not (scope := spec.get("scope")):
+    if scope := spec.get("scope"):
+        yield from validate_one_of("spec.scope", scope, _SCOPES)
+    else:
         yield required("spec.scope")
-    elif scope not in _SCOPES:
-        yield unsupported("spec.scope", scope, _SCOPES)
     yield from _validate_names(spec.get("names") or {})
     versions = spec.get("versions") or []
     shown = None if spec.get("versions") is None else [_version(each) for each in versions]
@@ -200,9 +198,7 @@ def _version(version: Object) -> dict[str, Any]:
 
 
 def _validate_type(schema: Schema, path: str) -> Iterator[FieldError]:
-    found = schema.get("type")
-    if found is not None and found not in SCHEMA_TYPES:
-        yield unsupported(f"{path}.type", found, SCHEMA_TYPES)
+    yield from validate_one_of(f"{path}.type", schema.get("type"), SCHEMA_TYPES, optional=True)
     for steps, each in subschemas(schema):
         keyword, *rest = steps
         yield from _validate_type(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))

@@ -29,12 +29,10 @@ _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 def validate_deployment(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec = new["spec"]
     yield from validate_nonnegative(spec, "replicas")
-    yield from validate_selector_and_template(spec, old, "deployment")
+    yield from validate_selector_and_template(spec, old)
     yield from _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
-    yield from validate_nonnegative(spec, "minReadySeconds")
-    yield from validate_nonnegative(spec, "revisionHistoryLimit")
+    yield from validate_nonnegative(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
-    yield from validate_nonnegative(spec, "progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
     yield from validate_fixed_selector(new, old)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 def validate_replica_set(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec = new["spec"]
-    yield from validate_nonnegative(spec, "replicas")
-    yield from validate_nonnegative(spec, "minReadySeconds")
-    yield from validate_selector_and_template(spec, old, "deployment")
+    yield from validate_nonnegative(spec, "replicas", "minReadySeconds")
+    yield from validate_selector_and_template(spec, old)
     yield from validate_fixed_selector(new, old)

@@ -15,12 +15,7 @@ from ruleop.core.validation.apps.workloads import (
 from ruleop.core.validation.core.persistent_volume_claim import storage_warnings, validate_claim_spec
 from ruleop.core.validation.core.pod_spec import validate_template_labels, validate_template_metadata
 from ruleop.core.validation.core.pod_warnings import of_template
-from ruleop.core.validation.field_errors import (
-    forbidden_value,
-    invalid_value,
-    invalid_values,
-    unsupported,
-)
+from ruleop.core.validation.field_errors import forbidden_value, invalid_value, invalid_values, validate_one_of
 from ruleop.core.validation.fields.field_names import label_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
 from ruleop.core.validation.fields.numbers import validate_nonnegative
@@ -41,8 +36,7 @@ def validate_stateful_set(new: Object, old: Object | None) -> Iterator[FieldErro
         yield invalid_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
     yield from _validate_stateful_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     for name, value in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
-        if value not in _RETENTIONS:
-            yield unsupported(f"spec.persistentVolumeClaimRetentionPolicy.{name}", value, _RETENTIONS)
+        yield from validate_one_of(f"spec.persistentVolumeClaimRetentionPolicy.{name}", value, _RETENTIONS)
     if old is None:
         for index, claim in enumerate(claims):
             yield from validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
@@ -59,7 +53,7 @@ def validate_stateful_set(new: Object, old: Object | None) -> Iterator[FieldErro
         )
         yield from validate_template_metadata(template.get("metadata") or {}, TEMPLATE)
     yield from validate_lasting_pods(template, "StatefulSet")
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         *names, last = [f"'{each}'" for each in STATEFUL_MUTABLE]
         yield forbidden_value(
             "spec", f"updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"

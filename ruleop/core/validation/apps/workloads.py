@@ -11,7 +11,7 @@ from ruleop.core.validation.field_errors import (
     immutable_value,
     invalid_value,
     required,
-    unsupported,
+    validate_one_of,
 )
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
 from ruleop.core.validation.fields.numbers import validate_nonnegative
@@ -37,8 +37,7 @@ _COUNTS: Final = (
 def validate_pod_counts(new: Object, limited: Iterable[str], ready: str) -> Iterator[FieldError]:
     """Validates numbers of pods in a status."""
     status = new.get("status") or {}
-    for name in ("observedGeneration", *_COUNTS):
-        yield from validate_nonnegative(status, name, field="status")
+    yield from validate_nonnegative(status, "observedGeneration", *_COUNTS, field="status")
     for name in limited:
         if (number := status.get(name, 0)) > status.get("replicas", 0):
             yield invalid_value(f"status.{name}", number, "cannot be greater than status.replicas")
@@ -46,10 +45,10 @@ def validate_pod_counts(new: Object, limited: Iterable[str], ready: str) -> Iter
         yield invalid_value("status.availableReplicas", number, f"cannot be greater than {ready}")
 
 
-def validate_selector_and_template(spec: Object, old: Object | None, what: str) -> Iterator[FieldError]:
-    """Validates selector and template."""
+def validate_selector_and_template(spec: Object, old: Object | None) -> Iterator[FieldError]:
+    """Validates selector and template of a Deployment or a ReplicaSet."""
     selector, template = spec.get("selector"), spec.get("template") or {}
-    yield from validate_given_selector(selector, what)
+    yield from validate_given_selector(selector, "deployment")
     if any(validate_label_selector(selector, "")):
         yield invalid_value("spec.selector", selector, "invalid label selector")
         return
@@ -77,15 +76,14 @@ def is_selecting(selector: Object) -> bool:
 
 
 def validate_fixed_selector(new: Object, old: Object | None) -> Iterator[FieldError]:
-    for path in immutable_changes(new, old) if old is not None else ():
+    for path in immutable_changes(new, old):
         yield immutable_value(path, value_at(new, path))
 
 
 def validate_lasting_pods(template: Object, kind: str) -> Iterator[FieldError]:
     """Validates pods that run until they are deleted."""
     spec = template.get("spec") or {}
-    if (policy := spec.get("restartPolicy", "Always")) != "Always":
-        yield unsupported(f"{TEMPLATE}.spec.restartPolicy", policy, ("Always",))
+    yield from validate_one_of(f"{TEMPLATE}.spec.restartPolicy", spec.get("restartPolicy", "Always"), ("Always",))
     if spec.get("activeDeadlineSeconds") is not None:
         yield forbidden_value(
             f"{TEMPLATE}.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported"

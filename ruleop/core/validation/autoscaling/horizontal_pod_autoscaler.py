@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.validation.core.containers import validate_resource_name
-from ruleop.core.validation.field_errors import forbidden_value, invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.field_errors import (
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+    validate_one_of,
+    validate_required,
+)
 from ruleop.core.validation.fields.field_names import (
     key_problems,
     label_problems,
@@ -37,18 +45,14 @@ _EITHER: Final = "must set either a target raw value or a target utilization"
 _BOTH: Final = "may not set both a target raw value and a target utilization"
 
 
-def validate_horizontal_pod_autoscaler(new: Object, old: Object | None) -> list[FieldError]:
+def validate_horizontal_pod_autoscaler_status(new: Object, _old: Object | None) -> Iterator[FieldError]:
+    return validate_nonnegative(new.get("status") or {}, "currentReplicas", "desiredReplicas", field="status")
+
+
+def validate_horizontal_pod_autoscaler(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
-    return list(_validate_spec(spec, before))
-
-
-def validate_horizontal_pod_autoscaler_status(new: Object, _old: Object | None) -> list[FieldError]:
-    return list(validate_nonnegative(new.get("status") or {}, "currentReplicas", "desiredReplicas", field="status"))
-
-
-def _validate_spec(spec: Object, old: Object) -> Iterator[FieldError]:
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
-    lowest = 0 if old.get("minReplicas") == 0 else 1
+    lowest = 0 if before.get("minReplicas") == 0 else 1
     if least < lowest:
         yield invalid_value("spec.minReplicas", least, f"must be greater than or equal to {lowest}")
     if not most:
@@ -57,7 +61,7 @@ def _validate_spec(spec: Object, old: Object) -> Iterator[FieldError]:
         yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to 1")
     if most < least:
         yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
-    yield from _validate_target(spec.get("scaleTargetRef") or {}, old.get("scaleTargetRef") or {})
+    yield from _validate_target(spec.get("scaleTargetRef") or {}, before.get("scaleTargetRef") or {})
     metrics = spec.get("metrics") or []
     for index, each in enumerate(metrics):
         yield from _validate_metric(f"spec.metrics[{index}]", each)
@@ -148,10 +152,9 @@ def _validate_container(field: str, source: Object) -> Iterator[FieldError]:
         yield from validate_resource_name(name, f"{field}.name")
     else:
         yield required(f"{field}.name", "must specify a resource name")
-    if container := source.get("container"):
-        yield from invalid_values(f"{field}.container", container, label_problems(container))
-    else:
-        yield required(f"{field}.container", "must specify a container")
+    yield from validate_required(
+        f"{field}.container", source.get("container"), label_problems, "must specify a container"
+    )
     yield from _validate_utilization(f"{field}.target", source.get("target") or {})
 
 
@@ -166,10 +169,8 @@ _SOURCE_CAUSES: Final = {
 
 def _validate_identified(field: str, source: Object) -> Iterator[FieldError]:
     """Validates the metric's name and its target."""
-    if name := (source.get("metric") or {}).get("name"):
-        yield from invalid_values(f"{field}.metric.name", name, path_segment_problems(name))
-    else:
-        yield required(f"{field}.metric.name", "must specify a metric name")
+    name = (source.get("metric") or {}).get("name")
+    yield from validate_required(f"{field}.metric.name", name, path_segment_problems, "must specify a metric name")
     yield from _validate_value(f"{field}.target", source.get("target") or {})
 
 
@@ -201,8 +202,7 @@ def _validate_rules(field: str, rules: Object) -> Iterator[FieldError]:
     window, select = rules.get("stabilizationWindowSeconds"), rules.get("selectPolicy")
     if window is not None:
         yield from _validate_range(f"{field}.stabilizationWindowSeconds", window, _LONGEST_WINDOW, least=0)
-    if select is not None and select not in _SELECT_POLICIES:
-        yield unsupported(f"{field}.selectPolicy", select, _SELECT_POLICIES)
+    yield from validate_one_of(f"{field}.selectPolicy", select, _SELECT_POLICIES, optional=True)
     policies = rules.get("policies") or []
     if not policies:
         yield required(f"{field}.policies", "must specify at least one Policy")
@@ -214,10 +214,8 @@ def _validate_rules(field: str, rules: Object) -> Iterator[FieldError]:
 
 
 def _validate_policy(field: str, policy: Object) -> Iterator[FieldError]:
-    type_, value = policy.get("type", ""), policy.get("value", 0)
-    if type_ not in _POLICY_TYPES:
-        yield unsupported(f"{field}.type", type_, _POLICY_TYPES)
-    if value <= 0:
+    yield from validate_one_of(f"{field}.type", policy.get("type", ""), _POLICY_TYPES)
+    if (value := policy.get("value", 0)) <= 0:
         yield invalid_value(f"{field}.value", value, "must be greater than zero")
     yield from _validate_range(f"{field}.periodSeconds", policy.get("periodSeconds", 0), _LONGEST_PERIOD, least=1)
 

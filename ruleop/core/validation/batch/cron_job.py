@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.names import LONGEST_CRON_JOB
 from ruleop.core.schema.cron import is_zone, schedule_problem
 from ruleop.core.validation.batch.job import validate_job_spec
-from ruleop.core.validation.field_errors import invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import invalid_value, required, unsupported, validate_one_of
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def validate_cron_job(new: Object, old: Object | None) -> Iterator[FieldError]:
     zone = spec.get("timeZone")
     if zone is not None and (old is None or zone != old["spec"].get("timeZone")):
         yield from _validate_zone(zone)
-    policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in _CONCURRENCY:
-        yield unsupported("spec.concurrencyPolicy", policy, _CONCURRENCY)
+    yield from validate_one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy", "Allow"), _CONCURRENCY)
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     before = ((old["spec"].get("jobTemplate") or {}).get("spec") or {}) if old is not None else None
     yield from validate_job_spec(job, "spec.jobTemplate.spec", before)
@@ -39,8 +37,7 @@ def validate_cron_job(new: Object, old: Object | None) -> Iterator[FieldError]:
         yield invalid_value("spec.jobTemplate.spec.selector", selector, "`selector` will be auto-generated")
     if job.get("manualSelector"):
         yield unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
-    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        yield from validate_nonnegative(spec, name)
+    yield from validate_nonnegative(spec, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     if old is None and len(name := new["metadata"].get("name", "")) > LONGEST_CRON_JOB:
         yield invalid_value("metadata.name", name, f"must be no more than {LONGEST_CRON_JOB} characters")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes, value_at
 from ruleop.core.validation.core.pod_spec import validate_template, validate_template_labels
-from ruleop.core.validation.field_errors import immutable_value, invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import immutable_value, invalid_value, required, unsupported, validate_one_of
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
@@ -51,8 +51,7 @@ def _validate_job(spec: Object, before: Object | None) -> Iterator[FieldError]:
 
 
 def validate_job_spec(spec: Object, field: str, before: Object | None) -> Iterator[FieldError]:
-    for name in _NUMBERS:
-        yield from validate_nonnegative(spec, name, field=field)
+    yield from validate_nonnegative(spec, *_NUMBERS, field=field)
     mode = spec.get("completionMode", "NonIndexed")
     if mode not in _COMPLETION_MODES:
         yield unsupported(f"{field}.completionMode", mode, _COMPLETION_MODES)
@@ -63,17 +62,16 @@ def validate_job_spec(spec: Object, field: str, before: Object | None) -> Iterat
         for name in _INDEXED_ONLY:
             if spec.get(name) is not None:
                 yield invalid_value(f"{field}.{name}", spec[name], "requires indexed completion mode")
-    policy = spec.get("podReplacementPolicy", "Failed")
-    if policy not in _REPLACEMENTS:
-        yield unsupported(f"{field}.podReplacementPolicy", policy, _REPLACEMENTS)
+    replacement = spec.get("podReplacementPolicy", "Failed")
+    yield from validate_one_of(f"{field}.podReplacementPolicy", replacement, _REPLACEMENTS)
     template = spec.get("template") or {}
     if before is None or template != before.get("template"):
         yield from validate_template(template, f"{field}.template")
     policy, at = (template.get("spec") or {}).get("restartPolicy", "Always"), f"{field}.template.spec.restartPolicy"
     if policy in ("Always", ""):
         yield required(at, 'valid values: "OnFailure", "Never"')
-    elif policy not in ("OnFailure", "Never"):
-        yield unsupported(at, policy, ("OnFailure", "Never"))
+    else:
+        yield from validate_one_of(at, policy, ("OnFailure", "Never"))
 
 
 def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:

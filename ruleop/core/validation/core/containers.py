@@ -13,7 +13,8 @@ from ruleop.core.validation.field_errors import (
     invalid_value,
     invalid_values,
     required,
-    unsupported,
+    validate_one_of,
+    validate_required,
 )
 from ruleop.core.validation.fields.field_names import (
     config_key_problems,
@@ -75,8 +76,8 @@ def validate_containers(containers: Sequence[Object], field: str, volumes: set[s
             yield duplicate(f"{at}.name", name)
         names.add(name)
         yield from _validate_lifecycle(container, at)
-        if container.get("restartPolicy") is not None and container["restartPolicy"] not in _RESTART_POLICIES:
-            yield unsupported(f"{at}.restartPolicy", container["restartPolicy"], _RESTART_POLICIES)
+        policy = container.get("restartPolicy")
+        yield from validate_one_of(f"{at}.restartPolicy", policy, _RESTART_POLICIES, optional=True)
     yield from _validate_ports_on_hosts(containers, field)
 
 
@@ -104,24 +105,18 @@ def validate_init_containers(
 
 
 def _validate_common(container: Object, field: str, volumes: set[str]) -> Iterator[FieldError]:
-    if not (name := container.get("name")):
-        yield required(f"{field}.name")
-    else:
-        yield from invalid_values(f"{field}.name", name, label_problems(name))
+    yield from validate_required(f"{field}.name", container.get("name"), label_problems)
     if not container.get("image"):
         yield required(f"{field}.image")
     policy = container.get("terminationMessagePolicy", "File")
-    if policy not in _MESSAGE_POLICIES:
-        yield unsupported(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    yield from validate_one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     yield from _validate_port(container.get("ports") or (), f"{field}.ports")
     for index, variable in enumerate(container.get("env") or ()):
         yield from _validate_variable(variable, f"{field}.env[{index}]")
     yield from _validate_imported_variable(container.get("envFrom") or (), f"{field}.envFrom")
     yield from _validate_mount(container.get("volumeMounts") or (), f"{field}.volumeMounts", volumes)
     yield from _validate_device(container.get("volumeDevices") or (), f"{field}.volumeDevices")
-    policy = container.get("imagePullPolicy", "Always")
-    if policy not in _PULL_POLICIES:
-        yield unsupported(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
+    yield from validate_one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy", "Always"), _PULL_POLICIES)
     yield from validate_resources(container.get("resources") or {}, f"{field}.resources")
     yield from _validate_security(container.get("securityContext") or {}, f"{field}.securityContext")
 
@@ -142,9 +137,7 @@ def _validate_port(ports: Sequence[Object], field: str) -> Iterator[FieldError]:
             yield from validate_port(number, f"{at}.containerPort")
         if number := port.get("hostPort"):
             yield from validate_port(number, f"{at}.hostPort")
-        protocol = port.get("protocol", "TCP")
-        if protocol not in _PROTOCOLS:
-            yield unsupported(f"{at}.protocol", protocol, _PROTOCOLS)
+        yield from validate_one_of(f"{at}.protocol", port.get("protocol", "TCP"), _PROTOCOLS)
 
 
 def _validate_ports_on_hosts(containers: Sequence[Object], field: str) -> Iterator[FieldError]:
@@ -183,12 +176,9 @@ def _validate_variable(variable: Object, field: str) -> Iterator[FieldError]:
 
 def _validate_source(kind: str, source: Object, field: str) -> Iterator[FieldError]:
     if kind in ("configMapKeyRef", "secretKeyRef"):
-        name, key = source.get("name", ""), source.get("key")
+        name = source.get("name", "")
         yield from invalid_values(f"{field}.name", name, subdomain_problems(name))
-        if not key:
-            yield required(f"{field}.key")
-        else:
-            yield from invalid_values(f"{field}.key", key, config_key_problems(key))
+        yield from validate_required(f"{field}.key", source.get("key"), config_key_problems)
     elif kind == "fieldRef":
         yield from _validate_pod_field(f"{field}.fieldPath", source.get("fieldPath", ""))
     elif kind == "resourceFieldRef" and not source.get("resource"):
@@ -207,10 +197,7 @@ def _validate_imported_variable(sources: Sequence[Object], field: str) -> Iterat
     for index, source in enumerate(sources):
         given = [each for each in ("configMapRef", "secretRef") if source.get(each) is not None]
         for each in given:
-            if name := source[each].get("name"):
-                yield from invalid_values(f"{field}[{index}].{each}.name", name, subdomain_problems(name))
-            else:
-                yield required(f"{field}[{index}].{each}.name")
+            yield from validate_required(f"{field}[{index}].{each}.name", source[each].get("name"), subdomain_problems)
         if not given:
             yield invalid_value(field, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
@@ -296,8 +283,7 @@ def _validate_lifecycle(container: Object, field: str) -> Iterator[FieldError]:
 
 def _validate_probe(probe: Object, field: str, part: str) -> Iterator[FieldError]:
     yield from _validate_handler(probe, field)
-    for name in _PROBE_NUMBERS:
-        yield from validate_nonnegative(probe, name, field=field)
+    yield from validate_nonnegative(probe, *_PROBE_NUMBERS, field=field)
     seconds = probe.get("terminationGracePeriodSeconds")
     if seconds is not None and seconds <= 0:
         yield invalid_value(f"{field}.terminationGracePeriodSeconds", seconds, "must be greater than 0")
@@ -324,5 +310,5 @@ def _validate_handler(handler: Object, field: str) -> Iterator[FieldError]:
         yield required(f"{at}.path")
     if kind in ("httpGet", "tcpSocket"):
         yield from validate_port_or_name(action.get("port", 0), f"{at}.port")
-    if kind == "httpGet" and (scheme := action.get("scheme", "HTTP")) not in _SCHEMES:
-        yield unsupported(f"{at}.scheme", scheme, _SCHEMES)
+    if kind == "httpGet":
+        yield from validate_one_of(f"{at}.scheme", action.get("scheme", "HTTP"), _SCHEMES)

@@ -6,7 +6,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.builtin.immutable_fields import claim_parts, immutable_changes
+from ruleop.core.schema.builtin.immutable_fields import claim_parts, immutable_changes, value_at
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.validation.field_errors import (
     forbidden_value,
@@ -14,7 +14,7 @@ from ruleop.core.validation.field_errors import (
     invalid_value,
     invalid_values,
     required,
-    unsupported,
+    validate_one_of,
 )
 from ruleop.core.validation.fields.field_names import label_problems, subdomain_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
@@ -90,27 +90,21 @@ def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
         yield required(f"{field}.accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.get("selector"), f"{field}.selector")
     for each in modes:
-        if each not in _MODES:
-            yield unsupported(f"{field}.accessModes", each, _MODES)
+        yield from validate_one_of(f"{field}.accessModes", each, _MODES)
     if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
         yield forbidden_value(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
-    requested = _requested(spec)
+    requested = value_at(spec, "resources.requests.storage")
     amount = parse_quantity(requested)
     if requested is None:
         yield required(f"{field}.resources[storage]")
     elif amount is not None and amount <= 0:
         yield invalid_value(f"{field}.resources[storage]", requested, "must be greater than zero")
     yield from _validate_name(spec.get("storageClassName"), f"{field}.storageClassName")
-    if (mode := spec.get("volumeMode")) is not None and mode not in _VOLUME_MODES:
-        yield unsupported(f"{field}.volumeMode", mode, _VOLUME_MODES)
+    yield from validate_one_of(f"{field}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES, optional=True)
     for name in ("dataSource", "dataSourceRef"):
         if (source := spec.get(name)) is not None:
             yield from _validate_source(f"{field}.{name}", source)
     yield from _validate_name(spec.get("volumeAttributesClassName"), f"{field}.volumeAttributesClassName")
-
-
-def _requested(spec: Object) -> Any:
-    return ((spec.get("resources") or {}).get("requests") or {}).get("storage")
 
 
 def _validate_name(name: str | None, field: str) -> Iterator[FieldError]:
@@ -136,9 +130,8 @@ def _validate_change(new: Object, old: Object) -> Iterator[FieldError]:
     if changes:
         after, before = claim_parts(new, old)
         yield forbidden_value("spec", f"{_FORBIDDEN}\n{_difference(before, after)}")
-    requested = _requested(new["spec"]), _requested(old["spec"])
-    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", 0)
-    if _less(requested[0], requested[1]) and not _less(capacity, requested[0]):
+    requested, capacity = value_at(new, _REQUESTED), value_at(old, "status.capacity.storage")
+    if _less(requested, value_at(old, _REQUESTED)) and not _less(capacity, requested):
         yield forbidden_value(_REQUESTED, "field can not be less than status.capacity")
     if "spec.volumeMode" in changes:
         yield immutable_value("volumeMode", new["spec"].get("volumeMode"))

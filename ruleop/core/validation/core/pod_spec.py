@@ -10,7 +10,14 @@ import orjson
 from ruleop.core.labels import meets, requirements_of
 from ruleop.core.validation.core.containers import validate_containers, validate_ids, validate_init_containers
 from ruleop.core.validation.core.volumes import validate_volumes
-from ruleop.core.validation.field_errors import duplicate, invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.field_errors import (
+    duplicate,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+    validate_one_of,
+)
 from ruleop.core.validation.fields.addresses import validate_address
 from ruleop.core.validation.fields.field_names import (
     key_problems,
@@ -137,8 +144,7 @@ def _validate_spread(constraints: Sequence[Object], field: str) -> Iterator[Fiel
             yield invalid_value(f"{at}.maxSkew", skew, "must be greater than zero")
         if not key:
             yield required(f"{at}.topologyKey", "can not be empty")
-        if action not in _UNSATISFIABLE:
-            yield unsupported(f"{at}.whenUnsatisfiable", action, _UNSATISFIABLE)
+        yield from validate_one_of(f"{at}.whenUnsatisfiable", action, _UNSATISFIABLE)
         if (key, action) in keys[index + 1 :]:
             yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
         yield from validate_label_selector(constraint.get("labelSelector"), f"{at}.labelSelector")
@@ -162,5 +168,5 @@ def _validate_toleration(toleration: Object, field: str) -> Iterator[FieldError]
             yield invalid_value(f"{field}.operator", value, "value must be empty when `operator` is 'Exists'")
     else:
         yield unsupported(f"{field}.operator", operator, _COMPARISONS if operator in _COMPARISONS else _OPERATORS)
-    if effect and effect not in _EFFECTS:
-        yield unsupported(f"{field}.effect", effect, _EFFECTS)
+    if effect:
+        yield from validate_one_of(f"{field}.effect", effect, _EFFECTS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.core.schema.builtin.immutable_fields import value_at
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.validation.fields.field_names import label_problems
 
@@ -45,10 +46,7 @@ def of_template(*path: str) -> Callable[[Object, Object | None], list[str]]:
     def found(new: Object, old: Object | None) -> list[str]:
         if old is not None and new.get("spec") == old.get("spec"):
             return []
-        spec: Any = new
-        for each in (*path, "spec"):
-            spec = spec.get(each) or {}
-        return list(_spec_warnings(spec, field))
+        return list(_spec_warnings(value_at(new, field) or {}, field))
 
     return found
 

@@ -62,8 +62,7 @@ def validate_secret(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_immutable_data(new: Object, old: Object | None) -> list[FieldError]:
-    changes = immutable_changes(new, old) if old is not None else ()
-    type_ = new.get("type", "")
+    changes, type_ = immutable_changes(new, old), new.get("type", "")
     return [immutable_value(name, type_) if name == "type" else forbidden_value(name, _WHEN_SET) for name in changes]
 
 

@@ -12,6 +12,8 @@ from ruleop.core.validation.field_errors import (
     invalid_values,
     required,
     unsupported,
+    validate_one_of,
+    validate_required,
 )
 from ruleop.core.validation.fields.addresses import (
     address_warnings,
@@ -59,7 +61,7 @@ def validate_service(new: Object, old: Object | None) -> list[FieldError]:
         *_validate_affinity(spec),
         *(validate_cluster_ips(spec, before.get("clusterIPs") or ()) if spec.get("type") != "ExternalName" else ()),
         *_validate_external_address(spec, before.get("externalIPs") or ()),
-        *(() if spec.get("type") in _TYPES else [unsupported("spec.type", spec.get("type"), _TYPES)]),
+        *validate_one_of("spec.type", spec.get("type"), _TYPES),
         *_validate_repeated_ports(spec.get("ports") or [], spec),
         *_validate_balancer(spec, before),
         *_validate_traffic(spec),
@@ -107,10 +109,9 @@ def _validate_type(spec: Object) -> Iterator[FieldError]:
     for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(name):
             yield forbidden_value(f"spec.{name}", "may not be set for ExternalName services")
-    if host := spec.get("externalName", "").removesuffix("."):
-        yield from invalid_values("spec.externalName", host, subdomain_problems(host))
-    else:
-        yield required("spec.externalName")
+    yield from validate_required(
+        "spec.externalName", spec.get("externalName", "").removesuffix("."), subdomain_problems
+    )
 
 
 def _validate_port_list(ports: Sequence[Object]) -> Iterator[FieldError]:
@@ -128,12 +129,9 @@ def _validate_port_list(ports: Sequence[Object]) -> Iterator[FieldError]:
 
 
 def _validate_port(field: str, port: Object) -> Iterator[FieldError]:
-    number, protocol = port.get("port", 0), port.get("protocol", "")
-    yield from validate_port_or_name(number, f"{field}.port")
-    if protocol not in _PROTOCOLS:
-        yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
-    target = port.get("targetPort", 0)
-    yield from validate_port_or_name(target, f"{field}.targetPort")
+    yield from validate_port_or_name(port.get("port", 0), f"{field}.port")
+    yield from validate_one_of(f"{field}.protocol", port.get("protocol", ""), _PROTOCOLS)
+    yield from validate_port_or_name(port.get("targetPort", 0), f"{field}.targetPort")
     if (name := port.get("appProtocol")) is not None:
         yield from invalid_values(f"{field}.appProtocol", name, key_problems(name))
 
@@ -161,13 +159,10 @@ def validate_cluster_ips(spec: Object, known: Container[str]) -> Iterator[FieldE
         yield invalid_value(field, addresses, "must be empty when `clusterIP` is not specified")
     families = spec.get("ipFamilies") or []
     for index, each in enumerate(families):
-        if each not in _FAMILIES:
-            yield unsupported(f"spec.ipFamilies[{index}]", each, _FAMILIES)
+        yield from validate_one_of(f"spec.ipFamilies[{index}]", each, _FAMILIES)
         if each in families[:index]:
             yield duplicate(f"spec.ipFamilies[{index}]", each)
-    policy = spec.get("ipFamilyPolicy")
-    if policy is not None and policy not in _FAMILY_POLICIES:
-        yield unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+    yield from validate_one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), _FAMILY_POLICIES, optional=True)
     malformed = list(_validate_addresses(addresses, known))
     yield from malformed
     if len(addresses) > 2:
@@ -239,8 +234,7 @@ def _validate_balancer(spec: Object, before: Object) -> Iterator[FieldError]:
 def _validate_traffic(spec: Object) -> Iterator[FieldError]:
     external, health = spec.get("externalTrafficPolicy"), spec.get("healthCheckNodePort")
     if is_exposed(spec):
-        if external not in INTERNAL_POLICIES:
-            yield unsupported("spec.externalTrafficPolicy", external, INTERNAL_POLICIES)
+        yield from validate_one_of("spec.externalTrafficPolicy", external, INTERNAL_POLICIES)
     elif external:
         problem = "may only be set for externally-accessible services"
         yield invalid_value("spec.externalTrafficPolicy", external, problem)
@@ -251,16 +245,12 @@ def _validate_traffic(spec: Object) -> Iterator[FieldError]:
     elif health:
         problem = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield invalid_value("spec.healthCheckNodePort", health, problem)
-    internal, distribution = spec.get("internalTrafficPolicy"), spec.get("trafficDistribution")
-    if internal is not None and internal not in INTERNAL_POLICIES:
-        yield unsupported("spec.internalTrafficPolicy", internal, INTERNAL_POLICIES)
-    if distribution is not None and distribution not in _DISTRIBUTIONS:
-        yield unsupported("spec.trafficDistribution", distribution, _DISTRIBUTIONS)
+    for name, allowed in (("internalTrafficPolicy", INTERNAL_POLICIES), ("trafficDistribution", _DISTRIBUTIONS)):
+        yield from validate_one_of(f"spec.{name}", spec.get(name), allowed, optional=True)
 
 
 def validate_service_status(new: Object, old: Object | None) -> list[FieldError]:
-    points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    if points and (new.get("spec") or {}).get("type") != _BALANCER:
+    if _points(new) and (new.get("spec") or {}).get("type") != _BALANCER:
         detail = "may only be used when `spec.type` is 'LoadBalancer'"
         return [forbidden_value("status.loadBalancer.ingress", detail)]
     return list(validate_load_balancer_status(new, old))
@@ -329,7 +319,7 @@ def validate_load_balancer_status(new: Object, old: Object | None) -> Iterator[F
 
 
 def _points(obj: Object | None) -> list[Any]:
-    return (((obj or {}).get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    return value_at(obj or {}, "status.loadBalancer.ingress") or []
 
 
 def as_allocated(service: dict[str, Any]) -> dict[str, Any]:

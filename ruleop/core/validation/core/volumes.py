@@ -9,9 +9,9 @@ from ruleop.core.validation.field_errors import (
     duplicate,
     forbidden_value,
     invalid_value,
-    invalid_values,
     required,
-    unsupported,
+    validate_one_of,
+    validate_required,
 )
 from ruleop.core.validation.fields.field_names import label_problems
 
@@ -65,10 +65,7 @@ def _validate_volume(volume: Object, field: str, names: set[str]) -> Iterator[Fi
         yield from _validate_source(given[0], volume[given[0]], f"{field}.{given[0]}")
     else:
         yield required(field, "must specify a volume type")
-    if not name:
-        yield required(f"{field}.name")
-    else:
-        yield from invalid_values(f"{field}.name", name, label_problems(name))
+    yield from validate_required(f"{field}.name", name, label_problems)
     if name in names:
         yield duplicate(f"{field}.name", name)
 
@@ -77,8 +74,8 @@ def _validate_source(kind: str, source: Object, field: str) -> Iterator[FieldErr
     needed = _REQUIRED.get(kind)
     if needed and not source.get(needed):
         yield required(f"{field}.{needed}")
-    if kind == "hostPath" and source.get("type", "") not in _ON_HOST:
-        yield unsupported(f"{field}.type", source["type"], _ON_HOST)
+    if kind == "hostPath":
+        yield from validate_one_of(f"{field}.type", source.get("type", ""), _ON_HOST)
     if kind not in _FILES:
         return
     yield from _validate_mode(f"{field}.defaultMode", source.get("defaultMode"))

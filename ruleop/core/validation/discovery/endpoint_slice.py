@@ -12,6 +12,7 @@ from ruleop.core.validation.field_errors import (
     invalid_values,
     required,
     unsupported,
+    validate_one_of,
 )
 from ruleop.core.validation.fields.addresses import validate_address, validate_no_special_address
 from ruleop.core.validation.fields.field_names import key_problems, label_problems
@@ -39,19 +40,18 @@ def validate_endpoint_slice(new: Object, old: Object | None) -> Iterator[FieldEr
     if old is None or old.get("endpoints") != new.get("endpoints"):
         for index, endpoint in enumerate(new.get("endpoints") or ()):
             yield from _validate_endpoint(f"endpoints[{index}]", endpoint, kind)
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         yield immutable_value("addressType", kind)
 
 
 def _validate_port(field: str, port: Object, names: set[str]) -> Iterator[FieldError]:
-    name, protocol = port.get("name", ""), port.get("protocol")
+    name = port.get("name", "")
     if name:
         yield from invalid_values(f"{field}.name", name, label_problems(name))
     if name in names:
         yield duplicate(f"{field}.name", name)
     names.add(name)
-    if protocol not in _PROTOCOLS:
-        yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
+    yield from validate_one_of(f"{field}.protocol", port.get("protocol"), _PROTOCOLS)
     if (application := port.get("appProtocol")) is not None:
         yield from invalid_values(f"{field}.appProtocol", application, key_problems(application))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.validation.core.service import validate_load_balancer_status
-from ruleop.core.validation.field_errors import invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.field_errors import invalid_value, invalid_values, required, unsupported, validate_required
 from ruleop.core.validation.fields.addresses import parse_address
 from ruleop.core.validation.fields.field_names import (
     label_problems,
@@ -27,20 +26,11 @@ _FORBIDDEN_PARTS: Final = ("//", "/./", "/../", "%2f", "%2F")
 _FORBIDDEN_ENDS: Final = ("/..", "/.")
 
 
-def validate_ingress(new: Object, old: Object | None) -> list[FieldError]:
-    spec = new.get("spec") or {}
-    return [*_validate_spec(spec, (old or {}).get("spec") or {}), *(_validate_class(new, spec) if old is None else ())]
-
-
 def ingress_warnings(new: Object, old: Object | None) -> list[str]:
     annotations = new["metadata"].get("annotations") or {}
     if old is not None or _CLASS not in annotations or (new.get("spec") or {}).get("ingressClassName") is not None:
         return []
     return [f"annotation \"{_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"]
-
-
-def validate_ingress_status(new: Object, old: Object | None) -> list[FieldError]:
-    return list(validate_load_balancer_status(new, old))
 
 
 def _validate_class(ingress: Object, spec: Object) -> Iterator[FieldError]:
@@ -50,19 +40,20 @@ def _validate_class(ingress: Object, spec: Object) -> Iterator[FieldError]:
         yield invalid_value(f"annotations.{_CLASS}", annotated, problem)
 
 
-def _validate_spec(spec: Object, old: Object) -> Iterator[FieldError]:
+def validate_ingress(new: Object, old: Object | None) -> Iterator[FieldError]:
+    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     rules, default = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and default is None:
         yield invalid_value("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified")
     if default is not None:
         yield from _validate_backend("spec.defaultBackend", default)
-    tolerant = any("*" in each.get("host", "") and any(_validate_rule("", each)) for each in old.get("rules") or ())
+    tolerant = any("*" in each.get("host", "") and any(_validate_rule("", each)) for each in before.get("rules") or ())
     for index, rule in enumerate(rules):
         field, host = f"spec.rules[{index}]", rule.get("host", "")
         yield from _validate_host(f"{field}.host", host)
         if not (tolerant and "*" in host):  # the old version had such a rule already
             yield from _validate_rule(field, rule)
-    known_secrets = not any(any(_secret_problems(each)) for each in old.get("tls") or ())
+    known_secrets = not any(any(_secret_problems(each)) for each in before.get("tls") or ())
     for index, tls in enumerate(spec.get("tls") or ()):
         field = f"spec.tls[{index}]"
         for number, host in enumerate(tls.get("hosts") or ()):
@@ -72,6 +63,8 @@ def _validate_spec(spec: Object, old: Object) -> Iterator[FieldError]:
             yield from invalid_values(f"{field}.secretName", tls.get("secretName", ""), _secret_problems(tls))
     if (name := spec.get("ingressClassName")) is not None:
         yield from invalid_values("spec.ingressClassName", name, subdomain_problems(name))
+    if old is None:
+        yield from _validate_class(new, spec)
 
 
 def _secret_problems(tls: Object) -> Iterator[str]:
@@ -144,10 +137,7 @@ def _validate_resource(field: str, resource: Object) -> Iterator[FieldError]:
 
 def _validate_service(field: str, service: Object) -> Iterator[FieldError]:
     port = service.get("port") or {}
-    if name := service.get("name"):
-        yield from invalid_values(f"{field}.service.name", name, label_problems(name))
-    else:
-        yield required(f"{field}.service.name")
+    yield from validate_required(f"{field}.service.name", service.get("name"), label_problems)
     named, number = port.get("name"), port.get("number")
     if named and number:
         yield invalid_value(field, "", "cannot set both port name & port number")

@@ -20,7 +20,7 @@ _LONGEST_CONTROLLER: Final = 250
 def validate_ingress_class(new: Object, old: Object | None) -> list[FieldError]:
     """Validates an IngressClass."""
     controller = (new.get("spec") or {}).get("controller", "")
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         return [immutable_value("spec.controller", controller)]
     return list(_validate_controller("spec.controller", controller))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.field_errors import forbidden_value, invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import forbidden_value, invalid_value, required, validate_one_of
 from ruleop.core.validation.fields.addresses import cidr_warnings, parse_network, validate_cidr
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
 from ruleop.core.validation.fields.numbers import validate_port_or_name
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 _RULES: Final = (("ingress", "from"), ("egress", "to"))
 _TYPES: Final = ("Ingress", "Egress")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
-
-
-def validate_network_policy(new: Object, old: Object | None) -> list[FieldError]:
-    known = {each for _, block in _blocks(old) for each in (block.get("cidr"), *(block.get("except") or ()))}
-    return list(_validate_spec(new.get("spec") or {}, known))
 
 
 def policy_warnings(new: Object, _old: Object | None) -> list[str]:
@@ -57,7 +52,9 @@ def _blocks(policy: Object | None) -> Iterator[tuple[str, Object]]:
                     yield f"spec.{direction}[{index}].{side}[{number}].ipBlock", block
 
 
-def _validate_spec(spec: Object, known: Container[Any]) -> Iterator[FieldError]:
+def validate_network_policy(new: Object, old: Object | None) -> Iterator[FieldError]:
+    spec = new.get("spec") or {}
+    known = {each for _, block in _blocks(old) for each in (block.get("cidr"), *(block.get("except") or ()))}
     yield from validate_label_selector(spec.get("podSelector"), "spec.podSelector")
     for direction, side in _RULES:
         for index, rule in enumerate(spec.get(direction) or ()):
@@ -71,14 +68,12 @@ def _validate_spec(spec: Object, known: Container[Any]) -> Iterator[FieldError]:
         yield invalid_value("spec.policyTypes", types, "may not specify more than two policyTypes")
         return
     for index, each in enumerate(types):
-        if each not in _TYPES:
-            yield unsupported(f"spec.policyTypes[{index}]", each, _TYPES)
+        yield from validate_one_of(f"spec.policyTypes[{index}]", each, _TYPES)
 
 
 def _validate_policy_port(field: str, port: Object) -> Iterator[FieldError]:
-    protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
-    if protocol is not None and protocol not in _PROTOCOLS:
-        yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
+    number, end = port.get("port"), port.get("endPort")
+    yield from validate_one_of(f"{field}.protocol", port.get("protocol"), _PROTOCOLS, optional=True)
     if isinstance(number, int):
         yield from validate_port_or_name(number, f"{field}.port")
         if end is not None:

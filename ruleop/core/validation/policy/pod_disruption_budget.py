@@ -11,7 +11,7 @@ from ruleop.core.validation.field_errors import (
     invalid_values,
     required,
     too_long,
-    unsupported,
+    validate_one_of,
 )
 from ruleop.core.validation.fields.field_names import key_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
@@ -35,11 +35,8 @@ _NOT_REASON: Final = (
 )
 
 
-def validate_pod_disruption_budget(new: Object, _old: Object | None) -> list[FieldError]:
-    return list(_validate_spec(new.get("spec") or {}))
-
-
-def _validate_spec(spec: Object) -> Iterator[FieldError]:
+def validate_pod_disruption_budget(new: Object, _old: Object | None) -> Iterator[FieldError]:
+    spec = new.get("spec") or {}
     least, most = (spec.get(name) for name in ("minAvailable", "maxUnavailable"))
     policy = spec.get("unhealthyPodEvictionPolicy")
     if least is not None and most is not None:
@@ -54,8 +51,7 @@ def _validate_spec(spec: Object) -> Iterator[FieldError]:
         if value is not None:
             yield from validate_int_or_percent(value, f"spec.{name}", at_most_all=True)
     yield from validate_label_selector(spec.get("selector"), "spec.selector")
-    if policy is not None and policy not in _EVICTIONS:
-        yield unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTIONS)
+    yield from validate_one_of("spec.unhealthyPodEvictionPolicy", policy, _EVICTIONS, optional=True)
 
 
 def validate_pod_disruption_budget_status(new: Object, _old: Object | None) -> list[FieldError]:
@@ -71,11 +67,9 @@ def validate_pod_disruption_budget_status(new: Object, _old: Object | None) -> l
 
 
 def _validate_condition(field: str, condition: Object) -> Iterator[FieldError]:
-    status, reason = condition.get("status", ""), condition.get("reason", "")
-    type_ = condition.get("type", "")
+    type_, reason = condition.get("type", ""), condition.get("reason", "")
     yield from invalid_values(f"{field}.type", type_, key_problems(type_))
-    if status not in _STATUSES:
-        yield unsupported(f"{field}.status", status, _STATUSES)
+    yield from validate_one_of(f"{field}.status", condition.get("status", ""), _STATUSES)
     generation = condition.get("observedGeneration", 0)
     if generation < 0:
         yield invalid_value(f"{field}.observedGeneration", generation, "must be greater than or equal to zero")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
-from ruleop.core.validation.field_errors import invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.field_errors import invalid_value, invalid_values, required, unsupported, validate_one_of
 from ruleop.core.validation.fields.field_names import subdomain_problems, validate_path_segment
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
 
@@ -66,7 +66,7 @@ def validate_role_binding(new: Object, old: Object | None) -> list[FieldError]:
     errors = [*_validate_reference(reference, _ROLES[new["kind"]])]
     for index, each in enumerate(new.get("subjects") or ()):
         errors += _validate_subject(f"subjects[{index}]", each, namespaced=new["kind"] == "RoleBinding")
-    if old is not None and immutable_changes(new, old):
+    if immutable_changes(new, old):
         shown = {
             "APIGroup": reference.get("apiGroup", ""),
             "Kind": reference.get("kind", ""),
@@ -77,10 +77,8 @@ def validate_role_binding(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _validate_reference(reference: Object, kinds: tuple[str, ...]) -> Iterator[FieldError]:
-    if (group := reference.get("apiGroup", "")) != GROUP:
-        yield unsupported("roleRef.apiGroup", group, [GROUP])
-    if (kind := reference.get("kind", "")) not in kinds:
-        yield unsupported("roleRef.kind", kind, kinds)
+    yield from validate_one_of("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP])
+    yield from validate_one_of("roleRef.kind", reference.get("kind", ""), kinds)
     yield from validate_path_segment("roleRef.name", reference.get("name", ""))
 
 
@@ -90,18 +88,16 @@ def _validate_subject(field: str, subject: Object, *, namespaced: bool) -> Itera
         yield required(f"{field}.name")
     if kind not in _SUBJECTS:
         yield unsupported(f"{field}.kind", kind, _SUBJECTS)
-    elif kind != _SERVICE_ACCOUNT:
-        if group != GROUP:
-            yield unsupported(f"{field}.apiGroup", group, [GROUP])
-    else:
+    elif kind == _SERVICE_ACCOUNT:
         yield from _validate_account(field, subject, namespaced=namespaced)
+    else:
+        yield from validate_one_of(f"{field}.apiGroup", group, [GROUP])
 
 
 def _validate_account(field: str, subject: Object, *, namespaced: bool) -> Iterator[FieldError]:
     name, group = subject.get("name", ""), subject.get("apiGroup", "")
     if name:
         yield from invalid_values(f"{field}.name", name, subdomain_problems(name))
-    if group:
-        yield unsupported(f"{field}.apiGroup", group, [""])
+    yield from validate_one_of(f"{field}.apiGroup", group, [""])
     if not namespaced and not subject.get("namespace"):
         yield required(f"{field}.namespace")

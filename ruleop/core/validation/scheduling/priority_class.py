@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 def validate_priority_class(new: Object, old: Object | None) -> list[FieldError]:
-    if old is None:
-        return []
     fixed = forbidden_value("value", "may not be changed in an update.")
     changes = immutable_changes(new, old)
     return [fixed if name == "value" else immutable_value(name, new.get(name)) for name in changes]

@@ -13,6 +13,4 @@ if TYPE_CHECKING:
 
 
 def validate_storage_class(new: Object, old: Object | None) -> list[FieldError]:
-    if old is None:
-        return []
     return [forbidden_value(name, f"updates to {name} are forbidden.") for name in immutable_changes(new, old)]

@@ -91,13 +91,8 @@ class Stream:
         except BrokenError as error:
             raise connection_error(error, self._request) from error
         except LineTooLongError:
-            raise ApiError(
-                Problem.SERVER,
-                verb=self._request.verb,
-                resource=self._request.resource,
-                text=f"a line of the watch is longer than {LONGEST_LINE >> 20} MiB; {SENDS_LESS}",
-                status=200,
-            ) from None
+            text = f"a line of the watch is longer than {LONGEST_LINE >> 20} MiB; {SENDS_LESS}"
+            raise _of_another_form(self._request, text) from None
         return None if chunk is None else []
 
 

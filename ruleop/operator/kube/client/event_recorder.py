@@ -75,14 +75,6 @@ class _Series:
     last: float
 
 
-@dataclass(frozen=True, slots=True)
-class EventRequest:
-    """A request that creates an event, or raises its count."""
-
-    request: Request
-    happening: ObjectEvent
-
-
 class EventCorrelator:
     """Counts repeated events and limits those of each object. No I/O; `now` is in seconds, `wall` is the time in the
     event."""
@@ -93,28 +85,28 @@ class EventCorrelator:
         self._series: OrderedDict[tuple[Any, ...], _Series] = OrderedDict()
         self._tokens: OrderedDict[tuple[ObjectKey, str], tuple[float, float]] = OrderedDict()
 
-    def correlate(self, happening: ObjectEvent, now: float, wall: datetime) -> EventRequest | None:
-        """The request for this event; None if the object has had too many. The next one carries the count."""
+    def correlate(self, happening: ObjectEvent, now: float, wall: datetime) -> Request | None:
+        """The request that creates this event, or raises its count; None if the object has had too many. The next one
+        carries the count."""
         identity = happening.series
         series = self._series.get(identity)
-        known = series is not None and now - series.last < SERIES
-        if known:
-            assert series is not None
+        if series is not None and now - series.last >= SERIES:
+            series = None
+        if series is not None:
             series.count += 1
             series.last = now
             self._series.move_to_end(identity)
         if not self._is_allowed(happening, now):
             self.suppressed += 1
             return None
-        if known:
-            assert series is not None
-            return EventRequest(self._count(series, wall), happening)
+        if series is not None:
+            return self._count(series, wall)
         series = _Series(self._name(identity, wall), happening.regarding.namespace or "default", 1, now)
         self._series[identity] = series
         self._series.move_to_end(identity)
         if len(self._series) > KNOWN:
             self._series.popitem(last=False)
-        return EventRequest(self._new(happening, series, wall), happening)
+        return self._new(happening, series, wall)
 
     def forget(self, happening: ObjectEvent) -> None:
         """The event does not exist (any longer), so its count cannot be raised."""
@@ -251,9 +243,9 @@ class EventRecorder:
     async def _send(self, happening: ObjectEvent) -> bool:
         """False if the next event should wait: the server is away or busy."""
         try:
-            event = self._correlator.correlate(happening, self._clock(), datetime.now(UTC))
-            if event is not None:
-                await self._client.fetch(replace(event.request, timeout=SEND_TIMEOUT))
+            request = self._correlator.correlate(happening, self._clock(), datetime.now(UTC))
+            if request is not None:
+                await self._client.fetch(replace(request, timeout=SEND_TIMEOUT))
                 self.sent += 1
                 self._last_problem = None
         except ApiError as error:

@@ -102,30 +102,15 @@ def create(resource: ResourceInfo, obj: Object, *, manager: str = MANAGER) -> Re
     metadata = obj.get("metadata") or {}
     namespace = metadata.get("namespace") or ""
     described = _describe(resource, namespace, metadata.get("name") or "")
-    return Request(
-        "POST",
-        _collection(resource, namespace),
-        "create",
-        described,
-        query=_write_query(manager),
-        body=_body(obj, "create", described),
-        content_type=JSON_TYPE,
-    )
+    return _write("POST", _collection(resource, namespace), "create", described, value=obj, query=_write_query(manager))
 
 
 def replace(
     resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource: str = "", manager: str = MANAGER
 ) -> Request:
     described = _describe(resource, key.namespace, key.name, subresource)
-    return Request(
-        "PUT",
-        _item(resource, key, subresource),
-        "update",
-        described,
-        query=_write_query(manager),
-        body=_body(obj, "update", described),
-        content_type=JSON_TYPE,
-    )
+    path, query = _item(resource, key, subresource), _write_query(manager)
+    return _write("PUT", path, "update", described, value=obj, query=query)
 
 
 def merge_patch(
@@ -202,25 +187,21 @@ def _patch(
     resource: ResourceInfo, key: ObjectKey, patch: Any, content_type: str, *, subresource: str, query: str
 ) -> Request:
     described = _describe(resource, key.namespace, key.name, subresource)
-    return Request(
-        "PATCH",
-        _item(resource, key, subresource),
-        "patch",
-        described,
-        query=query,
-        body=_body(patch, "patch", described),
-        content_type=content_type,
-    )
+    path = _item(resource, key, subresource)
+    return _write("PATCH", path, "patch", described, value=patch, query=query, content_type=content_type)
 
 
-def _body(value: Any, verb: str, described: str) -> bytes:
-    """Of any depth, because it may contain what others wrote into an object."""
+def _write(
+    method: str, path: str, verb: str, described: str, *, value: Any, query: str, content_type: str = JSON_TYPE
+) -> Request:
+    """A request with a body of any depth, because it may contain what others wrote into an object."""
     try:
-        return dump_json(value)
+        body = dump_json(value)
     except TypeError as error:  # half of a surrogate pair
         raise ApiError(
             Problem.INVALID, verb=verb, resource=described, text=f"cannot be written as JSON ({error})"
         ) from None
+    return Request(method, path, verb, described, query=query, body=body, content_type=content_type)
 
 
 def _collection(resource: ResourceInfo, namespace: str) -> str:
@@ -267,10 +248,7 @@ def _write_query(manager: str) -> str:
 
 
 def _describe(resource: ResourceInfo, namespace: str, name: str = "", subresource: str = "") -> str:
-    kind = resource.kind
-    text = f"{resource.plural}.{kind.group}" if kind.group else resource.plural
-    if subresource:
-        text = f"{text}/{subresource}"
+    text = f"{resource.title}/{subresource}" if subresource else resource.title
     if name:
         return f"{text} {namespace}/{name}" if namespace and resource.namespaced else f"{text} {name}"
     return f"{text} in {namespace}" if namespace else text

@@ -50,7 +50,7 @@ async def is_allowed(client: Client, user: Mapping[str, Any], verb: str, path: s
 
 async def _review(client: Client, resource: ResourceInfo, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = resource.kind
-    review = {"apiVersion": f"{kind.group}/{kind.version}", "kind": kind.kind, "spec": spec}
-    response = await client.send(requests.create(resource, {**review, "metadata": {}}))
+    review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec, "metadata": {}}
+    response = await client.send(requests.create(resource, review))
     status = response.get("status")
     return status if isinstance(status, dict) else {}

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.core.errors import Cause, RuleopError
+from ruleop.core.errors import NAMED, Cause, RuleopError
 from ruleop.core.permissions import ESCALATION
 from ruleop.core.secrets.error_redaction import holds_secret, redacted
 from ruleop.operator.kube.client.json_depth import parse_json
-from ruleop.operator.kube.client.named_fields import named_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,6 +89,12 @@ _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)')  # a value or a name; one 
 _SUBJECT = 400  # characters at most before "is invalid: "
 _LONGEST_PATH = 1024
 MAX_CAUSES = 100
+MAX_NAMED = 16
+_NAMING = (  # in the messages about an object that cannot be decoded, and an apply that does not match the schema
+    re.compile(r'(?:unknown|duplicate) field "([^"\s]{1,253})"'),
+    re.compile(r"Go struct field \w{1,100}\.([\w.]{1,253}) of type"),
+    re.compile(r"(?:^|: )\s{0,8}(\.[A-Za-z][^\s:]{0,253}): ", re.MULTILINE),
+)
 LONGEST_RETRY_AFTER = 300.0
 _NAME_IN_QUOTES = re.compile(r"'([A-Za-z]\w*)'")
 _BY_VALIDATION = frozenset(
@@ -225,6 +230,12 @@ def _cause(cause: Mapping[str, Any]) -> Cause:
     field, reason, message = _text(cause, "field")[:_LONGEST_PATH], _text(cause, "reason"), _text(cause, "message")
     listed, sentence, _ = message.partition("fields other than ")[2].partition(" are forbidden")
     return Cause(field, reason, message, frozenset(_NAME_IN_QUOTES.findall(listed) if sentence else ()))
+
+
+def named_fields(message: str) -> tuple[Cause, ...]:
+    """The fields that the API server names in the message of a response without causes."""
+    fields = (field for form in _NAMING for field in form.findall(message[:8192]))
+    return tuple(Cause(field, NAMED) for field in dict.fromkeys(fields))[:MAX_NAMED]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

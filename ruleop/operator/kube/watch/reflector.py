@@ -360,15 +360,10 @@ class Reflector:
         behind."""
         if version >= self._highest and version:
             return False
-        self._reject_list(
-            f"list {self.source}: the server's state {version} is older than an earlier one ({self._highest})",
-            now,
-        )
-        return True
-
-    def _reject_list(self, problem: str, now: float) -> None:
         self._restart()
+        problem = f"list {self.source}: the server's state {version} is older than an earlier one ({self._highest})"
         self._rest(now, problem=problem)
+        return True
 
     def _restart(self, *, page_size: int = PAGE) -> None:
         """Restarts with a list. Pages that have arrived do not count."""
