@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import pytest
-import yaml
 
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import object_meta
@@ -14,6 +13,7 @@ from ruleop.core.schema.crd.crd_checks import check_crd
 from ruleop.core.schema.crd.crds import CrdVersion, PrinterColumn, parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.shape import shape_at
+from tests.tables import cases
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -109,20 +109,6 @@ def with_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 ITEM = "{type: object, required: [name], properties: {name: {type: string}, n: {type: integer}}}"
-
-
-def cases(text: str) -> list[Any]:
-    """A schema in a line, in which ITEM stands for one of an object, and its findings after `>>` in the lines below."""
-    found: dict[str, list[str]] = {}
-    for line in text.strip().split("\n"):
-        if line.startswith(">> "):
-            found[list(found)[-1]].append(line.removeprefix(">> "))
-        else:
-            found[line] = []
-    return [
-        pytest.param(yaml.safe_load(schema.replace("ITEM", ITEM)), expected, id=schema)
-        for schema, expected in found.items()
-    ]
 
 
 def changes(text: str) -> list[Any]:
@@ -410,7 +396,8 @@ def test_errors_in_the_type_of_a_value_are_found(spec: dict[str, Any], expected:
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    cases("""
+    cases(
+        """
 {type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]}
 {type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [nane]}
 >> x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)
@@ -443,7 +430,9 @@ def test_errors_in_the_type_of_a_value_are_found(spec: dict[str, Any], expected:
 >> x-kubernetes-map-type: must be atomic or granular, not 'set'
 {type: string, x-kubernetes-map-type: atomic}
 >> x-kubernetes-map-type: needs type: object
-"""),
+""",
+        ITEM=ITEM,
+    ),
 )
 def test_errors_in_list_types_and_map_types_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
