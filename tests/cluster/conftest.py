@@ -78,6 +78,15 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield request.getfixturevalue("real_control_plane")
 
 
+@pytest.fixture(scope="module")
+def app_kind(control_plane: Any) -> Iterator[None]:
+    """The kind App is there while the tests of a module run."""
+    crd = Path(__file__).resolve().parents[2] / "crds/apps.myapp.k8s.io.yaml"
+    control_plane.define(crd)
+    yield
+    control_plane.kubectl("delete", f"--filename={crd}", "--wait=true")
+
+
 @pytest.fixture(scope="session")
 def server(new_cluster: NewCluster) -> Iterator[Client]:
     """An API server on which nobody but the test writes."""

@@ -22,15 +22,10 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
+pytestmark = pytest.mark.usefixtures("app_kind")
+
 PATIENT = ("300s", "200s", "1s")  # nobody waits for such a lease to expire
 SHORT = ("6s", "4s", "500ms")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
 Start = Callable[[tuple[str, str, str]], tuple[Pod, Pod, LiveExample]]

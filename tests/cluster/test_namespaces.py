@@ -20,14 +20,9 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
+pytestmark = pytest.mark.usefixtures("app_kind")
+
 PERMISSIONS = Permissions(["apps.myapp.k8s.io"], ["deployments.apps", "services"], ["pods"], definitions=False)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
 class Tenant(Pod):

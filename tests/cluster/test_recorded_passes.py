@@ -16,18 +16,12 @@ from tests.cluster.pod import Pod
 from tests.cluster.test_examples import APP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+pytestmark = pytest.mark.usefixtures("app_kind")
 
 
 def test_each_recorded_pass_is_replayed_with_the_same_plan(
