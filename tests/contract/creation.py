@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from ruleop.localcluster.objects.patches import merge_patch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.contract.client import Reply, Server
+from tests.contract.client import Reply, Server
 
 CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "IngressClass")
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.contract.client import Server
 from tests.contract.creation import CREATIONS
-from tests.contract.recording import refusal
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording, refusal
 
 
 @pytest.mark.parametrize(("about", "name"), CREATIONS.named("refused"))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE
+from tests.contract.client import MERGE, Reply, Server
 from tests.contract.creation import Cases
-from tests.contract.recording import refusal
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording, refusal
 
 CASES = Cases("kind_errors.yaml")
 

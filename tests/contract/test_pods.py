@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE
+from tests.contract.client import MERGE, Reply, Server
 from tests.contract.creation import CREATIONS
 from tests.contract.workloads import LABELS, container, template
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
 
 
 @pytest.fixture(autouse=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.contract.client import Reply, Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
-from tests.contract.recording import refusal
+from tests.contract.recording import Recording, refusal
 from tests.contract.workloads import LABELS, container, template
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.recording import Recording
 
 AUTHORIZATION, AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
 TYPED, ANY = {"resourceAttributes": {"verb": "get", "resource": "pods"}}, {"path": "/a", "verb": "get"}

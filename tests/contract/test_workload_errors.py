@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE
+from tests.contract.client import JSON_PATCH, MERGE, Server
 from tests.contract.creation import CREATIONS
-from tests.contract.recording import refusal
+from tests.contract.recording import Recording, refusal
 from tests.contract.workloads import template
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
 
 NAMES = {
     "53 characters": "a" * 53,

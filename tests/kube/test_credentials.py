@@ -12,8 +12,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -28,9 +29,6 @@ from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http.access import CredentialsError
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 HELLO = requests.document("/hello")
 

@@ -7,19 +7,16 @@ A shape that a search finds becomes an entry here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ruleop.core.planning import History, Plan
 from ruleop.core.planning.changes.drift import ENOUGH, FIRST, Reverted
 from ruleop.core.planning.changes.writes import changes, field_paths
 from ruleop.core.planning.planner import Planning
+from ruleop.core.templating.values.cost import Account
 from tests.planning.harness import Harness
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ruleop.core.templating.values.cost import Account
 
 Json = dict[str, Any]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -30,9 +31,6 @@ from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT
 from tests.planning.harness import app, project
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RULE = """
 children:

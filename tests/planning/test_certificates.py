@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import importlib.util
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bcrypt
 import pytest
@@ -21,9 +22,6 @@ from ruleop.core.planning import Planning
 from ruleop.core.planning.rendering.randomness import draw, random_password
 from ruleop.core.rules import ProjectErrors
 from tests.planning.harness import Harness, as_bytes, key, project
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text(encoding="utf-8")
 TLS, USERS = re.findall(r"^```yaml create-only\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

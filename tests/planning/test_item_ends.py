@@ -3,26 +3,22 @@ ends it is ready."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import Object, ObjectKey
 from ruleop.core.planning import Failed, Failure
 from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM
 from ruleop.core.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
 from ruleop.core.planning.model.proofs import KeyedProofs
 from tests.planning.harness import Harness, key, project
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from ruleop.core.kinds import Object
 
 DATABASE = """\
 children:

@@ -7,7 +7,8 @@ import base64
 import copy
 import difflib
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +17,11 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.manifests.application import Asked
 from ruleop.authoring.scaffold.manifests.compared_project import compared_project
-from ruleop.authoring.scaffold.new_project import project_files
+from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from tests.scaffold import charts
-from tests.scaffold.charts import rendering
+from tests.scaffold.charts import Chart, rendering
 from tests.scaffold.projects import planned
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.scaffold.new_project import NewProject
-    from tests.scaffold.charts import Chart
 
 NAMES = st.sampled_from(["alpha", "beta9", "x-1", "shop.example.org"])
 NUMBERS = st.integers(1, 9) | st.integers(1000, 9999)

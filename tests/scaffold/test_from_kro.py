@@ -3,7 +3,8 @@ an expression without a counterpart is named at its place and in the output."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +17,12 @@ from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.documents import documents_in
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, identified, prepare
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
-from ruleop.authoring.scaffold.new_project import project_files
+from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.rules import load_with_sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.scaffold.new_project import NewProject
 
 HEAD = """\
 apiVersion: kro.run/v1alpha1
