@@ -375,9 +375,7 @@ async def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Pla
             await until(lambda: world.open == 0)
 
 
-async def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
-    play: Play,
-) -> None:
+async def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(play: Play) -> None:
     task: asyncio.Future[Any]
 
     class Cancelling(http.Connection):
