@@ -15,6 +15,6 @@ def settled(body: str, spec: Mapping[str, Any] | None = None, **files: str) -> H
     return harness
 
 
-def edit_and_settle(harness: Harness, spec: Mapping[str, Any]) -> None:
+def edit_and_settle(harness: Harness, spec: Mapping[str, Any], *, controllers: bool = True) -> None:
     harness.edit(spec)
-    harness.settle()
+    harness.settle(controllers=controllers)

@@ -857,8 +857,7 @@ def test_a_permanently_failed_child_stalls_the_cr_and_others_are_still_pruned():
         "children: {j: {template: j.yaml}, a: {template: a.yaml, when: spec.on}}", {"on": True}, j=job, a=plain("a")
     )
     harness.change(key("j", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
-    harness.edit({"on": False})
-    harness.settle(controllers=False)
+    edit_and_settle(harness, {"on": False}, controllers=False)
     assert harness.ready() == ("False", "ChildFailed", "j: Job/j: failed")
     assert harness.condition("Stalled")["status"] == "True"
     assert harness.names() == ["Job/j"]

@@ -85,22 +85,19 @@ def test_a_run_that_is_deleted_before_its_end_begins_again():
 def test_a_new_request_runs_again_and_an_old_one_does_not():
     found = harness()
     finish(found)
-    found.edit({"v": "2"})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"v": "2"}, controllers=False)
     assert len(jobs(found)) == 2
     assert found.objects[ObjectKey("", "ConfigMap", "shop", "web")]["data"] == {"v": "1"}, "it waits for the run"
     finish(found)
     assert [(each["id"], each["result"]) for each in runs(found)] == [("2", "Succeeded"), ("1", "Succeeded")]
-    found.edit({"v": "1"})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"v": "1"}, controllers=False)
     assert len(jobs(found)) == 2
     assert found.objects[ObjectKey("", "ConfigMap", "shop", "web")]["data"] == {"v": "1"}
 
 
 def test_a_second_run_waits_for_the_end_of_the_first():
     found = harness()
-    found.edit({"v": "2"})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"v": "2"}, controllers=False)
     (job,) = jobs(found)
     assert found.ready()[1:] == (
         "Waiting",
