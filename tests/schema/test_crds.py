@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+import yaml
 
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import object_meta
@@ -15,76 +16,51 @@ from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.shape import shape_at
 from tests.tables import cases
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": {
-            "type": "object",
-            "required": ["size"],
-            "properties": {
-                "size": {"type": "integer", "minimum": 1, "default": 3},
-                "port": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
-                "ports": {
-                    "type": "array",
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["port", "protocol"],
-                    "items": {
-                        "type": "object",
-                        "required": ["port"],
-                        "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}},
-                    },
-                },
-                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-                "args": {"type": "array", "items": {"type": "string"}},
-                "selector": {
-                    "type": "object",
-                    "x-kubernetes-map-type": "atomic",
-                    "additionalProperties": {"type": "string"},
-                },
-                "template": {
-                    "type": "object",
-                    "x-kubernetes-embedded-resource": True,
-                    "x-kubernetes-preserve-unknown-fields": True,
-                },
-                "values": {"x-kubernetes-preserve-unknown-fields": True},
-            },
-        },
-        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    },
-}
-
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "memcacheds.cache.example.com", "annotations": {"a": "b"}},
-    "spec": {
-        "group": "cache.example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Memcached", "plural": "memcacheds", "shortNames": ["mc"], "categories": ["all"]},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": SCHEMA},
-                "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}
-                ],
-            },
-            {
-                "name": "v1alpha0",
-                "served": False,
-                "storage": False,
-                "deprecated": True,
-                "schema": {"openAPIV3Schema": SCHEMA},
-            },
-        ],
-    },
-}
+SCHEMA: dict[str, Any] = yaml.safe_load("""
+type: object
+properties:
+  apiVersion: {type: string}
+  kind: {type: string}
+  metadata: {type: object}
+  spec:
+    type: object
+    required: [size]
+    properties:
+      size: {type: integer, minimum: 1, default: 3}
+      port: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
+      ports:
+        type: array
+        x-kubernetes-list-type: map
+        x-kubernetes-list-map-keys: [port, protocol]
+        items:
+          type: object
+          required: [port]
+          properties: {port: {type: integer}, protocol: {type: string, default: TCP}}
+      tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+      args: {type: array, items: {type: string}}
+      selector: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}}
+      template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+      values: {x-kubernetes-preserve-unknown-fields: true}
+  status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+""")
+CRD: dict[str, Any] = yaml.safe_load("""
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: memcacheds.cache.example.com, annotations: {a: b}}
+spec:
+  group: cache.example.com
+  scope: Namespaced
+  names: {kind: Memcached, plural: memcacheds, shortNames: [mc], categories: [all]}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size, priority: 1}]
+    - {name: v1alpha0, served: false, storage: false, deprecated: true}
+""")
+for _version in CRD["spec"]["versions"]:
+    _version["schema"] = {"openAPIV3Schema": SCHEMA}
 
 
 def changed(path: str, to: Any) -> dict[str, Any]:
