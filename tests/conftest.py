@@ -7,7 +7,7 @@ import asyncio
 import gc
 import inspect
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -27,9 +27,6 @@ import tests.exploration  # noqa: E402, F401 - it registers the profiles, of whi
 from ruleop.core.planning.guard import GUARD  # noqa: E402 - as above
 from tests.logs import forget_set_up  # noqa: E402 - as above
 from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritten too
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 settings.load_profile("fast")
 

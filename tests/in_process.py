@@ -3,15 +3,12 @@ receive."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
 from ruleop.localcluster.http.message import Request as HttpRequest
+from ruleop.localcluster.http.message import Response
 from ruleop.operator.kube.client.server_errors import response_error
-
-if TYPE_CHECKING:
-    from ruleop.localcluster.http.message import Response
-    from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.kube.http.prepared_request import Request
 
 
 def received(request: Request) -> HttpRequest:

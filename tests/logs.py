@@ -5,16 +5,13 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import structlog
 from structlog._config import BoundLoggerLazyProxy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOGGING = "ruleop.operator.engine.telemetry.logging"
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import random
-
-    from ruleop.core.kinds import Kind
-    from ruleop.core.schema.openapi import Schema
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.openapi import Schema
 
 WORDS = [
     "a",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 from ruleop.authoring.checking.inferred_definitions import whole_definitions
-from ruleop.core.rules import Findings, build_with_sources
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Loaded
-    from ruleop.core.rules.language.definitions import Definition
+from ruleop.core.rules import Findings, Loaded, build_with_sources
+from ruleop.core.rules.language.definitions import Definition
 
 GROUP = "random.example.com"
 API_TYPES = (

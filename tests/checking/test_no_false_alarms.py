@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.checking.test_desired_objects import MANIFESTS, without_nulls
 from tests.definitions import definition
 from tests.docs.examples import examples
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROJECTS = sorted(
     file.parent.relative_to(ROOT).as_posix()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings, build_with_sources, load_with_sources
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DB, ACCESS, BACKUP, WATCHES = (
     "templates/postgres/db.yaml.j2",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,15 +13,12 @@ from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
 from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.core.rules import build_with_sources, load_with_sources
+from ruleop.core.rules import Loaded, build_with_sources, load_with_sources
 from tests.checking.random_resources import ImpossibleError, resource
 from tests.checking.test_expressions import MISTAKES, QUIET
 from tests.checking.test_no_false_alarms import PROJECTS
 from tests.checking.typed_projects import CRD
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Loaded
 
 _BY_TYPE = re.compile(
     r"is not set|is undefined|has no (such )?field|does not wait|not possible|only text can be added|list is empty"

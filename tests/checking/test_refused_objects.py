@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ruleop.authoring.checking.desired_objects import violations
+from ruleop.core.rules import Project
 from tests.checking.projects import said
 from tests.rules.projects import load, watch
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Project
 
 LABELS = {"app": "web"}
 CONTAINER = {"name": "web", "image": "nginx"}

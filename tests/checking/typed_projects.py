@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
-from ruleop.core.rules import Findings, build_with_sources
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Finding
+from ruleop.core.rules import Finding, Findings, build_with_sources
 
 CRD = """
 apiVersion: apiextensions.k8s.io/v1

@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,14 +17,9 @@ from click.testing import CliRunner
 from ruleop.cli.program import program
 from tests.definitions import definition
 from tests.folders import Folder, write_files
+from tests.processes.fork_server import ForkServer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.processes.fork_server import ForkServer
-
-    Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., subprocess.Popen[str]]
 
 WATCHES = """\
 - group: example.com

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 import pytest
 
 from ruleop.cli.program import COMMANDS, CommandGroup, program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def commands(

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from ruleop.core.files import MAX_FILE, read_named, read_regular
-from tests.cli.conftest import SITE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.cli.conftest import Project, Ran
+from tests.cli.conftest import SITE, Project, Ran
 
 OUTSIDE = "this link points outside of the project folder: only files inside are read"
 REGULAR = "cannot be read: it is not a regular file"

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-WATCHES = """\
-- group: example.com
-  version: v1
-  kind: Site
-  vars: {domain: "${DOMAIN}"}
-  schema:
-    spec: {size: integer | default=1 maximum=5}
-  children:
-    config: {template: config.yaml}
-"""
-CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ metadata.name }}'}\n"
+from tests.cli.generated_project import WATCHES, project
 
-
-@pytest.fixture
-def project(tmp_path):
-    folder = tmp_path / "project"
-    (folder / "templates").mkdir(parents=True)
-    (folder / "watches.yaml").write_text(WATCHES)
-    (folder / "templates" / "config.yaml").write_text(CONFIG)
-    (folder / "ruleop.yaml").write_text("name: site-operator\nenv: {DOMAIN: example.com}\n")
-    return folder
+__all__ = ["project"]
 
 
 @pytest.fixture

@@ -10,29 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-WATCHES = """\
-- group: example.com
-  version: v1
-  kind: Site
-  vars: {domain: "${DOMAIN}"}
-  schema:
-    spec: {size: integer | default=1 maximum=5}
-  children:
-    config: {template: config.yaml}
-"""
-CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ metadata.name }}'}\n"
-CHOICES = "name: site-operator\nenv: {DOMAIN: example.com}\n"
+from tests.cli.generated_project import CHOICES, WATCHES, project
+
+__all__ = ["project"]
+
 COMMANDS = ("bundle", "crd", "helm", "image", "manifests", "rbac")
-
-
-@pytest.fixture
-def project(tmp_path):
-    folder = tmp_path / "project"
-    (folder / "templates").mkdir(parents=True)
-    (folder / "watches.yaml").write_text(WATCHES)
-    (folder / "templates" / "config.yaml").write_text(CONFIG)
-    (folder / "ruleop.yaml").write_text(CHOICES)
-    return folder
 
 
 @pytest.fixture

@@ -8,17 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.cli.conftest import Ran
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cli.conftest import Project
+from tests.cli.conftest import Project, Ran
 
 PASSES = "- name: a page\n  resource: ../site.yaml\n  expect: {children: {config: {data: {page: hello}}}}\n"
 FAILS = "- name: no page\n  resource: ../site.yaml\n  expect: {children: {config: {data: {page: bye}}}}\n"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.cluster.operator import described, eventually, is_bookkeeping
+from controlplane.audit import Mark
 
-if TYPE_CHECKING:
-    from controlplane.audit import Mark
-
-    from tests.cluster.operator import Operator
+from tests.cluster.operator import Operator, described, eventually, is_bookkeeping
 
 
 class Apps:

@@ -16,23 +16,22 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from collections.abc import Callable, Iterator
+
 from controlplane.cluster import ControlPlane
 from controlplane.fixtures import control_plane as real_control_plane
 from controlplane.fixtures import kubectl, namespace
 
+from ruleop.core.kinds import Kind
 from tests.cluster.in_memory import InMemory, in_memory, served_by
 from tests.cluster.server import Client
 from tests.cluster.workers import ByControlPlane, group_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+if TYPE_CHECKING:  # of a plugin that not every run has
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
-    from ruleop.core.kinds import Kind
-
-    NewCluster: TypeAlias = Callable[..., ControlPlane | InMemory]
+NewCluster: TypeAlias = Callable[..., ControlPlane | InMemory]
 
 __all__ = ["kubectl", "namespace", "real_control_plane"]
 
@@ -76,6 +75,15 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[Any]:
             yield plane
     else:
         yield request.getfixturevalue("real_control_plane")
+
+
+@pytest.fixture(scope="module")
+def app_kind(control_plane: Any) -> Iterator[None]:
+    """The kind App is there while the tests of a module run."""
+    crd = Path(__file__).resolve().parents[2] / "crds/apps.myapp.k8s.io.yaml"
+    control_plane.define(crd)
+    yield
+    control_plane.kubectl("delete", f"--filename={crd}", "--wait=true")
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.definitions import definition
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 PERMISSIONS = Permissions(
     ["databases.example.com"], ["services", "statefulsets.apps", "persistentvolumeclaims"], ["pods"]

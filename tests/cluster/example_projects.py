@@ -6,20 +6,17 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.server import Client, RefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -6,28 +6,23 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import yaml
 from click.testing import CliRunner
-from controlplane.audit import BEGINNING, moment
+from controlplane.audit import BEGINNING, Event, Mark, moment
+from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
+from ruleop.core.kinds import Object
 from ruleop.core.rules import load_with_sources
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import RefusedError
 from tests.definitions import ANYTHING, crd, version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from controlplane.audit import Event, Mark
-    from controlplane.cluster import ControlPlane
-
-    from ruleop.core.kinds import Object
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "rbac.authorization.k8s.io"

@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from controlplane import programs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
+from controlplane.cluster import ControlPlane
 
 
 @dataclass(frozen=True, slots=True)

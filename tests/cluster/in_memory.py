@@ -12,31 +12,27 @@ import json
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import pytest
 import yaml
 from controlplane.access import KNOWN_USERS, User
 from controlplane.api import Api, ApiError
 from controlplane.audit import AuditLog, Event, Mark
 from controlplane.cluster import ControlPlaneError
 
+from ruleop.core.kinds import Kind
 from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.audit import Audit, Audited
 from ruleop.localcluster.controllers.core.namespaces import Definitions
 from ruleop.localcluster.controllers.core.services import Ingresses
 from ruleop.localcluster.kinds.core.pod import admit_pod_as_it_is
 from ruleop.localcluster.kinds.served_resources import Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import pytest
-
-    from ruleop.core.kinds import Kind
-    from ruleop.localcluster.audit import Audit, Audited
 
 TIMEOUT = 30.0
 

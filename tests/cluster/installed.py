@@ -6,18 +6,15 @@ No kubelet runs here; the pods are admitted by the API server, and kwok says tha
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import yaml
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.mounts import publish
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 RULES = "/rules"
 

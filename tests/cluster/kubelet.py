@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.installed import Installed
 from tests.cluster.server import Client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 OPERATOR = "operator"
 """The name of its container."""

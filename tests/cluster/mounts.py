@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
 
 
 def publish(folder: Path, date: str, files: Mapping[str, str]) -> None:

@@ -11,22 +11,17 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
-from controlplane.audit import BEGINNING
-from controlplane.cluster import free_ports
+from controlplane.audit import BEGINNING, Event, Mark
+from controlplane.cluster import ControlPlane, free_ports
 
 from tests import waiting
 from tests.cluster.server import Client, RefusedError
 from tests.definitions import OPEN, definition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from controlplane.audit import Event, Mark
-    from controlplane.cluster import ControlPlane
 
 T = TypeVar("T")
 

@@ -3,19 +3,14 @@ permissions that a test gives."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import yaml
+from controlplane.cluster import ControlPlane
 
-from tests.cluster.operator import OWN_NAMESPACE, RBAC, Operator, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.operator import Permissions
+from tests.cluster.operator import OWN_NAMESPACE, RBAC, Operator, Permissions, eventually
 
 LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list", "create", "update"]}
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import collections
 import copy
+import random
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ruleop.core.merge.equality import canonical
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from tests.cluster.server import RefusedError
+from tests.cluster.server import RefusedError
 
 JSON = Any
 Object = dict[str, Any]

@@ -7,10 +7,9 @@ import http.client
 import json
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from controlplane.cluster import ControlPlane
+from controlplane.cluster import ControlPlane
 
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,9 +12,6 @@ from controlplane.programs import program
 
 from ruleop.authoring.generate.installation.alerts import ALERTS, rules_file
 from tests.generate.test_monitoring import panels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.real_server("promtool is built with the control plane")
 

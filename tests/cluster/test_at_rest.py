@@ -4,11 +4,14 @@ nothing is written."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import Learned, create_fields, normalise_desired, three_way
@@ -17,15 +20,8 @@ from ruleop.core.schema.builtin.server_defaults import SERVER_DEFAULTS
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, builtin_shape
 from tests.cluster.in_memory import served_by
 from tests.cluster.operator import Operator, Permissions, eventually
+from tests.cluster.server import Client
 from tests.definitions import ANYTHING, crd, fields, version
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
-
-    from tests.cluster.server import Client
 
 OBJECTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("builtin.yaml").read_text())
 NOT_MADE = {

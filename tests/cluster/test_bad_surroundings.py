@@ -6,12 +6,15 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from controlplane.cluster import free_ports
+from controlplane.cluster import ControlPlane, free_ports
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, eventually
@@ -19,13 +22,6 @@ from tests.cluster.pod import LEASES, Pod
 from tests.cluster.server import RefusedError
 from tests.cluster.test_example_surroundings import kind
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 __all__ = ["kind"]
 

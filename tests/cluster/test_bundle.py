@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +13,6 @@ from controlplane.programs import program as built
 from ruleop.cli.program import program
 from tests.cluster.example_projects import ROOT
 from tests.generate.test_bundle import ABOUT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,16 +17,10 @@ from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.authoring.generate.installation.manifests import installation
 from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
-from ruleop.core.rules import load_with_sources
+from ruleop.core.kinds import Object
+from ruleop.core.rules import Loaded, load_with_sources
 from tests.docs.messages import ROOT
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Loaded
 
 pytestmark = pytest.mark.real_server("Helm's own templates; no server is asked")
 

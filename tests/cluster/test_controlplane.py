@@ -9,21 +9,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from controlplane.api import ApiError
 from controlplane.build import kubernetes_version
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 from controlplane.keeper import Keeper
 from controlplane.process import ControlPlaneError, Process
 
 from tests.definitions import crd, version
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 pytestmark = pytest.mark.real_server("it is what is tested")
 

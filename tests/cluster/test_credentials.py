@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -20,9 +21,6 @@ from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.real_server("client certificates and impersonation")
 

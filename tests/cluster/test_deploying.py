@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from controlplane import programs
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.kubelet import Kubelet, replacing_crd
+from tests.docs.console import Command
 from tests.docs.reader import Reader, blocks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.docs.console import Command
 
 pytestmark = pytest.mark.real_server("kubectl and Helm are typed by the reader, Pod Security and RBAC answer")
 

@@ -3,28 +3,20 @@ writes nothing at all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import WRITES, described, eventually
 from tests.cluster.pod import Pod
 from tests.cluster.test_examples import APP
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+pytestmark = pytest.mark.usefixtures("app_kind")
 
 
 @pytest.fixture

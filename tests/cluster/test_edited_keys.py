@@ -7,20 +7,15 @@ No controllers run: the test is the other side.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
+from tests.cluster.conftest import NewCluster
 from tests.cluster.databases import Database, operating
-from tests.cluster.operator import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.conftest import NewCluster
-    from tests.cluster.operator import Operator
+from tests.cluster.operator import Operator, eventually
 
 RULES = """
 let:

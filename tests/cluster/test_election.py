@@ -4,33 +4,23 @@ the audit log."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from controlplane.audit import moment
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import WRITES, described
 from tests.cluster.pod import Pod
 from tests.cluster.test_examples import APP
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
+pytestmark = pytest.mark.usefixtures("app_kind")
 
 PATIENT = ("300s", "200s", "1s")  # nobody waits for such a lease to expire
 SHORT = ("6s", "4s", "500ms")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
 Start = Callable[[tuple[str, str, str]], tuple[Pod, Pod, LiveExample]]

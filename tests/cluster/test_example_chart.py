@@ -3,19 +3,16 @@ the first pod to the deletion."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.example_projects import ROOT
 from tests.cluster.generated_roles import GeneratedRoles, Life
 from tests.cluster.operator import eventually
 from tests.patching import patched
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.real_server("RBAC refuses")
 

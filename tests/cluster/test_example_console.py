@@ -3,19 +3,16 @@ killed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import INTERRUPTIONS, ROOT, Example, LiveExample, operating
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.projects.samples import sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
 

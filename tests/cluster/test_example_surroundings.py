@@ -5,21 +5,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample, missing
 from tests.cluster.operator import RBAC, Operator, described, eventually
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 DEPLOYMENT, _ = APP.children
 

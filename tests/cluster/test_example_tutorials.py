@@ -3,22 +3,19 @@ or with an open schema."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import INTERRUPTIONS, Example, LiveExample, foreign_deployment, rolled_out
 from tests.cluster.operator import Operator, eventually
 from tests.cluster.test_examples import APP, CRONTAB, V1ALPHA1
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 STRING, INTEGER, OPEN = (
     {"type": "string"},

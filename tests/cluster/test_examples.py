@@ -4,18 +4,15 @@ names of its pods as the status."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, operating, pods
 from tests.cluster.operator import Operator, Permissions, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
 
 
 @pytest.fixture(scope="class")

@@ -4,22 +4,18 @@ test is that client."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.apps import Apps
+from tests.cluster.conftest import NewCluster
 from tests.cluster.example_projects import ROOT
 from tests.cluster.operator import Operator, eventually
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.conftest import NewCluster
 
 SERVICE = "/api/v1/namespaces/ring/services/web-s"
 DEPLOYMENT = "/apis/apps/v1/namespaces/ring/deployments/web-d"

@@ -7,22 +7,18 @@ import base64
 import copy
 import json
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from controlplane.cluster import free_ports
+from controlplane.cluster import ControlPlane, free_ports
 
 from tests.cluster.operator import Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.server import RefusedError
 from tests.definitions import definition
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 GROUP = "/apis/example.com/v1"
 OWN = (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from controlplane.cluster import ControlPlane
@@ -19,9 +20,6 @@ from ruleop.core.permissions import GRANTING
 from tests.cluster.generated_roles import GeneratedRoles, Life, Pair, missed_by
 from tests.cluster.operator import eventually
 from tests.cluster.server import RefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.real_server("RBAC refuses")
 

@@ -8,20 +8,16 @@ claim is lost, and that the StatefulSet, made again by ruleop, takes them over.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
+from tests.cluster.conftest import NewCluster
 from tests.cluster.databases import Database, operating
 from tests.cluster.operator import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.conftest import NewCluster
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
 

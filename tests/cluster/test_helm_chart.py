@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from controlplane.cluster import ControlPlane
 
 from ruleop.cli.program import program
 from tests.cluster.helm import Helm
@@ -15,12 +18,6 @@ from tests.cluster.installed import Installed
 from tests.cluster.kubelet import replacing_crd
 from tests.cluster.operator import described, eventually
 from tests.cluster.server import Client, RefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.real_server("Pod Security, RBAC, and Helm's own way with objects")
 

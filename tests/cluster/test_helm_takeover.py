@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
@@ -18,12 +21,6 @@ from tests.cluster.generated_roles import GeneratedRoles
 from tests.cluster.helm import Helm
 from tests.cluster.operator import eventually
 from tests.cluster.server import Client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.real_server("RBAC, and Helm's own way with objects")
 

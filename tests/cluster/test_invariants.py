@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster.apps import Apps
+from tests.cluster.conftest import NewCluster
 from tests.cluster.example_projects import ROOT
 from tests.cluster.in_memory import in_memory
 from tests.cluster.operator import Operator, described, eventually, is_bookkeeping
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.cluster.conftest import NewCluster
 
 MANY = 200
 

@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import eventually
@@ -16,19 +19,7 @@ from tests.cluster.pod import Pod
 from tests.cluster.test_examples import APP
 from tests.cluster.test_postgres import ORDERS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+pytestmark = pytest.mark.usefixtures("app_kind")
 
 
 @pytest.fixture

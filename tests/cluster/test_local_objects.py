@@ -14,8 +14,10 @@ import http.client
 import itertools
 import json
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -28,6 +30,7 @@ from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.localcluster.api.requests.request_selectors import field_selector, label_selector
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, strict_problem, unknown_field
+from ruleop.localcluster.objects.managed import Tracking
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.objects.server_side_apply import (
     LAST_APPLIED,
@@ -38,16 +41,10 @@ from ruleop.localcluster.objects.server_side_apply import (
 )
 from ruleop.localcluster.status_errors import Rejected
 from tests.cluster import everything, objects
+from tests.cluster.objects import Subject
 from tests.cluster.operator import eventually
 from tests.cluster.server import APPLY, MERGE, Client, RefusedError
 from tests.localcluster.objects.kinds import tracking_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from random import Random
-
-    from ruleop.localcluster.objects.managed import Tracking
-    from tests.cluster.objects import Subject
 
 pytestmark = pytest.mark.real_server("it says what the server in memory should do")
 

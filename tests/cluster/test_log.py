@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from controlplane.cluster import free_ports
+from controlplane.cluster import ControlPlane, free_ports
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.operator import Operator, Permissions, eventually, probe
 from tests.definitions import definition
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 TITLE = "Tale.example.com"
 WATCHES = """

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from controlplane.cluster import free_ports
+from controlplane.cluster import ControlPlane, free_ports
+from controlplane.fixtures import Kubectl
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import Operator, eventually
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 TITLE = f"{APP.kind}.{APP.api_version.partition('/')[0]}"
 

@@ -17,8 +17,9 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -36,12 +37,8 @@ from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.quantity import quantity_equal
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from tests.cluster import everything, objects
+from tests.cluster.objects import Subject
 from tests.cluster.server import Client, RefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from tests.cluster.objects import Subject
 
 pytestmark = pytest.mark.real_server(
     "it says what a merge should be; the server in memory has the same functions as ruleop"

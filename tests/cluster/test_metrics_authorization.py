@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import yaml
+from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
@@ -18,12 +21,6 @@ from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.real_server("RBAC decides who may read the metrics")
 

@@ -3,9 +3,13 @@ of its kind."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import RBAC, Permissions, described, eventually
@@ -13,21 +17,9 @@ from tests.cluster.pod import Pod
 from tests.cluster.server import RefusedError
 from tests.cluster.test_examples import APP
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
+pytestmark = pytest.mark.usefixtures("app_kind")
 
 PERMISSIONS = Permissions(["apps.myapp.k8s.io"], ["deployments.apps", "services"], ["pods"], definitions=False)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
 class Tenant(Pod):

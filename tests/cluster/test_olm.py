@@ -10,11 +10,15 @@ import contextlib
 import os
 import subprocess
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 from controlplane.programs import program as built
 from controlplane.programs import sources
 
@@ -24,13 +28,6 @@ from tests.cluster.installed import Installed
 from tests.cluster.operator import RBAC, described, eventually
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 pytestmark = pytest.mark.real_server("the Operator Lifecycle Manager runs on it")
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ruleop.core.schema.builtin.builtin_types import served_resources, type_schemas
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from tests.cluster.server import Client
 from tests.cluster.test_schema_table import renamed
-
-if TYPE_CHECKING:
-    from tests.cluster.server import Client
 
 pytestmark = pytest.mark.real_server("it says what the documents should be")
 

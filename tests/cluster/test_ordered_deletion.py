@@ -3,17 +3,13 @@ resource is deleted, an object goes when those that depend on it are gone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
 
 RULES = """\
 - group: example.com

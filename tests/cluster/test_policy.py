@@ -6,7 +6,8 @@ import json
 import re
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +17,11 @@ from hypothesis import strategies as st
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
-from ruleop.core.rules import build_with_sources, load_with_sources
-from tests.cluster.server import RefusedError
+from ruleop.core.rules import Loaded, build_with_sources, load_with_sources
+from tests.cluster.server import Client, RefusedError
 from tests.docs.messages import ROOT
 from tests.exploration import examples
 from tests.generate.policy_rules import CRD, METADATA, RULES, SPECS, project, verdict, widget
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ruleop.core.rules import Loaded
-    from tests.cluster.server import Client
 
 pytestmark = pytest.mark.real_server("the server in memory enforces no admission policies")
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import ROOT, Example, LiveExample, missing, operating
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.definitions import ANYTHING, crd, version
 from tests.projects.samples import sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
 

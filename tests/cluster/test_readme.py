@@ -7,20 +7,16 @@ import json
 import re
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from controlplane import programs
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.kubelet import Kubelet
 from tests.cluster.operator import eventually
 from tests.docs.console import blocks, prepared
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the reader")
 

@@ -5,29 +5,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import orjson
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.test_examples import APP
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.define(APP.crd)
-    yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+pytestmark = pytest.mark.usefixtures("app_kind")
 
 
 def test_each_recorded_pass_is_replayed_with_the_same_plan(

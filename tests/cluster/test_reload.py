@@ -6,9 +6,12 @@ from __future__ import annotations
 import base64
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from ruleop.core.rules import load_project
 from ruleop.operator.engine.manager.inventory import decode
@@ -18,12 +21,6 @@ from tests.cluster.operator import RBAC, Operator, Permissions, described, event
 from tests.cluster.server import CRDS, RefusedError
 from tests.definitions import ANYTHING, crd, fields, version
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 GROUP = "reload.example.com"
 SOON = 60.0

@@ -3,17 +3,14 @@ the Job that drops its database, whichever way it is removed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
 
 RULES = """\
 - group: example.com

@@ -3,22 +3,19 @@ missing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.operator import RBAC, Permissions, eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import CRDS
 from tests.definitions import ANYTHING, crd, fields, version
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 GROUP = "reports.example.com"
 PERMISSIONS = Permissions(watched=[f"shops.{GROUP}"], children=["secrets", "configmaps", "limitranges"])

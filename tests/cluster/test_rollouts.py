@@ -7,22 +7,19 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from controlplane.audit import Mark
+from controlplane.cluster import ControlPlane
 
 from ruleop.core.rollout.rollout_record import Record, decode
 from tests.cluster.operator import TIMEOUT, Operator, Permissions, eventually
 from tests.cluster.server import CRDS, RefusedError
 from tests.definitions import definition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from controlplane.audit import Mark
-    from controlplane.cluster import ControlPlane
 
 GROUP = "example.com"
 COUNT = 60

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.cluster.databases import Database, operating
-from tests.cluster.operator import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.operator import Operator
+from tests.cluster.operator import Operator, eventually
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/databases.example.com"
 SPEC = "/spec/versions/0/schema/openAPIV3Schema/properties/spec"

@@ -9,21 +9,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ruleop.core.merge import same
 from ruleop.core.schema.crd.crd_checks import check_crd
+from ruleop.core.schema.crd.schema_findings import FieldPath
 from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
-from tests.cluster.server import CRDS, RefusedError
+from tests.cluster.server import CRDS, Client, RefusedError
 from tests.definitions import crd, fields, version
 from tests.schema.chance import Chance
-
-if TYPE_CHECKING:
-    from ruleop.core.schema.crd.schema_findings import FieldPath
-    from tests.cluster.server import Client
 
 pytestmark = pytest.mark.real_server(
     "it says what becomes of an object; the server in memory has the same functions as ruleop"

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from controlplane.cluster import START_TIMEOUT
+from controlplane.cluster import START_TIMEOUT, ControlPlane
+from controlplane.fixtures import Kubectl
 from controlplane.process import ControlPlaneError, wait_for
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -24,18 +27,9 @@ from ruleop.core.schema.builtin.builtin_types import type_schemas
 from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.checking.random_schemas import definition_of, schemas
-from tests.cluster.server import CRDS, RefusedError
+from tests.cluster.server import CRDS, Client, RefusedError
 from tests.cluster.test_schema_crds import agree, field, written
 from tests.schema.chance import Chance
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
-
-    from tests.cluster.server import Client
 
 # Without shrinking: each example defines a kind, of which a busy server needs seconds.
 ON_A_SERVER = settings(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -13,14 +14,9 @@ from ruleop.core.schema.builtin.builtin_types import build_types
 from ruleop.core.schema.builtin.table import MERGE_ATTRIBUTES, build_table
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi import OpenApi
+from ruleop.core.schema.shape import Shape
 from tests.cluster import everything
-from tests.cluster.server import CRDS, DISCOVERY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.core.schema.shape import Shape
-    from tests.cluster.server import Client
+from tests.cluster.server import CRDS, DISCOVERY, Client
 
 pytestmark = pytest.mark.real_server("it says what the packaged types should be")
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import copy
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ruleop.core.rules import ProjectErrors
 from tests.checking.random_schemas import definition_of
-from tests.cluster.server import CRDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.cluster.server import Client
+from tests.cluster.server import CRDS, Client
 
 FIELDS = {"size": "integer | default=1", "page": {"title": "string", "tags": "[]string"}, "labels": "map[string]string"}
 SPEC = {"size": 3, "page": {"title": "a", "tags": ["b"]}, "labels": {"c": "d"}}

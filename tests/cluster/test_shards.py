@@ -7,11 +7,12 @@ import itertools
 import os
 import signal
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from controlplane.audit import moment
+from controlplane.audit import AuditLog, moment
 from controlplane.cluster import ControlPlane
 
 from ruleop.core.buckets import bucket_of, buckets_of, hash_range, owner_of
@@ -21,12 +22,6 @@ from tests.cluster.pod import LEASES, Pod
 from tests.cluster.relay import Relay
 from tests.cluster.server import Client
 from tests.definitions import definition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.audit import AuditLog
 
 RULES = """\
 - group: example.com

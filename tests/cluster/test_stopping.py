@@ -4,22 +4,18 @@ it."""
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.test_example_surroundings import kind, many
 from tests.cluster.test_examples import APP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 __all__ = ["kind"]
 

@@ -7,7 +7,8 @@ few objects whose status is written.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,9 @@ from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.localcluster.tables.builtin_columns import PRINTERS, cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES
-from tests.cluster.server import CRDS
+from tests.cluster.server import CRDS, Client
 from tests.cluster.test_at_rest import OBJECTS, path_of
 from tests.definitions import ANYTHING, crd, version
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cluster.server import Client
 
 pytestmark = pytest.mark.real_server("it says what the tables should be")
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from tests.docs.reader import Reader, blocks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the reader")
 

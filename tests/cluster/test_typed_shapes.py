@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import type_schemas, typed_shape
 from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.schema.shape import Shape
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import OBJECTS, path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ruleop.core.schema.shape import Shape
 
 pytestmark = pytest.mark.real_server("it says what the packaged types should be")
 

@@ -3,7 +3,7 @@ others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,11 +13,8 @@ from ruleop.core.schema.builtin.table import builtin_kinds, builtin_shape
 from ruleop.core.schema.builtin.unique_fields import UNIQUE
 from ruleop.core.schema.shape import shape_at
 from tests.cluster import objects
-from tests.cluster.server import RefusedError
-
-if TYPE_CHECKING:
-    from tests.cluster.objects import Subject
-    from tests.cluster.server import Client
+from tests.cluster.objects import Subject
+from tests.cluster.server import Client, RefusedError
 
 JSON = Any
 

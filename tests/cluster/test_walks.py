@@ -15,21 +15,18 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from controlplane.flags import SERVICE_RANGE
 
+from tests.cluster.conftest import NewCluster
 from tests.cluster.random_objects import Drawing
 from tests.cluster.server import Client
 from tests.cluster.test_at_rest import OBJECTS
 from tests.cluster.walk import JSON, KEPT, Object, Walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.cluster.conftest import NewCluster
 
 SEED = int(os.environ.get("RULEOP_WALK_SEED", "1"))
 STEPS = int(os.environ.get("RULEOP_WALK_STEPS", "30"))

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from ruleop.core.rules import build_project
 from ruleop.core.schema.builtin.table import builtin_resource
@@ -19,13 +22,6 @@ from ruleop.operator.kube.watch.store import State
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.test_wire import client_of, until
 from tests.definitions import ANYTHING, crd, fields, version
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
-
 
 GROUP = "watches.example.com"
 

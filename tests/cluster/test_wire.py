@@ -7,10 +7,12 @@ import contextlib
 import threading
 import time
 import uuid
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.schema.builtin.table import ResourceInfo, builtin_resource
@@ -27,11 +29,6 @@ from ruleop.operator.kube.leader.lease import Timing
 from ruleop.operator.kube.watch.reflector import Phase
 from ruleop.operator.kube.watch.store import Origin, State
 from ruleop.operator.kube.watch.watcher import Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from controlplane.cluster import ControlPlane
 
 
 def builtin(group: str, version: str, kind: str) -> ResourceInfo:

@@ -4,16 +4,13 @@ well-known actions."""
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from controlplane.programs import program
 
 from ruleop.authoring.scaffold.readme import CI
 from tests.cluster.example_projects import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.real_server("actionlint is built with the control plane")
 

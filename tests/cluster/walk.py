@@ -8,8 +8,9 @@ import copy
 import http.client
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -26,14 +27,10 @@ from ruleop.core.merge import (
     three_way,
 )
 from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.core.schema.shape import Shape
+from tests.cluster.random_objects import Drawing
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ruleop.core.schema.shape import Shape
-    from tests.cluster.random_objects import Drawing
 
 JSON = Any
 Object = dict[str, Any]

@@ -7,20 +7,17 @@ for all of them.
 from __future__ import annotations
 
 import json
+import random
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ruleop.core.schema.cel import Verdict, cel_rules
+from tests.contract.client import Server
 from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
-
-    from tests.contract.client import Server
 
 _TEXT: Final = {"type": "string", "maxLength": 20}
 _WHOLE: Final = {"type": "integer"}

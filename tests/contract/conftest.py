@@ -17,13 +17,15 @@ import json
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from collections.abc import Iterator
 
 from controlplane.cluster import ControlPlane
 
@@ -33,9 +35,6 @@ from tests.contract.client import Server
 from tests.contract.definitions import Definitions, define_samples
 from tests.contract.kinds import CRDS, INGRESSES, WIDGETS, Sample
 from tests.contract.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RECORDED = Path(__file__).resolve().parent / "recorded"
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.contract.client import Server
 from tests.contract.kinds import CRDS, GADGETS, WIDGETS, crd
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
 
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "contract.example.com"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from tests import definitions
 from tests.definitions import version
 
@@ -71,82 +73,52 @@ def crd(
     return definitions.crd(kind, group, *versions, plural=plural, **spec)
 
 
-_WIDGET = {
-    "type": "object",
-    "properties": {
-        "spec": {
-            "type": "object",
-            "required": ["size"],
-            "properties": {
-                "size": {"type": "integer", "minimum": 1, "maximum": 10},
-                "colour": {"type": "string", "enum": ["red", "blue"], "default": "red"},
-                "replicas": {"type": "integer", "default": 1},
-                "tags": {"type": "array", "items": {"type": "string", "maxLength": 5}, "x-kubernetes-list-type": "set"},
-                "parts": {
-                    "type": "array",
-                    "maxItems": 3,
-                    "items": {
-                        "type": "object",
-                        "required": ["name"],
-                        "properties": {
-                            "name": {"type": "string", "pattern": "^[a-z]+$"},
-                            "count": {"type": "integer", "default": 1},
-                        },
-                    },
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["name"],
-                },
-                "options": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                "port": {"x-kubernetes-int-or-string": True},
-                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-                "note": {"type": "string", "nullable": True},
-            },
-        },
-        "status": {
-            "type": "object",
-            "properties": {
-                "replicas": {"type": "integer"},
-                "phase": {"type": "string"},
-                "selector": {"type": "string"},
-            },
-        },
-    },
-}
-_GADGET = {
-    "type": "object",
-    "properties": {
-        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-        "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
-    },
-}
+_WIDGET = yaml.safe_load("""
+type: object
+properties:
+  spec:
+    type: object
+    required: [size]
+    properties:
+      size: {type: integer, minimum: 1, maximum: 10}
+      colour: {type: string, enum: [red, blue], default: red}
+      replicas: {type: integer, default: 1}
+      tags: {type: array, items: {type: string, maxLength: 5}, x-kubernetes-list-type: set}
+      parts:
+        type: array
+        maxItems: 3
+        items:
+          type: object
+          required: [name]
+          properties: {name: {type: string, pattern: "^[a-z]+$"}, count: {type: integer, default: 1}}
+        x-kubernetes-list-type: map
+        x-kubernetes-list-map-keys: [name]
+      options: {type: object, x-kubernetes-preserve-unknown-fields: true}
+      port: {x-kubernetes-int-or-string: true}
+      labels: {type: object, additionalProperties: {type: string}}
+      note: {type: string, nullable: true}
+  status: {type: object, properties: {replicas: {type: integer}, phase: {type: string}, selector: {type: string}}}
+""")
+_GADGET = yaml.safe_load("""
+type: object
+properties:
+  spec: {type: object, properties: {size: {type: integer}}}
+  status: {type: object, properties: {phase: {type: string}}}
+""")
+_WIDGET_V1 = yaml.safe_load("""
+subresources:
+  status: {}
+  scale:
+    specReplicasPath: .spec.replicas
+    statusReplicasPath: .status.replicas
+    labelSelectorPath: .status.selector
+additionalPrinterColumns:
+  - {name: Size, type: integer, jsonPath: .spec.size}
+  - {name: Colour, type: string, jsonPath: .spec.colour, priority: 1}
+  - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+selectableFields: [{jsonPath: .spec.colour}]
+""")
 CRDS = [
-    crd(
-        "widgets",
-        "Widget",
-        [
-            version(
-                "v1",
-                _WIDGET,
-                subresources={
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.replicas",
-                        "statusReplicasPath": ".status.replicas",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
-                additionalPrinterColumns=[
-                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
-                    {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "priority": 1},
-                    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                ],
-                selectableFields=[{"jsonPath": ".spec.colour"}],
-            )
-        ],
-    ),
-    crd(
-        "gadgets",
-        "Gadget",
-        [version("v1", _GADGET), version("v2", _GADGET, storage=False)],
-    ),
+    crd("widgets", "Widget", [version("v1", _WIDGET, **_WIDGET_V1)]),
+    crd("gadgets", "Gadget", [version("v1", _GADGET), version("v2", _GADGET, storage=False)]),
 ]

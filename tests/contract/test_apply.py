@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.contract.client import APPLY
-from tests.contract.kinds import INGRESSES
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.kinds import Sample
+from tests.contract.client import APPLY, Reply, Server
+from tests.contract.kinds import INGRESSES, Sample
 
 
 def apply(server: Server, path: str, obj: Any, manager: str = "one", **query: Any) -> Reply:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from ruleop.core.schema.cel import Verdict, cel_rules
 from tests.contract.cel_walk import CelWalk
-from tests.contract.client import MERGE
-from tests.contract.definitions import GROUP, PATH
+from tests.contract.client import MERGE, Reply, Server
+from tests.contract.definitions import GROUP, PATH, Definitions
 from tests.contract.kinds import crd
 from tests.exploration import examples
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.contract.client import Reply, Server
-    from tests.contract.definitions import Definitions
 
 USUAL = yaml.safe_load((Path(__file__).parent / "cel_rules.yaml").read_text())
 NOTHING = object()

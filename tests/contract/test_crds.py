@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE
-from tests.contract.definitions import PATH
+from tests.contract.client import MERGE, Reply, Server
+from tests.contract.definitions import PATH, Definitions
 from tests.contract.kinds import GADGETS, WIDGETS, crd
-from tests.contract.recording import refusal
+from tests.contract.recording import Recording, refusal
 from tests.definitions import ANYTHING, version
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.definitions import Definitions
-    from tests.contract.recording import Recording
 
 
 def test_a_crd_is_stored_with_defaults(server: Server, definitions: Definitions, recording: Recording) -> None:

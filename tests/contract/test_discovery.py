@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.contract.definitions import PATH
+from tests.contract.client import Reply, Server
+from tests.contract.definitions import PATH, Definitions
 from tests.contract.kinds import WIDGETS, crd
 from tests.definitions import ANYTHING, version
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.definitions import Definitions
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 OLD = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
+from tests.contract.client import MERGE, Server
 
 SCALER = {
     "apiVersion": "autoscaling/v2",

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC
+from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Server
 from tests.contract.kinds import CONFIG_MAPS, GADGETS, INGRESSES, WIDGETS, config_map
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording
 
 MAPS, WIDGET, INGRESS = (each.path("NS") for each in (CONFIG_MAPS, WIDGETS, INGRESSES))
 ANY: Any = object()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
+from tests.contract.client import Server
+from tests.contract.recording import Recording
 
 
 def core(namespace: str) -> dict[str, Any]:

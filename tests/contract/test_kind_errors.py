@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-import yaml
 
-from ruleop.localcluster.objects.patches import merge_patch
-from tests.contract.client import MERGE
-from tests.contract.recording import refusal
+from tests.contract.client import MERGE, Reply, Server
+from tests.contract.creation import Cases
+from tests.contract.recording import Recording, refusal
 
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.recording import Recording
-
-CASES = yaml.safe_load(Path(__file__).with_name("kind_errors.yaml").read_text())
+CASES = Cases("kind_errors.yaml")
 
 ANSWERED_ANYWHERE = ("apiVersion", "kind", "metadata", "status")  # or written by controllers
-
-
-def named(group: str) -> list[Any]:
-    return [
-        pytest.param(kind, name, id=f"{kind}: {name}") for kind, about in CASES.items() for name in about.get(group, ())
-    ]
-
-
-def path_of(kind: str, namespace: str) -> str:
-    root, plural = CASES[kind]["path"].split()
-    is_global = kind in ("ClusterRole", "ClusterRoleBinding", "IngressClass")
-    return f"{root}/{plural}" if is_global else f"{root}/namespaces/{namespace}/{plural}"
-
-
-def with_fields(kind: str, fields: Any) -> Any:
-    root = CASES[kind]["path"].split()[0].removeprefix("/apis/").removeprefix("/api/")
-    obj = {"apiVersion": root, "kind": kind, "metadata": {"name": "a"}, **CASES[kind]["valid"]}
-    return merge_patch(obj, fields)
 
 
 def answered(reply: Reply) -> dict[str, Any]:
@@ -49,34 +25,34 @@ def answered(reply: Reply) -> dict[str, Any]:
 
 def merged(server: Server, namespace: str, kind: str, path: str, patch: Any) -> Reply:
     """The answer to a patch of a new valid object."""
-    root = path_of(kind, namespace)
-    server.create(root, with_fields(kind, {}))
+    root = CASES.path(kind, namespace)
+    server.create(root, CASES.obj(kind, {}))
     return server.send("PATCH", f"{root}/{path}", patch, media=MERGE)
 
 
-@pytest.mark.parametrize(("kind", "name"), named("created"))
+@pytest.mark.parametrize(("kind", "name"), CASES.named("created"))
 def test_a_new_object_is_answered_as_by_a_real_server(
     server: Server, namespace: str, kind: str, name: str, recording: Recording
 ) -> None:
-    obj = with_fields(kind, CASES[kind]["created"][name])
-    dry_run = None if "namespaces" in path_of(kind, namespace) else "All"
-    reply = server.send("POST", path_of(kind, namespace), obj, dryRun=dry_run)
+    obj = CASES.obj(kind, CASES.fields(kind, "created", name))
+    dry_run = None if CASES.is_namespaced(kind) else "All"
+    reply = server.send("POST", CASES.path(kind, namespace), obj, dryRun=dry_run)
     recording.check(f"{kind} created: {name}", answered(reply), namespace)
 
 
-@pytest.mark.parametrize(("kind", "name"), named("changed"))
+@pytest.mark.parametrize(("kind", "name"), CASES.named("changed"))
 def test_a_changed_object_is_answered_as_by_a_real_server(
     server: Server, namespace: str, kind: str, name: str, recording: Recording
 ) -> None:
-    reply = merged(server, namespace, kind, "a", CASES[kind]["changed"][name])
+    reply = merged(server, namespace, kind, "a", CASES.fields(kind, "changed", name))
     recording.check(f"{kind} changed: {name}", answered(reply), namespace)
 
 
-@pytest.mark.parametrize(("kind", "name"), named("status"))
+@pytest.mark.parametrize(("kind", "name"), CASES.named("status"))
 def test_a_changed_status_is_answered_as_by_a_real_server(
     server: Server, namespace: str, kind: str, name: str, recording: Recording
 ) -> None:
-    reply = merged(server, namespace, kind, "a/status", CASES[kind]["status"][name])
+    reply = merged(server, namespace, kind, "a/status", CASES.fields(kind, "status", name))
     recording.check(f"{kind} status: {name}", answered(reply), namespace)
 
 
@@ -90,15 +66,15 @@ def test_a_changed_status_is_answered_as_by_a_real_server(
 def test_a_condition_without_times_is_answered_with_empty_ones(
     server: Server, namespace: str, kind: str, more: dict[str, Any]
 ) -> None:
-    root, condition = path_of(kind, namespace), {"type": "a", "status": "True"}
-    server.create(root, with_fields(kind, {}))
+    root, condition = CASES.path(kind, namespace), {"type": "a", "status": "True"}
+    server.create(root, CASES.obj(kind, {}))
     found = server.merge(f"{root}/a/status", {"status": {"conditions": [condition]}})
     assert found["status"]["conditions"] == [{**condition, **more}]
 
 
 def test_a_budget_without_a_name_is_refused_for_its_spec_alone(server: Server, namespace: str) -> None:
-    budget = with_fields("PodDisruptionBudget", {"metadata": {"name": None}, "spec": {"minAvailable": -1}})
-    root = path_of("PodDisruptionBudget", namespace)
+    budget = CASES.obj("PodDisruptionBudget", {"metadata": {"name": None}, "spec": {"minAvailable": -1}})
+    root = CASES.path("PodDisruptionBudget", namespace)
     refused = server.send("POST", root, budget).refused(422, "Invalid")
     assert [cause["field"] for cause in refused["details"]["causes"]] == ["spec.minAvailable"]
     refused = server.send("POST", root, {**budget, "spec": {}}).refused(422, "Invalid")
@@ -106,14 +82,14 @@ def test_a_budget_without_a_name_is_refused_for_its_spec_alone(server: Server, n
 
 
 def test_an_update_that_creates_a_role_ignores_its_version(server: Server, namespace: str) -> None:
-    role = with_fields("Role", {"metadata": {"resourceVersion": "1"}})
-    reply = server.send("PUT", f"{path_of('Role', namespace)}/a", role)
+    role = CASES.obj("Role", {"metadata": {"resourceVersion": "1"}})
+    reply = server.send("PUT", f"{CASES.path('Role', namespace)}/a", role)
     assert (reply.status, reply.body["rules"]) == (201, role["rules"])
 
 
 def test_a_service_that_is_created_at_its_status_gets_no_node_ports(server: Server, namespace: str) -> None:
     spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
-    reply = server.send("PUT", f"{path_of('Service', namespace)}/a/status", with_fields("Service", {"spec": spec}))
+    reply = server.send("PUT", f"{CASES.path('Service', namespace)}/a/status", CASES.obj("Service", {"spec": spec}))
     causes = reply.refused(422, "Invalid")["details"]["causes"]
     missing = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.healthCheckNodePort"}
     assert causes == [missing]

@@ -6,20 +6,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 from ruleop.operator.kube.client.server_errors import response_error
-from tests.contract.client import MERGE
+from tests.contract.client import MERGE, Server
+from tests.contract.recording import Recording
 from tests.patching import patched
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
 
 TESTS = Path(__file__).resolve().parent.parent
 # Kinds that the server in memory does not serve, and those of tests/contract/test_crds.py.

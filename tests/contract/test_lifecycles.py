@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE
-from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
+from tests.contract.client import MERGE, Reply, Server
+from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
+from tests.contract.recording import Recording
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.kinds import Sample
-    from tests.contract.recording import Recording
 
 NAMESPACES = "/api/v1/namespaces"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.contract.client import Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
+from tests.contract.recording import Recording
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
-from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC
+from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Reply, Server
 from tests.contract.kinds import CONFIG_MAPS, INGRESSES, WIDGETS, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.contract.client import Reply, Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording
 
 VERBS = ("create", "replace", "replace what is missing", "merge", "JSON patch", "strategic", "apply")
 BUDGETS = Sample("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", {"minAvailable": 1}, {}, {})

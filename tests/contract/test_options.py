@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Reply
-from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.kinds import Sample
+from tests.contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Reply, Server
+from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
 
 TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 TIMEOUTS = {

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC
+from tests.contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
 LABELS = {"app": "a"}

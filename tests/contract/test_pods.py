@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import MERGE
-from tests.contract.creation import create
+from tests.contract.client import MERGE, Reply, Server
+from tests.contract.creation import CREATIONS
 from tests.contract.workloads import LABELS, container, template
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +63,7 @@ def test_the_priority_of_a_pod_is_that_of_its_class(server: Server, namespace: s
 
 def answer(server: Server, namespace: str, spec: dict[str, Any]) -> Reply:
     spec = {"automountServiceAccountToken": False, "serviceAccountName": "a", **spec}
-    return create(server, namespace, "v1 Pod pods", {"spec": spec})
+    return CREATIONS.create(server, namespace, "Pod", {"spec": spec})
 
 
 CHANGES = {

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.contract.client import Server
+from tests.contract.recording import Recording
 from tests.contract.test_kinds import CLUSTER, OTHERS, TESTS, path_of
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
-
 
 LIKE_OTHERS = {"console", "teams", "everything.yaml", "images.yaml"}
 """Snapshots whose objects have the fields of others."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.contract.client import Reply, Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
-from tests.contract.recording import refusal
-from tests.contract.workloads import container, deployment, pod, template
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording, refusal
+from tests.contract.workloads import LABELS, container, template
 
 AUTHORIZATION, AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
 TYPED, ANY = {"resourceAttributes": {"verb": "get", "resource": "pods"}}, {"path": "/a", "verb": "get"}
@@ -115,7 +112,7 @@ def test_a_request_that_stores_nothing_is_decoded_and_checked(
 
 def make_pod(server: Server, namespace: str) -> str:
     """A pod on a node that does not exist: nobody writes to it."""
-    spec = {**pod(container())[1], "nodeName": "nowhere", "serviceAccountName": "a"}
+    spec = {"containers": [container()], "nodeName": "nowhere", "serviceAccountName": "a"}
     path = f"/api/v1/namespaces/{namespace}/pods"
     server.create(path, {**POD, "metadata": {"name": "a"}, "spec": spec})
     return f"{path}/a"
@@ -198,7 +195,8 @@ def test_a_scale_is_decoded(server: Server, namespace: str, kind: str, name: str
     if kind == "widgets":
         server.create(path, WIDGETS.obj())
     else:
-        path, spec = f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment(template())[1]
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+        spec = {"selector": {"matchLabels": LABELS}, "template": template()}
         server.create(path, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec})
     reply = server.send("PUT", f"{path}/a/scale", SCALES[name], dryRun="All")
     recording.check(f"the scale of {kind} by {name}", refusal(reply), namespace)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE
+from tests.contract.client import JSON_PATCH, MERGE, Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
 
 
 def with_data(size: int) -> dict[str, Any]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import APPLY, MERGE, STRATEGIC
+from tests.contract.client import APPLY, MERGE, STRATEGIC, Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
 
 LABELS = {"app": "web"}
 POD = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

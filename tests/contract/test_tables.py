@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.contract.client import Server
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording
 
 TABLE, EARLIER = (f"application/json;as=Table;v={version};g=meta.k8s.io" for version in ("v1", "v1beta1"))
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC
-from tests.contract.kinds import CONFIG_MAPS, GADGETS, INGRESSES, WIDGETS, config_map
+from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, Server
+from tests.contract.kinds import CONFIG_MAPS, GADGETS, INGRESSES, WIDGETS, Sample, config_map
+from tests.contract.recording import Recording
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.kinds import Sample
-    from tests.contract.recording import Recording
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 

@@ -3,17 +3,13 @@ served in all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.contract.client import APPLY, MERGE
-from tests.contract.definitions import GROUP, PATH
+from tests.contract.client import APPLY, MERGE, Reply, Server
+from tests.contract.definitions import GROUP, PATH, Definitions
 from tests.contract.kinds import crd
 from tests.definitions import ANYTHING, version
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.definitions import Definitions
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

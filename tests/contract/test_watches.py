@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tests.contract.client import Server
 from tests.contract.kinds import INGRESSES, WIDGETS, Sample
-
-if TYPE_CHECKING:
-    from tests.contract.client import Server
-    from tests.contract.recording import Recording
+from tests.contract.recording import Recording
 
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 import base64
 import csv
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from pathlib import Path
 
 ADMINS = "system:masters"
 

@@ -9,10 +9,8 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 class ApiError(Exception):

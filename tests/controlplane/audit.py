@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, NamedTuple
 
 # Metadata only: bodies would fill the disk, and Secrets are among them. With RequestReceived, all requests would be in
 # it twice. A watch has an entry at its start and at its end, every other request one, at its end.

@@ -22,11 +22,8 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).resolve().parent
 OLDEST_GO = (1, 26)

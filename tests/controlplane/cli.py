@@ -17,17 +17,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import FrameType
+from typing import NoReturn
 
 from .build import BuildError, build, build_dir, cache_root
 from .cluster import ControlPlane
 from .process import ControlPlaneError
 from .programs import PROGRAMS, program
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
 
 STOP_TIMEOUT = 20.0
 

@@ -21,8 +21,10 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from . import flags
 from .access import Users, write_kubeconfig
@@ -31,10 +33,6 @@ from .audit import POLICY, AuditLog, Event
 from .build import build, stage_files
 from .keeper import Keeper
 from .process import ControlPlaneError, Process, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
 
 NODE_NAME = "node-1"
 # Below where Linux takes the ports for outgoing connections from, so that nothing takes one between the choice and its

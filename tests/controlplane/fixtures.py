@@ -10,16 +10,14 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 
 from .build import BuildError
 from .cluster import ControlPlane
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Names a folder that gets the logs, the audit log and the kubeconfigs, and keeps them after the run.
 KEEP_VARIABLE = "RULEOP_CLUSTER_WORK"

@@ -5,12 +5,9 @@ Everything listens on loopback only. Where a default is not changed, the program
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 NODE_SELECTOR = "kwok.x-k8s.io/node=fake"

@@ -7,13 +7,11 @@ import os
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from .keeper import Keeper
+from .keeper import Keeper
 
 TAIL_LINES = 25
 # The growth of the heap, in percent, after which Go collects garbage. With its default, 100, that is a third of the

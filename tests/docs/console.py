@@ -14,14 +14,11 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 _EDIT = re.compile(r"with (\S+): (.+) -> (.+)")

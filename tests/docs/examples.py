@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 from click.testing import CliRunner
@@ -24,10 +26,6 @@ from click.testing import CliRunner
 from ruleop.cli.program import program
 from tests.definitions import ANYTHING, crd, fields, version
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _MARK = re.compile(r"<!-- (?P<what>example|live) (?P<name>[a-z-]+)(?: from (?P<other>[a-z-]+))?(?P<rest>.*?) -->\s*$")
 WATCH = "group: example.com\nversion: v1\nkind: Site\n"

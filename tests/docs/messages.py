@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Names = dict[str, list[ast.expr]]  # what a function assigns to its names
+Names = dict[str, list[ast.expr]]  # what a function assigns to its names
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -11,9 +12,6 @@ from ruleop.authoring.generate.installation.alerts import ALERTS, Alert
 from ruleop.operator.engine.manager.collector import COUNTERS, GAUGES
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 PAGE = ROOT / "docs" / "operations.md"
 GROUPS = ("controller_runtime", "workqueue", "rest_client", "leader_election", "ruleop")

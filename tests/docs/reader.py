@@ -17,16 +17,13 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.docs.console import Command, agrees, commands, install
 from tests.docs.messages import ROOT
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 PATIENCE = 120  # seconds
 KUBECTL, REGISTRY = "needs kubectl", "needs a registry"

@@ -10,17 +10,15 @@ import json
 import os
 import tempfile
 import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 KEYS = ROOT / "docs" / "reference" / "keys.md"
 TESTING = ROOT / "docs" / "testing.md"

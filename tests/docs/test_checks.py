@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = ROOT / "docs" / "checks.md"
 EXAMPLES = examples(PAGE)

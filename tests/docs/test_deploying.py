@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 from click.testing import CliRunner
@@ -16,9 +17,6 @@ from ruleop.core.rules import load_with_sources
 from tests.docs.messages import ROOT
 from tests.docs.reader import REGISTRY, blocks
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BLOCKS = blocks("deploying.md")
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 from ruleop.core.rules import load_project
-from ruleop.core.rules.language.tables import keys
+from ruleop.core.rules.language.tables import Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.reference import REFERENCES, written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from ruleop.core.rules.language.tables import Table
 
 PAGE = ROOT / "docs" / "rules.md"
 TESTING = ROOT / "docs" / "testing.md"

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.docs.console import README, agrees, blocks, install, prepared
 from tests.docs.messages import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes.fork_server import ForkServer
+from tests.processes.fork_server import ForkServer
 
 NETWORK = "needs the network"
 MARKS = {"", "needs a cluster", "needs kubectl", NETWORK}

@@ -12,11 +12,9 @@ import functools
 import io
 import re
 import tokenize
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import NamedTuple
 
 
 class Mark(NamedTuple):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ruleop.core.kinds import Object
 from ruleop.core.planning import Owner
 from ruleop.core.planning.model.marks import PART_OF
-
-if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
 
 APP: Object = {
     "apiVersion": "example.com/v1",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 Result = TypeVar("Result")
 

@@ -14,8 +14,10 @@ import operator
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from types import FrameType
+from typing import Any, Final, cast
 
 import structlog
 import yaml
@@ -26,10 +28,6 @@ from ruleop.localcluster import LocalCluster
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = f"{ROOT / 'ruleop'}/"

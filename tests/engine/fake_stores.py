@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.planning.model.observed import KindInfo
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ruleop.core.kinds import Object
 
 
 class FakeStores:

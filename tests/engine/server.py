@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 import yaml
@@ -26,20 +27,15 @@ from ruleop.localcluster.audit import Users
 from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
 from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.kinds.served import Served
 from ruleop.localcluster.kinds.served_resources import Registry
-from ruleop.localcluster.store.object_store import Name, Resource, Store
+from ruleop.localcluster.store.object_store import Name, Resource, Store, Stored
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.kube.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.kube.http.prepared_request import Request
 from tests.definitions import definition
 from tests.in_process import body_of, received
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.object_store import Stored
-    from ruleop.operator.kube.http.prepared_request import Request
 
 NAMESPACE: Final = "shop"
 APP: Final = Kind("example.com", "v1", "App")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pytest
 
 from tests.engine.edit_trace import Calls, trace_edit
-
-if TYPE_CHECKING:
-    import pytest
 
 # Raise none of these: a new step of a pass takes the place of another.
 MOST_FILES: Final = 75

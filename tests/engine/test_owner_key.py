@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -28,10 +30,6 @@ from tests.invariants.scenarios import run
 from tests.planning.harness import APP, HEAD, app, config, rule
 from tests.projects.cluster import Cluster
 from tests.waiting import a_moment, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 FAR = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}"
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import orjson
@@ -24,9 +24,6 @@ from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.test_start import free_port
 from tests.planning.harness import APP, project
 from tests.secrets.test_secret_messages import CONFIG, CONTENT, FAILING, MAPPING, MARK, SOURCE, VALUE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WATCH = """
 observe: {source: {version: v1, kind: Secret, name: source}}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules import build_project
+from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.cache.watch_specs import child_need, observe_need, uses_has_kind
 from ruleop.operator.engine.manager.controller_set import ControllerSet
@@ -17,9 +17,6 @@ from ruleop.operator.engine.manager.inventory import InventoryEntry
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.kube.watch.store import State
-
-if TYPE_CHECKING:
-    from ruleop.operator.engine.cache.informers import WatchSpec
 
 RULES = "- {group: example.com, version: v1, kind: App, children: {c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}}"
 APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")

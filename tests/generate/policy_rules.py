@@ -5,19 +5,16 @@ The property of tests/generate and the comparison with a real API server (tests/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from hypothesis import strategies as st
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
+from ruleop.core.kinds import Object
 from ruleop.core.planning import FixedObjects, Observed, plan
-from ruleop.core.rules import build_with_sources
+from ruleop.core.rules import Loaded, Project, Rule, build_with_sources
 from tests.definitions import definition
-
-if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Loaded, Project, Rule
 
 SPEC = """
 type: object

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ruleop.core.rules import build_with_sources
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Loaded
+from ruleop.core.rules import Loaded, build_with_sources
 
 WATCHES = """\
 - group: example.com

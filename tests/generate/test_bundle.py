@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from ruleop.cli.program import program
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RULES = """\
 - group: sites.example.com

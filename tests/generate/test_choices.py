@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import jsonschema
@@ -20,9 +20,6 @@ from ruleop.authoring.generate.installation.operator_choices import (
 )
 from ruleop.cli.run import command
 from ruleop.core.rules import ProjectErrors, build_with_sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALL = """\
 name: shop-operator

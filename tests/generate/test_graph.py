@@ -5,24 +5,19 @@ from __future__ import annotations
 import itertools
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.graph.graph_svg import GAP, laid_out, svg
+from ruleop.authoring.generate.graph.graph_svg import GAP, Box, Layout, Point, laid_out, svg
 from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
 from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, Graph, Node, rule_graph
 from ruleop.cli.program import program
 from tests.docs.messages import ROOT
 from tests.generate.projects import project
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.generate.graph.graph_svg import Box, Layout, Point
 
 WATCHES = """\
 - group: example.com

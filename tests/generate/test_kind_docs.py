@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,9 +18,6 @@ from ruleop.cli.program import program
 from ruleop.core.planning.model import marks
 from tests.docs.messages import ROOT
 from tests.generate.projects import CONFIG, project
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WATCHES = """\
 - group: example.com

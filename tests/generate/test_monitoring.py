@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,10 +19,6 @@ from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.cli.program import program
 from tests.docs.messages import ROOT
 from tests.docs.metrics import declared
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LABELS = {
     f"{name}{suffix}": {"job", *labels, *(["le"] if suffix else [])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -16,16 +16,13 @@ from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, described, quantity
 from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
 from ruleop.authoring.offline.stand_in import prepare
-from ruleop.core.rules import build_with_sources
+from ruleop.core.rules import Loaded, build_with_sources
 from ruleop.core.schema.cel import EvaluationError
 from ruleop.core.schema.cel.cel_compiler import compile_rule
 from ruleop.core.schema.cel.cel_types import type_of_schema
 from ruleop.core.schema.cel.values import Budget, to_value
 from tests.exploration import examples
 from tests.generate.policy_rules import CRD, METADATA, RULES, SHARED, SPEC, SPECS, project, verdict, widget
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Loaded
 
 PLAIN = Choices()
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}

@@ -9,26 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import orjson
 
 from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, Stream
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.http.prepared_request import Request
 from tests.in_process import body_of, received
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from ruleop.core.schema.builtin.table import ResourceInfo
-    from ruleop.operator.kube.client.requests import Source
-    from ruleop.operator.kube.http.prepared_request import Request
-    from tests.kube.http_server import Exchange
-    from tests.projects.cluster import Cluster, Happened
+from tests.kube.http_server import Exchange
+from tests.projects.cluster import Cluster, Happened
 
 HOME = "ruleop-system"  # of the operator itself
 WRITES = frozenset({"create", "update", "patch", "delete"})

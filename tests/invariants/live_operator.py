@@ -6,18 +6,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer
 from tests.kube.http_server import serving
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 def kubeconfig(folder: Path, address: str) -> str:

@@ -9,30 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 from ruleop.operator.engine.cache import informers
 from ruleop.operator.engine.manager import manager
+from ruleop.operator.engine.manager.controllers import Controller
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.queue.work_queue import Backoff
 from ruleop.operator.engine.reconcile.status import status_debounce as debounce
+from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.client.server_errors import response_error
 from ruleop.operator.kube.watch.reflector import Reflector
+from ruleop.operator.kube.watch.store import Selection as StoreSelection
 from ruleop.operator.kube.watch.store import State, Store
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
 from tests.kube.model_server import bookmark, line
 from tests.kube.test_client import Open
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from ruleop.operator.engine.manager.controllers import Controller
-    from ruleop.operator.kube.client.requests import Source
-    from ruleop.operator.kube.watch.store import Selection as StoreSelection
-    from tests.projects.cluster import Happened
-
+from tests.projects.cluster import Happened
 
 SOON = 0.2  # seconds; a key that is due later does not count as work
 MOST = 20.0  # seconds until everything has to be done

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ruleop.core.kinds import Object
 from tests import exploration, waiting
 from tests.docs.messages import ROOT
 from tests.invariants.api_server import ApiServer
 from tests.projects.cluster import Cluster, Refused
 from tests.projects.samples import EXAMPLES, sample
 from tests.projects.test_convergence import EDITS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
-
-    from ruleop.core.kinds import Object
 
 T = TypeVar("T")
 

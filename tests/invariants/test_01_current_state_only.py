@@ -6,20 +6,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 from ruleop.localcluster.objects.managed import without_managers
+from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import FakeWatcher, OperatorHarness, settled_operator
 from tests.invariants.scenarios import cluster_with_sample, property_test, run
 from tests.kube.model_server import bookmark, line
 from tests.projects.cluster import Refused
 from tests.projects.samples import READY
 from tests.projects.test_convergence import EDITS, ONCE, STAY, comparable, leaves
-
-if TYPE_CHECKING:
-    from tests.invariants.api_server import ApiServer
 
 OWN = {
     "ConfigMap/ruleop-system/ruleop-inventory",

@@ -3,19 +3,15 @@ read and a new plan at once, up to five times, and no failure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from ruleop.operator.engine.queue.work_queue import Backoff
+from tests.invariants.api_server import ApiServer, Asked
 from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apps, cluster_with_sample
 from tests.projects.samples import foreign
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.invariants.api_server import ApiServer, Asked
 
 FINALIZER = "ruleop.dev/ruleop"
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
-from tests.invariants.api_server import HOME
+from tests.invariants.api_server import HOME, ApiServer, Asked
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import app, apps, until
 from tests.waiting import a_moment
-
-if TYPE_CHECKING:
-    from tests.invariants.api_server import ApiServer, Asked
 
 LEASE = f"Lease/{HOME}/ruleop"
 

@@ -16,6 +16,16 @@ from typing import Any
 import orjson
 import pytest
 
+import tests.invariants.test_01_current_state_only as first
+import tests.invariants.test_02_never_twice_at_once as second
+import tests.invariants.test_03_nothing_written as third
+import tests.invariants.test_04_own_writes as fourth
+import tests.invariants.test_05_stores_first as fifth
+import tests.invariants.test_06_destructive_steps as sixth
+import tests.invariants.test_07_silent_watches as seventh
+import tests.invariants.test_08_backoff_and_fairness as eighth
+import tests.invariants.test_09_lease as ninth
+import tests.invariants.test_10_stopping as tenth
 from ruleop.core.planning import Failure, Served
 from ruleop.operator.engine.api import server_api as api
 from ruleop.operator.engine.cache import cache as world
@@ -32,40 +42,7 @@ from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.watch import reflector
 from ruleop.operator.kube.watch.store import Origin, Store
 from ruleop.operator.kube.watch.watcher import Watcher
-from tests.invariants import (
-    operator_harness,
-    scenarios,
-)
-from tests.invariants import (
-    test_01_current_state_only as first,
-)
-from tests.invariants import (
-    test_02_never_twice_at_once as second,
-)
-from tests.invariants import (
-    test_03_nothing_written as third,
-)
-from tests.invariants import (
-    test_04_own_writes as fourth,
-)
-from tests.invariants import (
-    test_05_stores_first as fifth,
-)
-from tests.invariants import (
-    test_06_destructive_steps as sixth,
-)
-from tests.invariants import (
-    test_07_silent_watches as seventh,
-)
-from tests.invariants import (
-    test_08_backoff_and_fairness as eighth,
-)
-from tests.invariants import (
-    test_09_lease as ninth,
-)
-from tests.invariants import (
-    test_10_stopping as tenth,
-)
+from tests.invariants import operator_harness, scenarios
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -74,11 +51,16 @@ Break = Callable[[pytest.MonkeyPatch], None]
 class Breakage:
     """`without` breaks the invariant, so `test` must fail."""
 
-    number: int
     says: str
     test: Callable[[], Any]
     without: Break
     patience: float = 2.5  # seconds that the test waits
+
+    @property
+    def number(self) -> int:
+        """That of the invariant, by the module of the test."""
+        test = self.test.func if isinstance(self.test, partial) else self.test
+        return int(test.__module__.rpartition(".")[2].split("_")[1])
 
 
 def instead(owner: Any, name: str, new: Callable[..., Any]) -> Break:
@@ -277,190 +259,157 @@ CHAOS = first.test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_ne
 MODEL = second.test_one_cr_has_one_pass_at_a_time_and_one_more_for_all_changes_meanwhile
 
 BREAKAGES = [
-    Breakage(1, "changes of a list are ignored", CHAOS, instead(EventHandler, "changed", ignore_changes_of_lists)),
-    Breakage(1, "deletions are ignored", CHAOS, instead(EventHandler, "changed", ignore_deletions)),
+    Breakage("changes of a list are ignored", CHAOS, instead(EventHandler, "changed", ignore_changes_of_lists)),
+    Breakage("deletions are ignored", CHAOS, instead(EventHandler, "changed", ignore_deletions)),
     Breakage(
-        1,
         "objects that a list lacks are kept",
         first.test_events_that_were_lost_before_a_relist_are_made_up_for,
         instead(Store, "_remove", keep_what_lists_lack),
     ),
-    Breakage(2, "a CR is handed out twice", MODEL, instead(queue.WorkQueue, "add", queue_active_keys)),
-    Breakage(2, "an event during a pass is lost", MODEL, instead(queue.WorkQueue, "add", drop_events_of_active_keys)),
+    Breakage("a CR is handed out twice", MODEL, instead(queue.WorkQueue, "add", queue_active_keys)),
+    Breakage("an event during a pass is lost", MODEL, instead(queue.WorkQueue, "add", drop_events_of_active_keys)),
     Breakage(
-        3,
-        "the status is written by each pass",
-        EXAMPLE,
-        instead(pass_planning.PassPlanning, "plan", always_write_status),
+        "the status is written by each pass", EXAMPLE, instead(pass_planning.PassPlanning, "plan", always_write_status)
     ),
-    Breakage(3, "each pass reads the CR live", EXAMPLE, instead(controller.Reconciler, "reconcile", read_live_first)),
+    Breakage("each pass reads the CR live", EXAMPLE, instead(controller.Reconciler, "reconcile", read_live_first)),
     Breakage(
-        3,
         "built-in kinds have no schema",
         third.test_after_any_edits_the_desired_state_causes_no_writes_also_after_a_restart,
         instead(kind_infos, "builtin_shape", nothing),
     ),
     Breakage(
-        4,
         "answers to writes are neither stored nor expected",
         LATE,
         both(instead(world.Cache, "put", yes), instead(Expectations, "wait", nothing)),
     ),
     Breakage(
-        4,
         "a store that is behind is used",
         fourth.test_a_cr_whose_store_is_older_than_its_own_write_waits_for_the_watch,
         instead(Expectations, "wait", nothing),
     ),
     Breakage(
-        4,
         "a deleted object stays in the store",
         fourth.test_a_child_that_was_deleted_is_not_deleted_again,
         instead(world.Cache, "remove", nothing),
     ),
     Breakage(
-        4,
         "an older version may replace a newer one",
         fourth.test_a_late_event_of_an_older_version_changes_nothing,
         instead(Store, "_set", accept_any_version),
     ),
     Breakage(
-        4,
         "every event during a write counts as its own",
         fourth.test_a_change_by_others_before_the_answer_of_a_write_requeues,
         instead(own_writes.OwnWrites, "hold", drops_what_it_holds),
     ),
     Breakage(
-        5,
         "workers start before the stores are synced",
         partial(fifth.each_store_is_waited_for, "shop"),
         instead(world.Cache, "is_synced", lambda *_: True),
     ),
     Breakage(
-        5,
         "an unavailable kind counts as empty",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
         instead(world.Cache, "_state", lambda *_: Served.SYNCED),
     ),
     Breakage(
-        5,
         "the state of a store is not reported",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
         instead(controller_set.ControllerSet, "state_changed", nothing),
     ),
     Breakage(
-        5,
         "an unavailable kind is requested without backoff",
         partial(fifth.the_watch_backs_off, 403, 30.0),
         instead(reflector.Reflector, "_rest", never_back_off),
     ),
     Breakage(
-        6,
         "a deletion has no preconditions",
         partial(sixth.the_replacement_stays, "delete services web-s"),
         instead(api.requests, "delete", without_preconditions),
     ),
     Breakage(
-        6,
         "a deletion has no live read",
         sixth.test_a_deletion_names_the_uid_and_version_of_a_live_read,
         instead(executor._Run, "_delete", delete_without_reading),
     ),
     Breakage(
-        6,
         "finalizers are written without preconditions",
         sixth.test_a_finalizer_that_others_add_meanwhile_is_kept,
         instead(executor._Run, "_write_finalizers", write_finalizers_unguarded),
     ),
     Breakage(
-        6,
         "a conflict is a failure",
         partial(sixth.conflicts_are_no_failures, 1),
         instead(executor, "classify", conflicts_are_failures),
     ),
     Breakage(
-        6,
         "a conflict is not planned again",
         partial(sixth.conflicts_are_no_failures, 1),
         value(controller, "MAX_REPLANS", 1),
     ),
     Breakage(
-        6,
         "a conflict is planned again without a limit",
         sixth.test_endless_conflicts_are_retried_five_times_and_then_back_off,
         value(controller, "MAX_REPLANS", 50),
     ),
     Breakage(
-        7,
         "a silent stream has no deadline",
         seventh.test_a_silent_stream_is_closed_and_opened_again,
         value(reflector.Reflector, "deadline", math.inf),
     ),
     Breakage(
-        7,
         "a watch has no server timeout",
         seventh.test_each_watch_has_a_server_timeout_before_the_client_deadline_and_bookmarks,
         instead(reflector.requests, "watch", without_server_timeout),
     ),
     Breakage(
-        7,
         "silent watches are ready",
         seventh.test_an_operator_whose_watches_are_silent_is_not_ready,
         value(Watcher, "overdue", False),
     ),
     Breakage(
-        8,
         "the backoff does not grow",
         eighth.test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever,
         instead(queue.Backoff, "delay", lambda *_: 0.005),
     ),
     Breakage(
-        8,
         "retries end after ten failures",
         eighth.test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever,
         instead(queue.WorkQueue, "done", give_up_after_ten_failures),
     ),
     Breakage(
-        8,
         "one failure stops the queue",
         eighth.test_a_failing_cr_costs_only_itself,
         instead(queue.WorkQueue, "take", take_nothing_while_one_fails),
     ),
     Breakage(
-        8,
         "edits have no priority",
         eighth.test_an_edit_during_start_up_is_reconciled_among_the_first,
         instead(queue.WorkQueue, "add", ignore_urgency),
     ),
     Breakage(
-        8,
         "namespaces do not take turns",
         eighth.test_namespaces_take_turns_in_the_queue_of_a_controller,
         instead(queue._FairQueue, "__init__", one_group),
     ),
     Breakage(
-        9,
         "the lease is renewed in the operator's loop",
         ninth.test_a_blocked_event_loop_does_not_lose_the_lease,
         instead(Election, "start", renew_on_the_event_loop),
         patience=10.0,
     ),
     Breakage(
-        9,
         "a lost lease is ignored",
         partial(ninth.losing_it_ends_the_process, "taken"),
         instead(Election, "__init__", ignore_loss),
         patience=10.0,
     ),
+    Breakage("stop does not wait for running passes", FINISHED, instead(workers.Workers, "stop", stop_without_waiting)),
+    Breakage("stop does not prevent new passes", FINISHED, instead(workers.Workers, "stop", keep_starting)),
     Breakage(
-        10, "stop does not wait for running passes", FINISHED, instead(workers.Workers, "stop", stop_without_waiting)
-    ),
-    Breakage(10, "stop does not prevent new passes", FINISHED, instead(workers.Workers, "stop", keep_starting)),
-    Breakage(
-        10, "the lease is released first", FINISHED, instead(manager.Manager, "_stop_workers", release_before_stopping)
+        "the lease is released first", FINISHED, instead(manager.Manager, "_stop_workers", release_before_stopping)
     ),
     Breakage(
-        10,
         "the grace period has no limit",
         tenth.test_a_write_that_never_ends_is_waited_for_until_the_grace_period_is_over,
         instead(manager.Manager, "_stop_workers", wait_without_a_limit),

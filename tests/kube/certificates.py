@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ssl
 import subprocess
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 class Certificates:

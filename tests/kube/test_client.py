@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pytest
@@ -24,9 +25,6 @@ from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
 
 KEY = ObjectKey("example.com", "Widget", "ns", "a")
 

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,13 @@ HELLO = requests.document("/hello")
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+NOWHERE, NOWHERE_TLS = "http://127.0.0.1:1", "https://127.0.0.1:1"
+
+
+def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: Any) -> Kubeconfig:
+    return Kubeconfig(write_config(folder, server, user, **cluster), "", {})
 
 
 def write_config(folder: Path, server: str, user: dict[str, Any], **cluster: Any) -> str:
@@ -111,16 +119,15 @@ def test_a_context_without_a_user_sends_no_authorization(tmp_path: Path) -> None
     assert (access.server, access.authorization) == ("https://a", "")
 
 
-def test_an_oidc_id_token_is_sent_as_a_bearer_token(tmp_path: Path) -> None:
-    claims = base64.urlsafe_b64encode(json.dumps({"exp": 4102444800}).encode()).decode().rstrip("=")
-    token = f"head.{claims}.signature"
-    seen = arrives(tmp_path, {"auth-provider": {"name": "oidc", "config": {"id-token": token, "client-id": "x"}}})
-    assert seen.headers["authorization"] == f"Bearer {token}"
-
-
 def id_token(*, ends: float) -> str:
     claims = base64.urlsafe_b64encode(json.dumps({"exp": ends}).encode()).decode().rstrip("=")
     return f"head.{claims}.signature"
+
+
+def test_an_oidc_id_token_is_sent_as_a_bearer_token(tmp_path: Path) -> None:
+    token = id_token(ends=4102444800)
+    seen = arrives(tmp_path, {"auth-provider": {"name": "oidc", "config": {"id-token": token, "client-id": "x"}}})
+    assert seen.headers["authorization"] == f"Bearer {token}"
 
 
 def oidc_user(issuer: str, authority: bytes | None) -> dict[str, Any]:
@@ -136,21 +143,30 @@ def oidc_user(issuer: str, authority: bytes | None) -> dict[str, Any]:
     return {"auth-provider": {"name": "oidc", "config": config}}
 
 
+async def name_token_endpoint(exchange: Exchange) -> None:
+    answer = {"token_endpoint": f"https://{exchange.headers['host']}/token"}
+    await exchange.answer(answer, Content_Type="application/json")
+
+
+def provider(*answers: Any) -> Callable[[Exchange], Awaitable[None]]:
+    """An OIDC provider that gives these answers to requests of tokens, in turn."""
+    given = iter(answers)
+
+    async def handle(exchange: Exchange) -> None:
+        if exchange.method == "GET":
+            await name_token_endpoint(exchange)
+        else:
+            await exchange.answer(next(given), Content_Type="application/json")
+
+    return handle
+
+
 async def test_an_expired_oidc_token_is_renewed(tmp_path: Path, certificates: Certificates) -> None:
     """Also by a provider that keeps its refresh token, as many do."""
     new = id_token(ends=4102444800)
-
-    async def provider(exchange: Exchange) -> None:
-        if exchange.method == "GET":
-            await exchange.answer(
-                {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
-            )
-        else:
-            await exchange.answer({"id_token": new}, Content_Type="application/json")
-
-    async with serving(provider, certificates.server_context()) as issuer, serving(fine) as server:
+    async with serving(provider({"id_token": new}), certificates.server_context()) as issuer, serving(fine) as server:
         user = oidc_user(issuer.address, certificates.authority.read_bytes())
-        await ask(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
+        await ask(kubeconfig(tmp_path, server.address, user))
     assert server.seen[0].headers["authorization"] == f"Bearer {new}"
     assert [each.path for each in issuer.seen] == ["/.well-known/openid-configuration", "/token"]
     assert b"refresh_token=r1" in issuer.seen[1].body
@@ -158,28 +174,18 @@ async def test_an_expired_oidc_token_is_renewed(tmp_path: Path, certificates: Ce
 
 async def test_a_refresh_token_is_not_sent_to_an_untrusted_issuer(tmp_path: Path, certificates: Certificates) -> None:
     async with serving(fine, certificates.server_context()) as issuer:
-        config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, None))
+        config = kubeconfig(tmp_path, NOWHERE, oidc_user(issuer.address, None))
         with pytest.raises(CredentialsError, match="certificate verify failed"):
-            await ask(Kubeconfig(config, "", {}))
+            await ask(config)
     assert issuer.seen == []
 
 
 async def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, certificates: Certificates) -> None:
     """A provider may accept each of them only once. Nothing is written to the kubeconfig, so the login keeps it."""
-    given = iter(["r2", "r3"])
-
-    async def provider(exchange: Exchange) -> None:
-        if exchange.method == "GET":
-            await exchange.answer(
-                {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
-            )
-        else:
-            answer = {"id_token": id_token(ends=1), "refresh_token": next(given)}
-            await exchange.answer(answer, Content_Type="application/json")
-
-    async with serving(provider, certificates.server_context()) as issuer:
+    answers = [{"id_token": id_token(ends=1), "refresh_token": each} for each in ("r2", "r3")]
+    async with serving(provider(*answers), certificates.server_context()) as issuer:
         user = oidc_user(issuer.address, certificates.authority.read_bytes())
-        credentials = Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {})
+        credentials = kubeconfig(tmp_path, NOWHERE, user)
         await credentials.load()
         await credentials.load(forced=True)
     sent = [each.body for each in issuer.seen if each.method == "POST"]
@@ -205,42 +211,38 @@ async def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Pat
 def test_an_oidc_login_that_cannot_be_renewed_reports_the_reason(
     tmp_path: Path, changes: dict[str, str], problem: str
 ) -> None:
-    user = oidc_user("https://127.0.0.1:1", None)
+    user = oidc_user(NOWHERE_TLS, None)
     user["auth-provider"]["config"].update(changes)
-    assert problem in complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
+    assert problem in complaint(kubeconfig(tmp_path, NOWHERE, user))
 
 
 @pytest.mark.parametrize("answer", [[], {"id_token": 5, "token_endpoint": None}, {"error": "no"}])
 async def test_an_invalid_answer_of_an_oidc_provider_is_a_failed_login(
     tmp_path: Path, certificates: Certificates, answer: Any
 ) -> None:
-    async def provider(exchange: Exchange) -> None:
+    async def invalid(exchange: Exchange) -> None:
         await exchange.answer(answer, Content_Type="application/json")
 
-    async with serving(provider, certificates.server_context()) as issuer:
+    async with serving(invalid, certificates.server_context()) as issuer:
         user = oidc_user(issuer.address, certificates.authority.read_bytes())
         with pytest.raises(CredentialsError, match="oidc: "):
-            await ask(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
+            await ask(kubeconfig(tmp_path, NOWHERE, user))
 
 
 @pytest.mark.parametrize("at", ["GET", "POST"])
 async def test_an_oidc_provider_that_closes_the_connection_is_a_failed_login(
     tmp_path: Path, certificates: Certificates, at: str
 ) -> None:
-    async def provider(exchange: Exchange) -> None:
+    async def closing(exchange: Exchange) -> None:
         if exchange.method == at:
             exchange.writer.close()
         else:
-            await exchange.answer(
-                {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
-            )
+            await name_token_endpoint(exchange)
 
-    async with serving(provider, certificates.server_context()) as issuer:
-        config = write_config(
-            tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, certificates.authority.read_bytes())
-        )
+    async with serving(closing, certificates.server_context()) as issuer:
+        config = kubeconfig(tmp_path, NOWHERE, oidc_user(issuer.address, certificates.authority.read_bytes()))
         with pytest.raises(CredentialsError, match="oidc: Server disconnected"):
-            await ask(Kubeconfig(config, "", {}))
+            await ask(config)
 
 
 async def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
@@ -253,7 +255,7 @@ async def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(
         token.write_text("new\n")
 
     async with serving(picky) as server:
-        await ask(Kubeconfig(write_config(tmp_path, server.address, {"tokenFile": str(token)}), "", {}), times=2)
+        await ask(kubeconfig(tmp_path, server.address, {"tokenFile": str(token)}), times=2)
     assert [each.headers["authorization"] for each in server.seen] == ["Bearer old", "Bearer new", "Bearer new"]
 
 
@@ -263,7 +265,7 @@ async def test_credentials_that_stay_refused_are_an_error_without_a_loop(tmp_pat
 
     async with serving(never) as server:
         with pytest.raises(ApiError, match="who are you") as caught:
-            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
+            await ask(kubeconfig(tmp_path, server.address, {"token": "x"}))
         assert caught.value.problem is Problem.UNAUTHORIZED
     assert len(server.seen) == 1
 
@@ -309,7 +311,7 @@ def test_an_exec_plugin_runs_once_until_its_token_is_refused(tmp_path: Path) -> 
     async def run() -> list[str]:
         nonlocal server
         async with serving(picky) as server:
-            await ask(Kubeconfig(write_config(tmp_path, server.address, user), "", {}), times=3)
+            await ask(kubeconfig(tmp_path, server.address, user), times=3)
             return [each.headers["authorization"] for each in server.seen]
 
     server: Any = None
@@ -324,7 +326,7 @@ async def test_many_refused_requests_run_the_plugin_once(tmp_path: Path) -> None
         await exchange.answer(b"{}", 401 if exchange.headers["authorization"] == "Bearer 1" else 200)
 
     async with serving(picky) as server:
-        session = await Session.open(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
+        session = await Session.open(kubeconfig(tmp_path, server.address, user))
         client = Client(session)
         await asyncio.gather(*(client.send(HELLO) for _ in range(10)))
         await session.close()
@@ -349,8 +351,8 @@ async def test_client_certificates_from_files_data_and_plugins_are_presented(
             tmp_path, f"{{'clientCertificateData': open({crt!r}).read(), 'clientKeyData': open({key!r}).read()}}"
         )
     async with serving(fine, certificates.server_context()) as server:
-        config = write_config(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
-        await ask(Kubeconfig(config, "", {}))
+        config = kubeconfig(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
+        await ask(config)
     assert server.seen[0].client_name == "joe"
 
 
@@ -368,11 +370,7 @@ def test_a_private_key_from_a_kubeconfig_or_a_plugin_is_never_left_in_a_file(
     async def run(user: dict[str, Any]) -> str:
         async with serving(fine, certificates.server_context()) as server:
             authority = base64.b64encode(certificates.authority.read_bytes()).decode()
-            await ask(
-                Kubeconfig(
-                    write_config(tmp_path, server.address, user, **{"certificate-authority-data": authority}), "", {}
-                )
-            )
+            await ask(kubeconfig(tmp_path, server.address, user, **{"certificate-authority-data": authority}))
             return server.seen[0].client_name
 
     def refused(*_: Any, **__: Any) -> None:
@@ -393,46 +391,28 @@ def test_a_private_key_from_a_kubeconfig_or_a_plugin_is_never_left_in_a_file(
 def test_an_encrypted_private_key_is_refused(tmp_path: Path, certificates: Certificates) -> None:
     certificates.sign("joe")
     locked = tmp_path / "locked.key"
-    arguments = [
-        "openssl",
-        "ec",
-        "-in",
-        certificates.path("joe.key"),
-        "-aes256",
-        "-passout",
-        "pass:secret",
-        "-out",
-        str(locked),
-    ]
+    into = ["-aes256", "-passout", "pass:secret", "-out", str(locked)]
+    arguments = ["openssl", "ec", "-in", certificates.path("joe.key"), *into]
     subprocess.run(arguments, check=True, capture_output=True)
     user = {"client-certificate": certificates.path("joe.crt"), "client-key": str(locked)}
-    said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", user), "", {}))
+    said = complaint(kubeconfig(tmp_path, NOWHERE_TLS, user))
     assert "the certificates cannot be read: the client's key is locked with a password" in said
 
 
 def test_an_empty_or_undecodable_ca_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("\n")
     cluster = {"certificate-authority": str(tmp_path / "ca.crt")}
-    said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {"token": "x"}, **cluster), "", {}))
+    said = complaint(kubeconfig(tmp_path, NOWHERE_TLS, {"token": "x"}, **cluster))
     assert "the file of the CA is empty" in said
     cluster = {"certificate-authority-data": "=!"}
-    assert "certificate-authority-data is not base64" in complaint(
-        Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **cluster), "", {})
-    )
+    assert "certificate-authority-data is not base64" in complaint(kubeconfig(tmp_path, NOWHERE_TLS, {}, **cluster))
 
 
 def test_impersonation_headers_of_the_kubeconfig_are_sent(tmp_path: Path) -> None:
     """A client that requests a subset of its permissions does not get more."""
-    seen = arrives(
-        tmp_path,
-        {
-            "token": "x",
-            "as": "joe",
-            "as-uid": "7",
-            "as-groups": ["dev"],
-            "as-user-extra": {"Example.com/Why": ["a test"]},
-        },
-    )
+    extra = {"Example.com/Why": ["a test"]}
+    user = {"token": "x", "as": "joe", "as-uid": "7", "as-groups": ["dev"], "as-user-extra": extra}
+    seen = arrives(tmp_path, user)
     said = {name: value for name, value in seen.headers.items() if name.startswith("impersonate-")}
     assert said == {
         "impersonate-user": "joe",
@@ -464,10 +444,10 @@ def test_a_renewed_client_certificate_opens_new_connections(tmp_path: Path, cert
     async def run() -> list[str]:
         async with serving(picky, certificates.server_context()) as server:
             user = {"client-certificate": str(crt), "client-key": str(key)}
-            config = write_config(
+            config = kubeconfig(
                 tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)}
             )
-            await ask(Kubeconfig(config, "", {}), times=2)
+            await ask(config, times=2)
             return [each.client_name for each in server.seen]
 
     use("joe")
@@ -480,7 +460,7 @@ def test_tls_server_name_is_the_name_that_the_certificate_is_checked_against(
     async def run(name: str) -> int:
         async with serving(fine, certificates.server_context()) as server:
             cluster = {"certificate-authority": str(certificates.authority), "tls-server-name": name}
-            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}, **cluster), "", {}))
+            await ask(kubeconfig(tmp_path, server.address, {"token": "x"}, **cluster))
             return len(server.seen)
 
     assert asyncio.run(run("kube.example.com")) == 1
@@ -490,8 +470,8 @@ def test_tls_server_name_is_the_name_that_the_certificate_is_checked_against(
 
 async def test_insecure_skip_tls_verify_accepts_any_certificate(tmp_path: Path, certificates: Certificates) -> None:
     async with serving(fine, certificates.server_context()) as server:
-        config = write_config(tmp_path, server.address, {"token": "x"}, **{"insecure-skip-tls-verify": True})
-        await ask(Kubeconfig(config, "", {}))
+        config = kubeconfig(tmp_path, server.address, {"token": "x"}, **{"insecure-skip-tls-verify": True})
+        await ask(config)
     assert server.seen[0].headers["authorization"] == "Bearer x"
 
 
@@ -598,7 +578,7 @@ async def test_the_proxy_of_the_kubeconfig_tunnels_tls(tmp_path: Path, certifica
     address = f"http://joe:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
     async with proxy, serving(fine, certificates.server_context()) as server:
         cluster = {"certificate-authority": str(certificates.authority), "proxy-url": address}
-        await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}, **cluster), "", {}))
+        await ask(kubeconfig(tmp_path, server.address, {"token": "x"}, **cluster))
     assert server.seen[0].headers["authorization"] == "Bearer x"
     assert asked[0].startswith("CONNECT 127.0.0.1:")
     assert "Proxy-Authorization: Basic " + base64.b64encode(b"joe:secret").decode() in asked[0]
@@ -624,64 +604,49 @@ def test_a_user_without_a_home_has_no_kubeconfig(monkeypatch: pytest.MonkeyPatch
 
 
 def test_configuration_errors_of_the_kubeconfig_are_full_sentences(tmp_path: Path, certificates: Certificates) -> None:
-    config = write_config(tmp_path, "http://127.0.0.1:1", {"token": "x"})
+    config = kubeconfig(tmp_path, NOWHERE, {"token": "x"})
     with pytest.raises(
         CredentialsError, match=r"no cluster configured: .*/\.kube/config does not exist.*use --kubeconfig"
     ):
         find_credentials(environ={"HOME": str(tmp_path)})
     assert ": no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
     assert ": no such kubeconfig" in complaint(Kubeconfig("~nobody-of-this-name/config", "", {}))
-    assert "no context 'three'; there are: one, two" in complaint(Kubeconfig(config, "three", {}))
+    assert "no context 'three'; there are: one, two" in complaint(Kubeconfig(str(tmp_path / "config"), "three", {}))
     (tmp_path / "contexts").write_text(yaml.safe_dump({"contexts": [{"name": "one", "context": {"cluster": "c"}}]}))
     said = complaint(Kubeconfig(str(tmp_path / "contexts"), "", {}))
     assert "no current context; name one with --context; there are: one" in said
-    assert "cannot be reached" in complaint(Kubeconfig(config, "", {}))
-    (tmp_path / "bad").write_text("a: [")
-    assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "bad"), "", {}))
-    (tmp_path / "empty").write_text("")
-    assert "file is empty" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
-    (tmp_path / "list").write_text("{contexts: [{name: one}], clusters: 5}")
-    assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(
-        Kubeconfig(str(tmp_path / "list"), "", {})
-    )
-    (tmp_path / "other").write_text("hello")
-    assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "other"), "", {}))
-    said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"exec": "plugin"}), "", {}))
+    assert "cannot be reached" in complaint(config)
+    for text, problem in {
+        "a: [": "not a kubeconfig",
+        "": "file is empty",
+        "{contexts: [{name: one}], clusters: 5}": "not a kubeconfig (it has no contexts, clusters and users",
+        "hello": "not a kubeconfig",
+    }.items():
+        (tmp_path / "bad").write_text(text)
+        assert problem in complaint(Kubeconfig(str(tmp_path / "bad"), "", {}))
+    said = complaint(kubeconfig(tmp_path, NOWHERE, {"exec": "plugin"}))
     assert "not a kubeconfig (exec is not a mapping)" in said
     missing = {
         "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}
     }
-    said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", missing), "", {}))
+    said = complaint(kubeconfig(tmp_path, NOWHERE, missing))
     assert "exec plugin no-such-plugin" in said
     assert "No such file" in said
     assert "(get it)" in said
-    said = complaint(
-        Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", plugin(tmp_path, "None", exit_code=1)), "", {})
-    )
+    said = complaint(kubeconfig(tmp_path, NOWHERE, plugin(tmp_path, "None", exit_code=1)))
     assert "the plugin is unhappy" in said
-    said = complaint(
-        Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **{"certificate-authority": "none.crt"}), "", {})
-    )
+    said = complaint(kubeconfig(tmp_path, NOWHERE_TLS, {}, **{"certificate-authority": "none.crt"}))
     assert "none.crt" in said
-    assert "the cluster has no server" in complaint(Kubeconfig(write_config(tmp_path, "", {"token": "x"}), "", {}))
-    said = complaint(
-        Kubeconfig(
-            write_config(
-                tmp_path,
-                "https://127.0.0.1:1",
-                {"client-certificate": str(certificates.authority), "client-key": config},
-            ),
-            "",
-            {},
-        )
-    )
+    assert "the cluster has no server" in complaint(kubeconfig(tmp_path, "", {"token": "x"}))
+    user = {"client-certificate": str(certificates.authority), "client-key": str(tmp_path / "config")}
+    said = complaint(kubeconfig(tmp_path, NOWHERE_TLS, user))
     assert "certificates cannot be read" in said
 
 
 def test_an_untrusted_server_certificate_is_reported(tmp_path: Path, certificates: Certificates) -> None:
     async def run() -> None:
         async with serving(fine, certificates.server_context()) as server:
-            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
+            await ask(kubeconfig(tmp_path, server.address, {"token": "x"}))
 
     with pytest.raises(ApiError, match=r"certificate of https://127.0.0.1:[0-9]+ is not trusted") as caught:
         asyncio.run(run())
@@ -689,7 +654,7 @@ def test_an_untrusted_server_certificate_is_reported(tmp_path: Path, certificate
 
 
 def test_secrets_are_not_in_the_repr_of_the_access(tmp_path: Path) -> None:
-    access = asyncio.run(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"token": "hunter2"}), "", {}).load())
+    access = asyncio.run(kubeconfig(tmp_path, NOWHERE, {"token": "hunter2"}).load())
     assert "hunter2" not in repr(access)
 
 
@@ -728,10 +693,10 @@ def test_credentials_of_a_kubeconfig_are_regular_files_of_limited_size(
     elif user == "certificate-authority":
         cluster = {user: file}
     elif user == "idp-certificate-authority":
-        provider = {"client-id": "x", "idp-issuer-url": "https://127.0.0.1:1", "refresh-token": "x", user: file}
+        provider = {"client-id": "x", "idp-issuer-url": NOWHERE_TLS, "refresh-token": "x", user: file}
         entry = {"auth-provider": {"name": "oidc", "config": provider}}
-    config = write_config(tmp_path, "https://127.0.0.1:1", entry, **cluster)
-    assert UNUSUAL[how] in complaint(Kubeconfig(config, "", {}))
+    config = kubeconfig(tmp_path, NOWHERE_TLS, entry, **cluster)
+    assert UNUSUAL[how] in complaint(config)
 
 
 @pytest.mark.parametrize("how", UNUSUAL)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.operator.kube.client.discovery import Catalogue, Discovery, difference, read_catalogue
 from ruleop.operator.kube.client.server_errors import ApiError
+from tests.kube.http_server import Exchange
 from tests.kube.test_client import client_of
-
-if TYPE_CHECKING:
-    from tests.kube.http_server import Exchange
 
 
 def resource(

@@ -7,7 +7,8 @@ import contextlib
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
 
 import orjson
 import pytest
@@ -19,9 +20,6 @@ from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.leader.lease import Candidate, Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
 
 KEY = ObjectKey("coordination.k8s.io", "Lease", "ns", "ruleop")
 # Long enough for a machine that is busy with other things.

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
+import pytest
 from structlog.testing import capture_logs
 
 from ruleop.core.kinds import ObjectKey
 from ruleop.operator.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
-
-if TYPE_CHECKING:
-    import pytest
-
-    from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.kube.http.prepared_request import Request
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 APP = ObjectKey("example.com", "App", "prod", "shop")

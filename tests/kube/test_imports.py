@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.kube.certificates import Certificates
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMON = """
 import asyncio, sys

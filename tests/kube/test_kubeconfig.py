@@ -12,9 +12,10 @@ import hashlib
 import json
 import ssl
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -26,9 +27,6 @@ from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 from ruleop.operator.kube.auth.kubeconfig import Kubeconfig
 from ruleop.operator.kube.http.access import CredentialsError
 from tests.kube.certificates import Certificates
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CLUSTERS: dict[str, dict[str, Any]] = {
     "empty": {},

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +11,6 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.operator.kube.watch.packing import LEAST, MARK, MOST, SAMPLES, Packing
 from ruleop.operator.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
-
-if TYPE_CHECKING:
-    import pytest
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),

@@ -10,7 +10,8 @@ import os
 import pty
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from ruleop.operator.kube.auth.exec_plugin import (
     Plugin,
     PluginError,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VERSION = "client.authentication.k8s.io/v1"
 

@@ -43,6 +43,25 @@ def watching(reflector: Reflector, at: int = 100, now: float = 0.0) -> None:
     assert reflector.phase is Phase.WATCHING
 
 
+def in_pages(reflector: Reflector) -> None:
+    """It lists in pages, and asks for the first."""
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    reflector.next(0.0)
+
+
+def page(version: int, *items: Any, more: bool = False) -> bytes:
+    metadata = {"resourceVersion": str(version), **({"continue": "next"} if more else {})}
+    return orjson.dumps({"metadata": metadata, "items": items})
+
+
+def expired_pages(reflector: Reflector) -> None:
+    in_pages(reflector)
+    reflector.page(page(50, widget("a", 1), more=True), 0.1)
+    reflector.next(0.1)
+    reflector.failed(refusal(410, "Expired", verb="list"), 0.2)
+
+
 def rested(reflector: Reflector, now: float) -> float:
     step = reflector.next(now)
     assert isinstance(step, Rest)
@@ -105,11 +124,9 @@ def test_a_server_without_streaming_lists_is_listed_in_pages(reflector: Reflecto
     reflector.next(0.0)
     reflector.failed(refusal(status), 0.0)
     assert query(reflector.next(0.0)) == {"limit": "500"}, "at once"
-    reflector.page(
-        orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1
-    )
+    reflector.page(page(50, widget("a", 1), more=True), 0.1)
     assert query(reflector.next(0.1)) == {"limit": "500", "continue": "next"}
-    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "51"}, "items": [widget("b", 2)]}), 0.2)
+    reflector.page(page(51, widget("b", 2)), 0.2)
     assert store.state is State.SYNCED
     assert query(reflector.next(0.2))["resourceVersion"] == "50", "of the first page: the list is as of then"
 
@@ -138,14 +155,7 @@ def test_a_page_of_too_many_values_is_followed_by_a_smaller_one(reflector: Refle
 
 
 def test_a_whole_list_that_is_too_large_is_followed_by_pages(reflector: Reflector) -> None:
-    reflector.next(0.0)
-    reflector.failed(refusal(422), 0.0)
-    reflector.next(0.0)
-    reflector.page(
-        orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1
-    )
-    reflector.next(0.1)
-    reflector.failed(refusal(410, "Expired", verb="list"), 0.2)
+    expired_pages(reflector)
     at = rested(reflector, 0.2)
     assert query(reflector.next(at)) == {}
     reflector.failed(ApiError(Problem.TOO_LARGE, verb="list", resource="widgets", text="too large"), at)
@@ -176,31 +186,20 @@ def test_a_streaming_list_without_progress_is_ended_although_bookmarks_arrive(
 
 def test_an_object_that_was_folded_is_taken_once(reflector: Reflector) -> None:
     """Else a list of numbers could have one large object read as often as it likes."""
-    reflector.next(0.0)
-    reflector.failed(refusal(422), 0.0)
-    reflector.next(0.0)
+    in_pages(reflector)
     deep = b'{"metadata":{"name":"a","namespace":"ns"},"spec":%s1%s}' % (b'{"a":' * 1100, b"}" * 1100)
     with pytest.raises(ApiError, match="the answer is not a list"):
         reflector.page(b'{"metadata":{"resourceVersion":"5"},"items":[%s,0,0]}' % deep, 0.0)
 
 
 def test_expired_pages_are_followed_by_one_whole_list(reflector: Reflector) -> None:
-    reflector.next(0.0)
-    reflector.failed(refusal(422), 0.0)
-    reflector.next(0.0)
-    reflector.page(
-        orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1
-    )
-    reflector.next(0.1)
-    reflector.failed(refusal(410, "Expired", verb="list"), 0.2)
+    expired_pages(reflector)
     assert query(reflector.next(rested(reflector, 0.2))) == {}
 
 
 def test_a_failed_page_is_requested_again(reflector: Reflector) -> None:
-    reflector.next(0.0)
-    reflector.failed(refusal(422), 0.0)
-    reflector.next(0.0)
-    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": []}), 0.1)
+    in_pages(reflector)
+    reflector.page(page(50, more=True), 0.1)
     reflector.next(0.1)
     reflector.failed(refusal(503, verb="list"), 0.2)
     assert query(reflector.next(rested(reflector, 0.2)))["continue"] == "next"
@@ -407,7 +406,7 @@ def test_a_streaming_list_without_its_end_bookmark_is_replaced_by_pages(
     end = unmarked_end(reflector, how)
     now = rested(reflector, end)
     assert query(reflector.next(now)) == {"limit": "500"}
-    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50"}, "items": [widget("b", 2)]}), now)
+    reflector.page(page(50, widget("b", 2)), now)
     assert [key.name for key in store.select_keys()] == ["b"]
     assert store.state is State.SYNCED
     assert query(reflector.next(now))["resourceVersion"] == "50"
@@ -436,9 +435,7 @@ def test_unknown_types_of_watch_events_are_skipped(reflector: Reflector, store: 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":{"resourceVersion":"5"},"items":[{}]}'])
 def test_an_answer_that_is_not_a_list_is_a_failure(reflector: Reflector, store: Store, body: bytes) -> None:
-    reflector.next(0.0)
-    reflector.failed(refusal(422), 0.0)
-    reflector.next(0.0)
+    in_pages(reflector)
     with pytest.raises(ApiError) as raised:
         reflector.page(body, 0.0)
     reflector.failed(raised.value, 0.0)
@@ -547,14 +544,8 @@ def test_an_object_that_cannot_be_read_is_omitted_alone(
 def test_the_watch_continues_after_an_unreadable_object_and_logs_it_once(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     with capture_logs() as lines:
-        reflector.lines(
-            [
-                event("ADDED", deep("a", 101, 1)),
-                event("ADDED", deep("b", 102, 1)),
-                event("MODIFIED", deep("a", 103, 3000)),
-            ],
-            1.0,
-        )
+        added = [event("ADDED", deep("a", 101, 1)), event("ADDED", deep("b", 102, 1))]
+        reflector.lines([*added, event("MODIFIED", deep("a", 103, 3000))], 1.0)
         reflector.lines([event("MODIFIED", deep("a", 104, 3001)), event("MODIFIED", deep("b", 105, 2))], 1.0)
     assert reflector.phase is Phase.WATCHING
     assert store.version == 105
@@ -594,12 +585,6 @@ def test_an_unreadable_object_with_a_new_uid_replaces_its_predecessor(reflector:
 def test_an_object_that_becomes_unreadable_again_is_logged_again(reflector: Reflector) -> None:
     watching(reflector)
     with capture_logs() as lines:
-        reflector.lines(
-            [
-                event("ADDED", deep("a", 103, 3000)),
-                event("MODIFIED", deep("a", 104, 3)),
-                event("MODIFIED", deep("a", 105, 3000)),
-            ],
-            1.0,
-        )
+        for kind, version, levels in (("ADDED", 103, 3000), ("MODIFIED", 104, 3), ("MODIFIED", 105, 3000)):
+            reflector.lines([event(kind, deep("a", version, levels))], 1.0)
     assert len(lines) == 2

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,7 @@ from ruleop.operator.kube.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.waiting import until
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    Play = Callable[[], contextlib.AbstractAsyncContextManager["World"]]
+Play = Callable[[], contextlib.AbstractAsyncContextManager["World"]]
 
 READ = requests.document("/x")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +20,6 @@ from hypothesis import strategies as st
 from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.operator.kube.leader.shards import Confirm, Drain, Epoch, ListLeases, ProcessLease, Shard
 from tests.exploration import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 DURATION, DEADLINE, SKEW = 15.0, 10.0, 2.0
 ORDINALS = 4

@@ -10,8 +10,9 @@ import socket
 import ssl
 import time
 import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -28,11 +29,8 @@ from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-
-    Handler = Callable[[Exchange], Awaitable[None]]
-    Play = Callable[[Handler], contextlib.AbstractAsyncContextManager["World"]]
+Handler = Callable[[Exchange], Awaitable[None]]
+Play = Callable[[Handler], contextlib.AbstractAsyncContextManager["World"]]
 
 KEY = ObjectKey("example.com", "Widget", "ns", "a")
 READ = requests.get(WIDGETS, KEY)
@@ -377,9 +375,7 @@ async def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Pla
             await until(lambda: world.open == 0)
 
 
-async def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
-    play: Play,
-) -> None:
+async def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(play: Play) -> None:
     task: asyncio.Future[Any]
 
     class Cancelling(http.Connection):

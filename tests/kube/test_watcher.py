@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,12 +18,9 @@ from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.watch.store import State
 from ruleop.operator.kube.watch.watcher import Watcher
-from tests.kube.http_server import serving
+from tests.kube.http_server import Exchange, serving
 from tests.kube.test_client import Open
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.kube.http_server import Exchange
 
 MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=Kind("", "v1", "ConfigMap"))
 END = (

@@ -7,19 +7,16 @@ A shape that a search finds becomes an entry here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ruleop.core.planning import History, Plan
 from ruleop.core.planning.changes.drift import ENOUGH, FIRST, Reverted
 from ruleop.core.planning.changes.writes import changes, field_paths
 from ruleop.core.planning.planner import Planning
+from ruleop.core.templating.values.cost import Account
 from tests.planning.harness import Harness
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ruleop.core.templating.values.cost import Account
 
 Json = dict[str, Any]
 
@@ -284,14 +281,24 @@ spec:
   selector: {a: '{{ item }}'}
 """
 
+
+def once(name: str, spec: Callable[[], Json], limit: str, text: str, **more: Any) -> Shape:
+    """One child, with this text in its template."""
+    return Shape(name, FROM_FILE, spec, limit, template(text), **more)
+
+
+def of_items(name: str, spec: Callable[[], Json], limit: str, text: str, **more: Any) -> Shape:
+    """A child for each item, with this text in its template."""
+    return Shape(name, EACH, spec, limit, of_each(text), **more)
+
+
 SHAPES = [
     *(
-        Shape(
+        of_items(
             f"each text searched in each item: {expression}",
-            EACH,
             lambda: {"items": list(range(4900)), "text": "a" * 2499, "sought": "a" * 1190 + "b" + "a" * 9},
             WORK,
-            of_each(f"  a: '{{{{ {expression} | string | length }}}}'\n"),
+            f"  a: '{{{{ {expression} | string | length }}}}'\n",
         )
         for expression in (
             "spec.text.find(spec.sought)",
@@ -301,66 +308,59 @@ SHAPES = [
             "(spec.sought in spec.text)",
         )
     ),
-    Shape(
+    of_items(
         "the case of a large text in each item",
-        EACH,
         lambda: {"items": list(range(1900)), "text": "1" * 1_000_000},
         WORK,
-        of_each("  a: '{{ spec.text is lower }}'\n"),
+        "  a: '{{ spec.text is lower }}'\n",
     ),
-    Shape(
+    of_items(
         "the characters of a wide text in each item",
-        EACH,
         lambda: {"items": list(range(1900)), "text": "\U0001f600" * 90_000},
         WORK,
-        of_each("  a: '{{ spec.text | list | length }}'\n"),
+        "  a: '{{ spec.text | list | length }}'\n",
     ),
-    Shape(
+    once(
         "a hint compares two long names",
-        FROM_FILE,
         lambda: {"profiles": {"a" * 8000: 1}, "profile": "b" * 8000},
-        files=template("  a: '{{ spec.profiles[spec.profile] }}'\n"),
+        "",
+        "  a: '{{ spec.profiles[spec.profile] }}'\n",
     ),
-    Shape(
+    once(
         "a missing key beside similar ones",
-        FROM_FILE,
         lambda: {"profiles": {f"production-environment-{number}": 1 for number in range(30_000)}},
-        files=template("  a: '{{ spec.profiles['production-environment-x'] }}'\n"),
+        "",
+        "  a: '{{ spec.profiles['production-environment-x'] }}'\n",
     ),
-    Shape(
+    of_items(
         "each item's template walks the list by a loop",
-        EACH,
         lambda: {"items": texts(5000)},
         WORK,
-        of_each("  a: |\n    {% for each in spec['items'] %}{{ each }},{% endfor %}\n"),
+        "  a: |\n    {% for each in spec['items'] %}{{ each }},{% endfor %}\n",
     ),
-    Shape(
+    of_items(
         "each item's template walks the list by map",
-        EACH,
         lambda: {"items": texts(5000)},
         WORK,
-        of_each("  a: '{{ spec['items'] | map('upper') | join }}'\n"),
+        "  a: '{{ spec['items'] | map('upper') | join }}'\n",
     ),
-    Shape(
+    of_items(
         "a large text inside a longer scalar",
-        EACH,
         lambda: {"items": list(range(400)), "text": "x" * 1_000_000},
         MEMORY,
-        of_each("  a: 'a {{ spec.text }}'\n"),
+        "  a: 'a {{ spec.text }}'\n",
     ),
-    Shape(
+    of_items(
         "a large text of wide characters",
-        EACH,
         lambda: {"items": list(range(400)), "text": "\U0001f600" * 250_000},
         MEMORY,
-        of_each("  a: 'a {{ spec.text }}'\n"),
+        "  a: 'a {{ spec.text }}'\n",
     ),
-    Shape(
+    once(
         "regex_replace with the resource's replacement",
-        FROM_FILE,
         lambda: {"text": "a" * 10_000, "by": r"\g<0>" * 2_000 + "x" * 1000},
         WORK,
-        template("  a: '{{ spec.text | regex_replace('a', spec.by) }}'\n"),
+        "  a: '{{ spec.text | regex_replace('a', spec.by) }}'\n",
     ),
     Shape(
         "an object by its name, in a loop",
@@ -380,93 +380,69 @@ SHAPES = [
         template("  a: '{% for each in spec['items'] %}{{ parts[each].metadata.name }}{% endfor %}'\n"),
         created,
     ),
-    Shape(
+    once(
         "a double loop",
-        FROM_FILE,
         lambda: {"items": texts(5000)},
         WORK,
-        template("  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{% endfor %}{% endfor %}'\n"),
+        "  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{% endfor %}{% endfor %}'\n",
     ),
-    Shape(
+    once(
         "a double loop with output",
-        FROM_FILE,
         lambda: {"items": texts(5000)},
         WORK,
-        template("  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{{ b }}{% endfor %}{% endfor %}'\n"),
+        "  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{{ b }}{% endfor %}{% endfor %}'\n",
     ),
-    Shape(
+    once(
         "a list of literal items",
-        FROM_FILE,
         lambda: {"items": [0] * 90_000},
         MEMORY,
-        template("  a: [{% for x in spec['items'] %}1, 1, 1, 1, 1, {% endfor %}]\n"),
+        "  a: [{% for x in spec['items'] %}1, 1, 1, 1, 1, {% endfor %}]\n",
     ),
-    Shape(
-        "to_yaml of empty strings",
-        FROM_FILE,
-        lambda: {"items": [""] * 95_000},
-        "",
-        template("  a: 'x{{ spec['items'] | to_yaml }}'\n"),
-    ),
-    Shape(
+    once("to_yaml of empty strings", lambda: {"items": [""] * 95_000}, "", "  a: 'x{{ spec['items'] | to_yaml }}'\n"),
+    once(
         "to_yaml of empty strings, ten times",
-        FROM_FILE,
         lambda: {"items": [""] * 95_000},
         WORK,
-        template("  a: '{% for x in range(10) %}{{ spec['items'] | to_yaml | length }}{% endfor %}'\n"),
+        "  a: '{% for x in range(10) %}{{ spec['items'] | to_yaml | length }}{% endfor %}'\n",
     ),
-    Shape(
+    once(
         "from_yaml of many keys",
-        FROM_FILE,
         lambda: {"text": "\n".join(f"{number}a: 1" for number in range(120_000))},
         MEMORY,
-        template("  a: '{{ spec.text | from_yaml | length }}'\n"),
+        "  a: '{{ spec.text | from_yaml | length }}'\n",
     ),
-    Shape(
+    once(
         "recursive loops",
-        FROM_FILE,
         lambda: {"items": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]},
         WORK,
-        template(
-            "  a: '{% for x in spec['items'] recursive %}{% if loop.depth < 7 %}{{ loop(spec['items']) }}"
-            "{% endif %}{% endfor %}'\n"
-        ),
+        "  a: '{% for x in spec['items'] recursive %}{% if loop.depth < 7 %}{{ loop(spec['items']) }}"
+        "{% endif %}{% endfor %}'\n",
     ),
-    Shape(
+    once(
         "nested groups in a pattern",
-        FROM_FILE,
         lambda: {"text": "ab" * 400_000, "pattern": "(" * 400 + "a|b" + ")*" * 400},
         WORK,
-        template("  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n"),
+        "  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n",
     ),
-    Shape(
+    once(
         "nested groups in a pattern that fits",
-        FROM_FILE,
         lambda: {"text": "ab" * 500, "pattern": "(" * 400 + "a|b" + ")*" * 400},
         "",
-        template("  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n"),
+        "  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n",
     ),
-    Shape(
+    once(
         "many matches of nested groups",
-        FROM_FILE,
         lambda: {"text": "ab" * 500_000, "pattern": "(" * 20 + "a" + ")" * 20},
         WORK,
-        template("  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n"),
+        "  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n",
     ),
-    Shape(
+    once(
         "many matches that read the rest of the text",
-        FROM_FILE,
         lambda: {"text": "ab" * 50_000, "pattern": "a.*z|a"},
         TIME,
-        template("  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n"),
+        "  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n",
     ),
-    Shape(
-        "items that all fail",
-        EACH,
-        lambda: {"items": texts(5000)},
-        "",
-        of_each("  a: '{{ spec.missing[item] }}'\n"),
-    ),
+    of_items("items that all fail", lambda: {"items": texts(5000)}, "", "  a: '{{ spec.missing[item] }}'\n"),
     Shape(
         "items that share a name",
         EACH,
@@ -500,15 +476,14 @@ SHAPES = [
         created,
         slow=True,
     ),
-    Shape(
+    once(
         "256 patterns",
-        FROM_FILE,
         lambda: {
             "text": "".join(f"{number:x}" for number in range(600)),
             "patterns": [f"[0-9a-f]*a[0-9a-f]{{9}}{number:03}" for number in range(256)],
         },
         "",
-        template("  a: '{% for p in spec.patterns %}{{ spec.text | regex_match(p) }}{% endfor %}'\n"),
+        "  a: '{% for p in spec.patterns %}{{ spec.text | regex_match(p) }}{% endfor %}'\n",
     ),
     Shape(
         "who else writes 4,000 environment variables",
@@ -550,26 +525,23 @@ SHAPES = [
         {"a": SERVICE},
         with_edited_ports,
     ),
-    Shape(
+    once(
         "fractions",
-        FROM_FILE,
         lambda: {"items": [f"{number}.5Gi" for number in range(90_000)]},
         WORK,
-        template("  a: '{% for x in spec['items'] %}{{ (x | quantity) * 3 / 7 + (x | quantity) }}{% endfor %}'\n"),
+        "  a: '{% for x in spec['items'] %}{{ (x | quantity) * 3 / 7 + (x | quantity) }}{% endfor %}'\n",
     ),
-    Shape(
+    once(
         "groups by an attribute that is missing, in a loop",
-        FROM_FILE,
         lambda: {"items": texts(5000)},
         WORK,
-        template("  a: '{% for x in spec['items'] %}{{ spec['items'] | groupby('a', 'x') | length }}{% endfor %}'\n"),
+        "  a: '{% for x in spec['items'] %}{{ spec['items'] | groupby('a', 'x') | length }}{% endfor %}'\n",
     ),
-    Shape(
+    once(
         "missing values in comments",
-        FROM_FILE,
         lambda: {"items": texts(90_000)},
         MEMORY,
-        template("{% for x in spec['items'] %}\n  # {{ spec.q.w }}\n{% endfor %}\n  a: b\n"),
+        "{% for x in spec['items'] %}\n  # {{ spec.q.w }}\n{% endfor %}\n  a: b\n",
     ),
     Shape(
         "5,000 Deployments",
@@ -578,22 +550,20 @@ SHAPES = [
         "",
         {"a": DEPLOYMENT.replace("name: a\n", "name: a-{{ index }}\n", 1)},
     ),
-    Shape(
+    of_items(
         "an edit of 5,000 small children",
-        EACH,
         lambda: {"items": texts(5000)},
         WORK,
-        of_each("  a: '{{ item }}'\n"),
-        with_other_items,
+        "  a: '{{ item }}'\n",
+        prepare=with_other_items,
         slow=True,
     ),
-    Shape(
+    of_items(
         "an edit of 3,000 small children",
-        EACH,
         lambda: {"items": texts(3000)},
         "",
-        of_each("  a: '{{ item }}'\n"),
-        with_other_items,
+        "  a: '{{ item }}'\n",
+        prepare=with_other_items,
         slow=True,
     ),
     Shape(
@@ -638,55 +608,48 @@ SHAPES = [
         {"a": USUAL_DEPLOYMENT},
         with_a_changed_entry_among_many_of_others,
     ),
-    Shape(
+    once(
         "mappings inside printed mappings",
-        FROM_FILE,
         lambda: {"items": texts(60_000)},
         WORK,
-        template("{% for x in spec['items'] %}\n  {{ {'k' ~ x: {'v': [[], [], [], [], [], []]}} }}\n{% endfor %}"),
+        "{% for x in spec['items'] %}\n  {{ {'k' ~ x: {'v': [[], [], [], [], [], []]}} }}\n{% endfor %}",
     ),
-    Shape(
+    once(
         "items of a mapping, kept by a loop",
-        FROM_FILE,
         lambda: {"items": dict.fromkeys(texts(2000), "v")},
         WORK,
-        template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'].items() }}\n  {% endfor %}\n"),
+        "  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'].items() }}\n  {% endfor %}\n",
         slow=True,
     ),
-    Shape(
+    once(
         "dict2items of a mapping, kept by a loop",
-        FROM_FILE,
         lambda: {"items": dict.fromkeys(texts(2000), "v")},
         MEMORY,
-        template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'] | dict2items }}\n  {% endfor %}\n"),
+        "  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'] | dict2items }}\n  {% endfor %}\n",
     ),
-    Shape(
+    once(
         "short texts of a split, kept by a loop",
-        FROM_FILE,
         lambda: {"items": texts(500), "text": "ab," * 2000},
         WORK,
-        template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec.text.split(',') }}\n  {% endfor %}\n"),
+        "  a:\n  {% for x in spec['items'] %}\n  - {{ spec.text.split(',') }}\n  {% endfor %}\n",
     ),
-    Shape(
+    of_items(
         "dict2items for each",
-        EACH,
         lambda: {"items": dict.fromkeys(texts(2000), "v")},
         WORK,
-        of_each("  a: '{{ spec['items'] | dict2items }}'\n"),
+        "  a: '{{ spec['items'] | dict2items }}'\n",
     ),
-    Shape(
+    of_items(
         "a mapping spread into each",
-        EACH,
         lambda: {"items": dict.fromkeys(texts(2000), "v")},
         MEMORY,
-        of_each("  {{ spec['items'] }}\n"),
+        "  {{ spec['items'] }}\n",
     ),
-    Shape(
+    once(
         "a list spread in a loop",
-        FROM_FILE,
         lambda: {"items": texts(2000)},
         "printed values",
-        template("  a:\n  {% for x in spec['items'] %}\n    - {{ spec['items'] }}\n  {% endfor %}\n"),
+        "  a:\n  {% for x in spec['items'] %}\n    - {{ spec['items'] }}\n  {% endfor %}\n",
     ),
     Shape(
         "small lists in a status",
@@ -696,35 +659,26 @@ SHAPES = [
         template("  a: b\n"),
         reported_only=True,
     ),
-    Shape(
-        "small lists in a child",
-        FROM_FILE,
-        lambda: {"items": [[[[[]]]]] * 130_000},
-        MEMORY,
-        template("  a: {{ spec['items'] }}\n"),
-    ),
-    Shape(
+    once("small lists in a child", lambda: {"items": [[[[[]]]]] * 130_000}, MEMORY, "  a: {{ spec['items'] }}\n"),
+    once(
         "small lists in a child that another client has changed",
-        FROM_FILE,
         lambda: {"items": [[[[[]]]]] * 10_000},
         WORK,
-        template("  a: {{ spec['items'] }}\n"),
-        without_every_second,
+        "  a: {{ spec['items'] }}\n",
+        prepare=without_every_second,
     ),
-    Shape(
+    once(
         "deep mappings in a child",
-        FROM_FILE,
         lambda: {"items": {f"a{number}": deep(80) for number in range(1000)}},
         MEMORY,
-        template("  a: {{ spec['items'] }}\n"),
+        "  a: {{ spec['items'] }}\n",
         slow=True,
     ),
-    Shape(
+    once(
         "deep mappings in a child that the resource changes",
-        FROM_FILE,
         lambda: {"items": {f"a{number}": deep(80) for number in range(100)}},
         "",
-        template("  a: {{ spec['items'] }}\n"),
-        with_other_leaves,
+        "  a: {{ spec['items'] }}\n",
+        prepare=with_other_leaves,
     ),
 ]

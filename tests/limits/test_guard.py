@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from types import FrameType, MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind
+from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.merge import record
 from ruleop.core.planning import Plan, Planning
 from ruleop.core.planning import guard as module
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.planner import CHECK_LATE
 from ruleop.core.schema.openapi import ShapeBuilder
+from ruleop.core.schema.shape import Shape
 from ruleop.core.templating.values.cost import METER
 from ruleop.operator.engine.queue.request import Result
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import CONFIG, FROM_FILE, created, template
 from tests.planning.harness import Harness, as_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import FrameType
-
-    from ruleop.core.kinds import ObjectKey
-    from ruleop.core.schema.shape import Shape
 
 TOO_LONG = "the plan takes more than a second of CPU time"
 

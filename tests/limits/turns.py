@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.model.marks import PART_OF
+from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.executor import Executor
@@ -29,9 +31,6 @@ from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT
 from tests.planning.harness import app, project
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RULE = """
 children:
@@ -63,7 +62,7 @@ class Cluster:
 
     async def patch(self, _kind: Any, key: ObjectKey, patch: Any, *, subresource: str = "") -> Any:
         await asyncio.sleep(0)
-        return self._stored(_patched(self.get(key), {"status": patch["status"]} if subresource else patch))
+        return self._stored(merge_patch(self.get(key), {"status": patch["status"]} if subresource else patch))
 
     async def read(self, _kind: Any, key: ObjectKey) -> Any:
         return self.get(key)
@@ -119,16 +118,6 @@ class Cluster:
         return True
 
     is_at_least = has_seen
-
-
-def _patched(obj: Any, patch: Any) -> Any:
-    found = dict(obj)
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = _patched(found.get(name) or {}, value) if isinstance(value, dict) else value
-    return found
 
 
 @dataclass

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from ruleop.localcluster import LocalCluster
 from tests.live.harness import Live, new_live
 from tests.live.projects import SHOPS, SITES, shop, site
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SETTLED = {"Ready"}
 

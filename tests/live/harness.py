@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from ruleop.cli.program import program
+from ruleop.core.kinds import Object
 from ruleop.core.rules import load_project
+from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.http.message import Request
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests import waiting
 from tests.folders import Folder, write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ruleop.core.kinds import Object
-    from ruleop.localcluster import LocalCluster
-    from ruleop.localcluster.http.message import Request
 
 
 class RecordedApi:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ruleop.localcluster import LocalCluster
 from tests.definitions import definition
 from tests.live.harness import new_live
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RULES = """\
 - group: example.com

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC
+from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Reply, Server
 from tests.contract.kinds import CRDS
 from tests.contract.walk.changes import operations
 from tests.contract.walk.kinds import KINDS
-
-if TYPE_CHECKING:
-    from tests.contract.client import Reply, Server
-    from tests.contract.walk.making import Chance
+from tests.contract.walk.making import Chance
 
 VALUES = (
     None, "", 0, -1, 1.5, True, [], {}, "a", [None], [1], {"a": None}, [{}], "x" * 300, 2**62, 2**70, "\0", "é",

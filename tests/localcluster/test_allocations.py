@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.core import service_allocation
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.store.object_store import Name, Store
 from tests.contract.client import Server
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def service(name: str) -> dict[str, Any]:

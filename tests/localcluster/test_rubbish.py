@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +12,6 @@ from tests.contract.client import Server
 from tests.contract.definitions import define_samples
 from tests.contract.walk.making import Chance
 from tests.localcluster.rubbish import any_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

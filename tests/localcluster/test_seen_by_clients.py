@@ -4,15 +4,13 @@ server's."""
 from __future__ import annotations
 
 import http.client
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pytest
 
+from ruleop.localcluster import LocalCluster
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from ruleop.localcluster import LocalCluster
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"

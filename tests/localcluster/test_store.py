@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from ruleop.localcluster.store import object_store as stores
 from ruleop.localcluster.store.object_store import Name, Resource, Store
-
-if TYPE_CHECKING:
-    import pytest
 
 MAPS = Resource("", "configmaps")
 

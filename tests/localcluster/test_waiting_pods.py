@@ -4,18 +4,7 @@ import pytest
 import yaml
 
 from ruleop.localcluster.store.object_store import Name, Resource
-from tests.localcluster.play import (
-    CLAIMS,
-    DAEMONS,
-    DEPLOYMENTS,
-    EVENTS,
-    JOBS,
-    PODS,
-    SETS,
-    STATEFUL,
-    pod,
-    workload,
-)
+from tests.localcluster.play import CLAIMS, DAEMONS, DEPLOYMENTS, EVENTS, JOBS, PODS, SETS, STATEFUL, pod, workload
 
 NODES = Resource("", "nodes")
 

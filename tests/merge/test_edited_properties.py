@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,11 +10,9 @@ from hypothesis import strategies as st
 from ruleop.core.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, same, three_way
 from ruleop.core.merge.conflicts import conflicting_field
 from ruleop.core.merge.lists import item_key
+from ruleop.core.schema.shape import Shape
 from tests.exploration import examples
 from tests.merge.shapes import SERVICE, SERVICE_PORTS
-
-if TYPE_CHECKING:
-    from ruleop.core.schema.shape import Shape
 
 MANY = settings(max_examples=examples(100), deadline=None)
 PROTOCOLS = ["TCP", "UDP"]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from ruleop.authoring.report.plan_documents import as_json
+from ruleop.core.kinds import Object
 from ruleop.core.planning import History, Observed, Plan, plan
 from ruleop.core.recording.recording import Recorder, read_document
-
-if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Rule
+from ruleop.core.rules import Rule
 
 
 def document_of(rule: Rule, resource: Object, observed: Observed, history: History) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ruleop.core.recording.recording import read_document
 from ruleop.core.schema.shape import UNKNOWN
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import settled
 from tests.secrets.test_placeholders import secret
 
 CANARY = "correct-horse-battery"
@@ -33,9 +34,7 @@ BODY = "children: {s: {template: s.yaml}, web: {template: web.yaml}}\nstatus: {u
 
 
 def secretive():
-    harness = Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
-    harness.settle()
-    return harness
+    return settled(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
 
 
 def recorded(harness):

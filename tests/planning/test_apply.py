@@ -14,6 +14,7 @@ from ruleop.core.merge import Learned, decode
 from ruleop.core.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
 from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import edit_and_settle, settled
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 WEB = """
@@ -70,11 +71,9 @@ def test_the_record_is_written_only_with_other_fields_than_before():
 
 def test_fields_no_longer_desired_are_removed_and_fields_of_others_stay():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
-    harness = Harness.of("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)
     harness.change(key("a"), {"data": {"theirs": "3"}})
-    harness.edit({"data": {"x": "1"}})
-    harness.settle()
+    edit_and_settle(harness, {"data": {"x": "1"}})
     assert harness.objects[key("a")]["data"] == {"x": "1", "theirs": "3"}
 
 
@@ -106,13 +105,11 @@ def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
     (problem,) = harness.plan().problems
     assert "apply.strategy: server-side" in problem.message
     assert harness.plan().actions == ()
-    other = Harness.of("children: {a: {template: a.yaml, apply: {strategy: server-side}}}", {"data": data}, a=text)
-    other.settle()
+    other = settled("children: {a: {template: a.yaml, apply: {strategy: server-side}}}", {"data": data}, a=text)
     assert other.ready()[0] == "True"
     assert other.plan().quiet
     less = dict(list(data.items())[:4900])
-    other.edit({"data": less})
-    other.settle()
+    edit_and_settle(other, {"data": less})
     assert other.objects[key("a")]["data"] == less
     assert other.plan().quiet
 
@@ -126,13 +123,11 @@ def test_rules_of_an_aggregated_cluster_role_are_left_to_its_controller():
     rules: []
     """
     where = ObjectKey("rbac.authorization.k8s.io", "ClusterRole", "", "a")
-    harness = Harness.of("reach: cluster\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=text)
-    harness.settle()
+    harness = settled("reach: cluster\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=text)
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
     harness.change(where, {"rules": rules})
     assert harness.plan().actions == ()
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.objects[where]["rules"] == rules
 
 
@@ -308,16 +303,13 @@ def test_adopting_a_create_only_child_writes_only_ruleops_own_metadata():
 
 def test_a_create_only_child_follows_its_deletion_policy():
     harness = one("{strategy: create-only}", deletion='"{{ spec.keep }}"')
-    harness.edit({"v": "1", "keep": "delete"})
-    harness.settle()
-    harness.edit({"v": "1", "keep": "orphan"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "keep": "delete"})
+    edit_and_settle(harness, {"v": "1", "keep": "orphan"})
     metadata = harness.objects[key("a")]["metadata"]
     assert "ownerReferences" not in metadata
     assert OWNER in metadata["annotations"]
     assert harness.plan().quiet
-    harness.edit({"v": "1", "keep": "delete"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "keep": "delete"})
     assert harness.objects[key("a")]["metadata"]["ownerReferences"]
     assert OWNER not in harness.objects[key("a")]["metadata"]["annotations"]
 
@@ -417,8 +409,7 @@ def test_a_change_of_the_strategy_has_the_same_result_as_starting_with_it(before
     harness.settle()
     harness.project = one(f"{{strategy: {after}}}").project
     harness.settle()
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.objects[key("a")]["data"] == {"v": "1" if after == "create-only" else "2"}
     assert harness.plan().quiet
 
@@ -455,22 +446,18 @@ def test_ignored_string_data_of_a_secret_is_its_data(path: str, ours: dict[str, 
     assert harness.objects[where]["data"] == dict.fromkeys(("cert", "password", "user"), "MQ==")
     harness.change(where, {"data": {"password": "rotated"}})
     assert harness.plan().actions == ()
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.objects[where]["data"] == {"password": "rotated", **ours}
     assert harness.plan().quiet
 
 
 def test_a_newly_ignored_field_keeps_its_live_value():
     harness = one("{ignore: [{path: data.v, when: spec.free}]}")
-    harness.edit({"v": "1", "free": False})
-    harness.settle()
-    harness.edit({"v": "2", "free": True})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "free": False})
+    edit_and_settle(harness, {"v": "2", "free": True})
     assert harness.objects[key("a")]["data"] == {"v": "1"}
     assert "v" not in str(record(harness).fields.to_json().get("data"))
-    harness.edit({"v": "3", "free": False})
-    harness.settle()
+    edit_and_settle(harness, {"v": "3", "free": False})
     assert harness.objects[key("a")]["data"] == {"v": "3"}
 
 
@@ -479,10 +466,8 @@ def test_an_ignored_path_with_an_unknown_when_is_left_alone():
     observe: {other: {version: v1, kind: ConfigMap, name: other}}
     children: {a: {template: a.yaml, apply: {ignore: [{path: data.v, when: other.data.x == "1"}]}}}
     """
-    harness = Harness.of(body, {"v": "1"}, a=A)
-    harness.settle()
-    harness.edit({"v": "2"})
-    harness.settle()
+    harness = settled(body, {"v": "1"}, a=A)
+    edit_and_settle(harness, {"v": "2"})
     assert harness.objects[key("a")]["data"] == {"v": "1"}
     harness.add(config("other", {"x": "2"}))
     harness.settle()
@@ -529,8 +514,7 @@ def test_a_changed_desired_state_is_retried_after_a_rejection():
     harness = immutable(one())
     harness.step()
     harness.refuse.clear()
-    harness.edit({"v": "3"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "3"})
     assert harness.objects[key("a")]["data"] == {"v": "3"}
     assert harness.ready()[0] == "True"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import importlib.util
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bcrypt
 import pytest
@@ -21,9 +22,7 @@ from ruleop.core.planning import Planning
 from ruleop.core.planning.rendering.randomness import draw, random_password
 from ruleop.core.rules import ProjectErrors
 from tests.planning.harness import Harness, as_bytes, key, project
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from tests.planning.settled import edit_and_settle, settled
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text(encoding="utf-8")
 TLS, USERS = re.findall(r"^```yaml create-only\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -54,8 +53,7 @@ def made(slots: str, spec: dict[str, Any] | None = None, **more: Any) -> dict[st
 
 
 def refused(slots: str, spec: dict[str, Any] | None = None) -> str:
-    harness = Harness.of(ONE, spec, x=secret(slots))
-    harness.settle()
+    harness = settled(ONE, spec, x=secret(slots))
     assert harness.names() == []
     return harness.ready()[2]
 
@@ -78,8 +76,7 @@ def fits(cert: str, private_key: str) -> bool:
 
 
 def test_the_certificate_of_the_tls_example_is_trusted_by_a_client() -> None:
-    harness = Harness.of(ONE, x=TLS)
-    harness.settle()
+    harness = settled(ONE, x=TLS)
     (found,) = harness.objects.values()
     assert (found["type"], found["metadata"]["name"]) == ("kubernetes.io/tls", "web-tls")
     data = held(found)
@@ -92,8 +89,7 @@ def test_the_certificate_of_the_tls_example_is_trusted_by_a_client() -> None:
 
 
 def test_the_example_of_an_htpasswd_secret_authenticates_its_user() -> None:
-    harness = Harness.of(ONE, x=USERS)
-    harness.settle()
+    harness = settled(ONE, x=USERS)
     (found,) = harness.objects.values()
     data = held(found)
     user, _, hashed = data["auth"].partition(":")
@@ -162,11 +158,9 @@ children:
 
 
 def test_a_ca_in_its_own_secret_signs_later_certificates() -> None:
-    harness = Harness.of(TWO, {"names": ["one"]}, x=secret(AUTHORITY))
-    harness.settle()
+    harness = settled(TWO, {"names": ["one"]}, x=secret(AUTHORITY))
     before = {name.name: held(obj) for name, obj in harness.objects.items()}
-    harness.edit({"names": ["one", "two"]})
-    harness.settle()
+    edit_and_settle(harness, {"names": ["one", "two"]})
     after = {name.name: held(obj) for name, obj in harness.objects.items()}
     assert {name: after[name] for name in before} == before
     for name in ("one", "two"):
@@ -189,13 +183,12 @@ def test_generated_passwords_have_any_length_and_extend_shorter_ones() -> None:
 
 
 def test_existing_certificates_are_not_generated_again() -> None:
-    harness = Harness.of(
+    harness = settled(
         ONE,
         x=secret(
             f"{AUTHORITY}\n{{% set cert = genSignedCert('web', dns=['web'], ca=authority) %}}\nc: {{{{ cert.Cert }}}}\nh: {{{{ htpasswd('me', 'p', rounds=8) }}}}"
         ),
     )
-    harness.settle()
     before = dict(harness.objects)
     harness.seed, harness.now = b"another", "2027-01-01T00:00:00Z"
     assert harness.resource is not None
@@ -218,8 +211,7 @@ def test_existing_certificates_are_not_generated_again() -> None:
 )
 def test_certificates_and_hashes_cannot_be_used_in_names(slot: str) -> None:
     template = f"{{% set name = {slot} %}}\napiVersion: v1\nkind: Secret\nmetadata: {{name: x-{{{{ name }}}}}}\n"
-    harness = Harness.of(ONE, x=template)
-    harness.settle()
+    harness = settled(ONE, x=template)
     assert harness.names() == []
     assert "gives the object another kind, namespace or name each time" in harness.ready()[2]
 

@@ -14,6 +14,7 @@ from ruleop.core.planning import Failed, Failure, Served, State, choose_rule
 from ruleop.core.planning.child.child_plan import Existing
 from tests.exploration import examples
 from tests.planning.harness import Harness, app, config, key, project
+from tests.planning.settled import edit_and_settle, settled
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
 
@@ -34,8 +35,7 @@ def waits(harness: Harness) -> list[tuple[str, str]]:
 
 
 def test_a_child_whose_when_is_false_is_not_created_and_is_pruned():
-    harness = Harness.of("children: {a: {template: a.yaml, when: spec.on}}", {"on": True}, a=plain("a"))
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml, when: spec.on}}", {"on": True}, a=plain("a"))
     harness.edit({"on": False})
     assert states(harness) == {"a": State.UNWANTED}
     harness.settle()
@@ -61,18 +61,15 @@ def test_a_when_with_unavailable_values_changes_nothing():
 
 
 def test_a_child_whose_waitfor_is_false_waits_and_an_existing_object_is_kept():
-    harness = Harness.of(
+    harness = settled(
         "children: {a: {template: a.yaml, waitFor: spec.go}}",
         {"go": False, "v": "1"},
         a=plain("a", "{v: '{{ spec.v }}'}"),
     )
-    harness.settle()
     assert harness.names() == []
     assert waits(harness) == [("a", "waitFor: spec.go")]
-    harness.edit({"go": True, "v": "1"})
-    harness.settle()
-    harness.edit({"go": False, "v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"go": True, "v": "1"})
+    edit_and_settle(harness, {"go": False, "v": "2"})
     assert harness.objects[key("a")]["data"] == {"v": "1"}
 
 
@@ -115,8 +112,7 @@ def test_a_dependency_must_be_ready_for_the_creation_but_not_for_later_changes()
 
 def test_an_undesired_dependency_is_satisfied():
     body = DEPENDS.replace("db.yaml}", "db.yaml, when: 'false'}")
-    harness = Harness.of(body, db=DB, web=plain("web"))
-    harness.settle()
+    harness = settled(body, db=DB, web=plain("web"))
     assert harness.names() == ["ConfigMap/web"]
 
 
@@ -146,8 +142,7 @@ def test_live_never_waits_and_includes_the_child_itself():
     count = plain(
         "a", "{k: \"{{ (live.a.data.k | default('0') | int + 1) if spec.up else live.a.data.k | default('0') }}\"}"
     )
-    harness = Harness.of("children: {a: {template: a.yaml}}", {"up": False}, a=count)
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml}}", {"up": False}, a=count)
     assert harness.objects[key("a")]["data"] == {"k": "0"}
     harness.edit({"up": True})
     harness.step()
@@ -169,8 +164,7 @@ def test_a_let_is_evaluated_once_and_available_everywhere():
     children: {a: {template: a.yaml}}
     status: {full: "{{ full }}"}
     """
-    harness = Harness.of(body, {"x": "y"}, a=plain("a", "{v: '{{ full }}'}"))
-    harness.settle()
+    harness = settled(body, {"x": "y"}, a=plain("a", "{v: '{{ full }}'}"))
     assert harness.objects[key("a")]["data"] == {"v": "web-y"}
     assert harness.status["full"] == "web-y"
 
@@ -180,11 +174,9 @@ def test_an_error_in_a_let_fails_only_its_readers():
     let: {bad: "{{ spec.nope }}"}
     children: {b: {template: b.yaml}%s}
     """
-    harness = Harness.of(body % "", b=plain("b"))
-    harness.settle()
+    harness = settled(body % "", b=plain("b"))
     assert harness.names() == ["ConfigMap/b"]
-    harness = Harness.of(body % ", a: {template: a.yaml}", a=plain("a", "{v: '{{ bad }}'}"), b=plain("b"))
-    harness.settle()
+    harness = settled(body % ", a: {template: a.yaml}", a=plain("a", "{v: '{{ bad }}'}"), b=plain("b"))
     assert harness.condition()["reason"] == "RenderFailed"
     assert "spec.nope is not set" in harness.condition()["message"]
 
@@ -249,15 +241,13 @@ def test_a_rejected_child_delays_only_its_readers():
 
 def test_a_waiting_child_delays_only_readers_of_its_values():
     body = "children: {a: {template: a.yaml, waitFor: spec.go}, b: {template: b.yaml}}"
-    harness = Harness.of(
+    harness = settled(
         body,
         {"go": True, "w": "1"},
         a=plain("a"),
         b=plain("b", "{k: \"{{ a.metadata.name | default('none') }}\", w: '{{ spec.w }}'}"),
     )
-    harness.settle()
-    harness.edit({"go": False, "w": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"go": False, "w": "2"})
     assert harness.objects[key("b")]["data"] == {"k": "a", "w": "2"}
 
 
@@ -277,8 +267,7 @@ def test_two_children_with_the_same_identity_are_both_rejected():
         "children: {x: {template: a.yaml}, w: {template: b.yaml}, z: {template: c.yaml}}",
         "children: {w: {template: b.yaml}, x: {template: a.yaml}, z: {template: c.yaml}}",
     ):
-        harness = Harness.of(body, a=plain("same", "{v: a}"), b=plain("same", "{v: b}"), c=plain("free"))
-        harness.settle()
+        harness = settled(body, a=plain("same", "{v: a}"), b=plain("same", "{v: b}"), c=plain("free"))
         assert harness.names() == []
         assert {child.id: child.state for child in harness.plan().children}["x"] is State.FAILED
         assert {child.id: child.state for child in harness.plan().children}["w"] is State.FAILED
@@ -301,12 +290,10 @@ NAMED = plain("n-{{ item }}", "{i: '{{ index }}'}")
 
 
 def test_each_item_of_a_list_has_an_object_and_a_removed_item_is_pruned():
-    harness = Harness.of(EACH % "", {"items": ["a", "b"]}, x=NAMED)
-    harness.settle()
+    harness = settled(EACH % "", {"items": ["a", "b"]}, x=NAMED)
     assert harness.names() == ["ConfigMap/n-a", "ConfigMap/n-b"]
     assert harness.objects[key("n-b")]["data"] == {"i": "1"}
-    harness.edit({"items": ["b"]})
-    harness.settle()
+    edit_and_settle(harness, {"items": ["b"]})
     assert harness.names() == ["ConfigMap/n-b"]
 
 
@@ -314,32 +301,28 @@ def test_each_item_of_a_list_has_an_object_and_a_removed_item_is_pruned():
     "entries", ["spec.items", "spec.items | dictsort", "spec.items | dict2items | sort(attribute='key')"]
 )
 def test_foreach_over_a_mapping_yields_keys_and_values_sorted_by_key(entries: str):
-    harness = Harness.of(
+    harness = settled(
         EACH.replace("spec.items", f'"{entries}"') % "",
         {"items": {"b": {"v": "2"}, "a": {"v": "1"}}},
         x=plain("{{ item.key }}", "{v: '{{ item.value.v }}{{ index }}'}"),
     )
-    harness.settle()
     assert {name.name: obj["data"]["v"] for name, obj in harness.objects.items()} == {"a": "10", "b": "21"}
 
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_foreach_over_a_range_yields_its_numbers(count: int):
-    harness = Harness.of(
+    harness = settled(
         "children: {x: {template: x.yaml, forEach: range(spec.n), as: number}}", {"n": count}, x=plain("n-{{ number }}")
     )
-    harness.settle()
     assert len(harness.objects) == count
     assert harness.ready()[0] == "True"
 
 
 def test_an_empty_foreach_creates_nothing():
-    harness = Harness.of(
+    harness = settled(
         EACH.replace("spec.items", "'{{ spec.items if spec.on }}'") % "", {"items": ["a"], "on": True}, x=NAMED
     )
-    harness.settle()
-    harness.edit({"items": ["a"], "on": False})
-    harness.settle()
+    edit_and_settle(harness, {"items": ["a"], "on": False})
     assert harness.names() == []
 
 
@@ -398,8 +381,7 @@ def test_loops_in_loops_combine_their_items_in_order():
         "red-prod-0": {"i": "1", "count": "2"},
         "red-prod-1": {"i": "2", "count": "2"},
     }
-    harness.edit({"teams": [{"name": "blue", "envs": {"prod": {"n": 1}}}, *TEAMS[1:]]})
-    harness.settle()
+    edit_and_settle(harness, {"teams": [{"name": "blue", "envs": {"prod": {"n": 1}}}, *TEAMS[1:]]})
     assert harness.names() == ["ConfigMap/blue-prod-0"]
 
 
@@ -480,8 +462,7 @@ def test_every_key_is_evaluated_for_each_item():
         {"name": "c", "on": True, "go": False, "ns": "one", "keep": "delete"},
         {"name": "d", "on": True, "go": True, "ns": "two", "keep": "delete"},
     ]
-    harness = Harness.of(body, {"items": items}, x=plain("{{ item.name }}"))
-    harness.settle()
+    harness = settled(body, {"items": items}, x=plain("{{ item.name }}"))
     assert [str(each) for each in sorted(harness.objects)] == ["ConfigMap/one/a", "ConfigMap/two/d"]
     assert waits(harness) == [("x", "waitFor: item.go")]
     assert harness.claim(key("a", namespace="one")).orphan
@@ -493,20 +474,16 @@ def test_readers_of_a_list_with_a_waiting_item_wait():
         "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item != 'b' or spec.go}, w: {template: w.yaml}}"
     )
     names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
-    harness = Harness.of(body, {"items": ["a", "b"], "go": False}, x=plain("{{ item }}"), w=plain("w", names))
-    harness.settle()
+    harness = settled(body, {"items": ["a", "b"], "go": False}, x=plain("{{ item }}"), w=plain("w", names))
     assert harness.names() == ["ConfigMap/a"]
     assert ("w", "x") in waits(harness)
-    harness.edit({"items": ["a", "b"], "go": True})
-    harness.settle()
+    edit_and_settle(harness, {"items": ["a", "b"], "go": True})
     assert harness.objects[key("w")]["data"] == {"k": "a,b"}
 
 
 def test_a_failed_item_fails_its_child_and_nothing_of_the_child_is_pruned():
-    harness = Harness.of(EACH % "", {"items": [{"name": "a"}, {"name": "b"}]}, x=plain("{{ item.name }}"))
-    harness.settle()
-    harness.edit({"items": [{"name": "a"}, {"other": "c"}]})
-    harness.settle()
+    harness = settled(EACH % "", {"items": [{"name": "a"}, {"name": "b"}]}, x=plain("{{ item.name }}"))
+    edit_and_settle(harness, {"items": [{"name": "a"}, {"other": "c"}]})
     assert harness.names() == ["ConfigMap/a", "ConfigMap/b"]
     assert harness.condition()["reason"] == "RenderFailed"
 
@@ -527,8 +504,7 @@ def each_and_db(items, **spec):
 def test_duplicate_names_of_two_items_fail_only_their_child():
     harness = each_and_db([{"name": "a"}], old=True)
     harness.settle()
-    harness.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
     assert harness.names() == ["ConfigMap/a", "ConfigMap/c", "ConfigMap/db", "ConfigMap/old"], (
         "not b, and nothing is pruned"
     )
@@ -537,8 +513,7 @@ def test_duplicate_names_of_two_items_fail_only_their_child():
     assert harness.ready()[:2] == ("False", "RenderFailed")
     assert "ConfigMap/shop/b is rendered twice, by this child" in harness.condition()["message"]
     assert harness.condition("Stalled")["status"] == "True"
-    harness.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"items": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "v": "2"})
     assert harness.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "ConfigMap/db"]
     assert harness.ready()[0] == "True"
 
@@ -551,10 +526,8 @@ def test_an_item_with_the_name_of_another_child_fails_only_these_two_children():
         "old": plain("old"),
         "w": plain("w", "{v: '{{ spec.v }}'}"),
     }
-    harness = Harness.of(body, {"items": [], "v": "1"}, **texts)
-    harness.settle()
-    harness.edit({"items": [{"name": "db"}], "v": "2"})
-    harness.settle()
+    harness = settled(body, {"items": [], "v": "1"}, **texts)
+    edit_and_settle(harness, {"items": [{"name": "db"}], "v": "2"})
     assert harness.objects[key("db")]["data"] == {"v": "1"}
     assert harness.objects[key("w")]["data"] == {"v": "2"}
     assert states(harness)["db"] is State.FAILED
@@ -563,8 +536,7 @@ def test_an_item_with_the_name_of_another_child_fails_only_these_two_children():
 def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_are_written():
     harness = each_and_db([{"name": "a"}], old=True)
     harness.settle()
-    harness.edit({"items": [{"nam": "x"}, {"name": "b"}, {"name": "No Name"}], "v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"items": [{"nam": "x"}, {"name": "b"}, {"name": "No Name"}], "v": "2"})
     assert harness.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/db", "ConfigMap/old"]
     assert harness.objects[key("db")]["data"] == {"v": "2"}
     assert harness.ready()[:2] == ("False", "RenderFailed")
@@ -575,8 +547,7 @@ def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_are
 def test_readers_of_a_list_with_a_failed_item_wait_for_it():
     body = "children: {x: {template: x.yaml, forEach: spec.items}, w: {template: w.yaml}}"
     names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
-    harness = Harness.of(body, {"items": [{"name": "a"}, {}]}, x=plain("{{ item.name }}"), w=plain("w", names))
-    harness.settle()
+    harness = settled(body, {"items": [{"name": "a"}, {}]}, x=plain("{{ item.name }}"), w=plain("w", names))
     assert harness.names() == ["ConfigMap/a"]
     assert states(harness) == {"x": State.FAILED, "w": State.WAITING}
 
@@ -584,8 +555,7 @@ def test_readers_of_a_list_with_a_failed_item_wait_for_it():
 def test_an_error_in_foreach_itself_fails_the_whole_cr():
     harness = each_and_db([{"name": "a"}])
     harness.settle()
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.objects[key("db")]["data"] == {"v": "1"}
     assert harness.ready()[:2] == ("False", "RenderFailed")
 
@@ -621,22 +591,19 @@ def test_an_object_of_a_template_with_several_documents_is_found_by_name():
     w = plain(
         "w", "{v: \"{{ x['ConfigMap/one'].data.v }}{{ x['Secret/one'].kind }}{{ x | length }}{{ x['one'].kind }}\"}"
     )
-    harness = Harness.of(MANY, {"on": True}, x=DOCUMENTS, w=w)
-    harness.settle()
+    harness = settled(MANY, {"on": True}, x=DOCUMENTS, w=w)
     assert harness.objects[key("w")]["data"] == {"v": "1Secret2ConfigMap"}
 
 
 def test_a_template_without_documents_is_an_empty_list():
-    harness = Harness.of(MANY, {"on": False}, x=DOCUMENTS, w=plain("w", "{k: '{{ x | length }}'}"))
-    harness.settle()
+    harness = settled(MANY, {"on": False}, x=DOCUMENTS, w=plain("w", "{k: '{{ x | length }}'}"))
     assert harness.objects[key("w")]["data"] == {"k": "0"}
     assert states(harness)["x"] is State.READY
 
 
 def test_an_empty_template_is_like_a_false_when():
     one = "{% if spec.on %}\n" + plain("a") + "{% endif %}\n"
-    harness = Harness.of("children: {a: {template: a.yaml}}", {"on": True}, a=one)
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml}}", {"on": True}, a=one)
     harness.edit({"on": False})
     assert states(harness) == {"a": State.UNWANTED}
     harness.settle()
@@ -649,11 +616,9 @@ def test_reading_an_undesired_child_is_an_error_unless_default_is_used():
         plain("b", "{k: '{{ a.metadata.name }}'}"),
         plain("c", "{k: \"{{ a.metadata.name | default('no') }}{{ a is defined }}\"}"),
     )
-    harness = Harness.of(body % "", {"on": False}, a=plain("a"), c=c)
-    harness.settle()
+    harness = settled(body % "", {"on": False}, a=plain("a"), c=c)
     assert harness.objects[key("c")]["data"] == {"k": "nofalse"}
-    harness = Harness.of(body % ", b: {template: b.yaml}", {"on": False}, a=plain("a"), b=b, c=c)
-    harness.settle()
+    harness = settled(body % ", b: {template: b.yaml}", {"on": False}, a=plain("a"), b=b, c=c)
     assert "`when` of the child a is false" in harness.condition()["message"]
     assert states(harness)["b"] is State.FAILED
 
@@ -683,8 +648,7 @@ CHOSEN = "apiVersion: v1\nkind: {{ 'Secret' if spec.secret else 'ConfigMap' }}\n
 
 
 def test_another_kind_of_a_choice_is_created_before_the_old_object_is_removed():
-    harness = Harness.of(CHOICE, {"secret": False}, x=CHOSEN)
-    harness.settle()
+    harness = settled(CHOICE, {"secret": False}, x=CHOSEN)
     assert harness.names() == ["ConfigMap/w", "ConfigMap/x"]
     harness.edit({"secret": True})
     actions = [(type(action).__name__, action.key.kind) for action in harness.plan().actions]
@@ -761,8 +725,7 @@ def test_an_optional_child_of_an_unserved_kind_is_not_desired():
 
 def test_a_forbidden_kind_fails_its_children_and_prunes_nothing():
     body = "children: {a: {template: a.yaml}, s: {template: s.yaml, when: spec.on}}"
-    harness = Harness.of(body, {"on": True}, a=plain("a"), s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
-    harness.settle()
+    harness = settled(body, {"on": True}, a=plain("a"), s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
     harness.served["Secret"] = Served.FORBIDDEN
     assert states(harness) == {"a": State.READY, "s": State.FAILED}
     assert harness.plan().actions == ()
@@ -871,8 +834,7 @@ def test_observed_objects_come_without_managed_fields():
 
 def test_ready_when_overrides_the_built_in_rule():
     body = "children: {a: {template: a.yaml, readyWhen: this.data.state == 'up'}}"
-    harness = Harness.of(body, a=plain("a"))
-    harness.settle()
+    harness = settled(body, a=plain("a"))
     expected = "ConfigMap/a: readyWhen: this.data.state is not available yet"
     assert harness.ready() == ("False", "Progressing", expected)
     assert harness.plan().children[0].message == "ConfigMap/a: readyWhen: this.data.state is not available yet"
@@ -884,21 +846,18 @@ def test_ready_when_overrides_the_built_in_rule():
 
 
 def test_a_failed_ready_when_is_reported_and_not_ready():
-    harness = Harness.of("children: {a: {template: a.yaml, readyWhen: spec.nope}}", a=plain("a"))
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml, readyWhen: spec.nope}}", a=plain("a"))
     assert harness.ready()[:2] == ("False", "RenderFailed")
     assert states(harness) == {"a": State.PROGRESSING}
 
 
 def test_a_permanently_failed_child_stalls_the_cr_and_others_are_still_pruned():
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}\n"
-    harness = Harness.of(
+    harness = settled(
         "children: {j: {template: j.yaml}, a: {template: a.yaml, when: spec.on}}", {"on": True}, j=job, a=plain("a")
     )
-    harness.settle()
     harness.change(key("j", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
-    harness.edit({"on": False})
-    harness.settle(controllers=False)
+    edit_and_settle(harness, {"on": False}, controllers=False)
     assert harness.ready() == ("False", "ChildFailed", "j: Job/j: failed")
     assert harness.condition("Stalled")["status"] == "True"
     assert harness.names() == ["Job/j"]
@@ -938,8 +897,7 @@ NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ team }}', lab
 
 def test_objects_in_a_namespace_whose_item_fails_wait_for_it():
     spec = {"teams": ["a", "b"], "labels": {"a": "x", "b": "not valid"}}
-    harness = Harness.of(TEAM, spec, inside=plain("inside"), own=plain("own"), ns=NAMESPACE)
-    harness.settle()
+    harness = settled(TEAM, spec, inside=plain("inside"), own=plain("own"), ns=NAMESPACE)
     written = ["ConfigMap/a/inside", "ConfigMap/shop/own", "Namespace/a"]
     assert [str(each) for each in sorted(harness.objects)] == written
     assert ("quota", "ns to be written") in waits(harness)
@@ -956,8 +914,7 @@ def test_objects_in_a_namespace_whose_item_fails_wait_for_it():
 
 def test_a_namespace_that_exists_is_not_waited_for_while_its_item_fails():
     spec = {"teams": ["a"], "labels": {"a": "x"}}
-    harness = Harness.of(TEAM, spec, inside=plain("inside"), own=plain("own"), ns=NAMESPACE)
-    harness.settle()
+    harness = settled(TEAM, spec, inside=plain("inside"), own=plain("own"), ns=NAMESPACE)
     harness.objects.pop(next(key for key in harness.objects if key.namespace == "a"))
     harness.resource["spec"]["labels"]["a"] = "not valid"  # type: ignore[index]
     harness.settle()
@@ -972,10 +929,7 @@ def test_the_order_in_the_file_does_not_matter_without_dependencies():
     texts = {"a": plain("a"), "b": plain("b"), "c": plain("c")}
     ends = []
     for order in ("abc", "cab", "bca"):
-        harness = Harness.of(
-            "children:\n" + "".join(f"  {each}: {{template: {each}.yaml}}\n" for each in order), **texts
-        )
-        harness.settle()
+        harness = settled("children:\n" + "".join(f"  {each}: {{template: {each}.yaml}}\n" for each in order), **texts)
         ends.append(harness.masked())
     assert ends[0] == ends[1] == ends[2]
 

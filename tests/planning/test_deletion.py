@@ -12,6 +12,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.planning import Delete, History, RemoveFinalizer, Served, State
 from ruleop.core.planning.model.marks import PAUSED, SKIP_FINALIZE
 from tests.planning.harness import CR, FINALIZER, RESYNCED, Harness, config, key
+from tests.planning.settled import edit_and_settle, settled
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '{{ metadata.name }}-last'}\nspec: {note: '{{ a.data.v }}'}\n"
@@ -20,9 +21,7 @@ FAR = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far%s}}"
 
 
 def finalizing(body: str = FINALIZE) -> Harness:
-    harness = Harness.of(body, {"v": "1"}, a=A, last=JOB)
-    harness.settle()
-    return harness
+    return settled(body, {"v": "1"}, a=A, last=JOB)
 
 
 def test_finalize_children_are_not_created_before_the_deletion():
@@ -160,8 +159,7 @@ def test_an_orphaned_finalize_child_is_released():
 
 def test_finalize_children_depend_on_one_another():
     body = "children: {a: {template: a.yaml}}\nfinalize: {second: {template: second.yaml, dependsOn: [last]}, last: {template: last.yaml}}"
-    harness = Harness.of(body, {"v": "1"}, a=A, last=JOB, second=JOB.replace("-last", "-second"))
-    harness.settle()
+    harness = settled(body, {"v": "1"}, a=A, last=JOB, second=JOB.replace("-last", "-second"))
     harness.end()
     harness.step()
     assert "Job/web-second" not in harness.names()
@@ -197,8 +195,7 @@ def test_status_and_conditions_are_updated_during_finalization():
 
 
 def test_children_in_other_namespaces_are_deleted_before_the_finalizer_is_removed():
-    harness = Harness.of(FAR % ", propagation: foreground", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(FAR % ", propagation: foreground", {"v": "1"}, a=A)
     harness.change(key("a", namespace="far"), {"metadata": {"finalizers": ["x/y"]}})
     harness.end()
     (delete,) = harness.plan().actions
@@ -215,8 +212,7 @@ def test_children_in_other_namespaces_are_deleted_before_the_finalizer_is_remove
 
 
 def test_a_removed_child_in_another_namespace_is_still_deleted():
-    harness = Harness.of(FAR % "", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(FAR % "", {"v": "1"}, a=A)
     harness.project = Harness.of("children: {}", a=A).project
     harness.end()
     harness.settle()
@@ -225,8 +221,7 @@ def test_a_removed_child_in_another_namespace_is_still_deleted():
 
 
 def test_orphans_stay_without_ruleops_own_metadata():
-    harness = Harness.of("children: {a: {template: a.yaml, deletion: orphan}}", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml, deletion: orphan}}", {"v": "1"}, a=A)
     harness.end()
     harness.settle()
     assert harness.resource is None
@@ -259,8 +254,7 @@ def gone_to_the_garbage_collector(harness: Harness) -> None:
 
 
 def test_the_orphan_finalizer_keeps_every_child_although_finalize_takes_longer():
-    harness = Harness.of(BOTH % "", {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
-    harness.settle()
+    harness = settled(BOTH % "", {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
     harness.patch_resource({"finalizers": [FINALIZER, "orphan"]})
     harness.end()
     harness.step()
@@ -279,8 +273,7 @@ def test_a_child_whose_policy_just_became_orphan_is_kept(finalize: bool):
     """The CR was edited and deleted before the child's annotation was written."""
     body = BOTH % ", deletion: \"{{ 'orphan' if spec.keep | default(false) else 'delete' }}\""
     body = body if finalize else body.partition("\nfinalize")[0]
-    harness = Harness.of(body, {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
-    harness.settle()
+    harness = settled(body, {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
     assert harness.objects[key("a")]["metadata"]["ownerReferences"]
     harness.edit({"v": "1", "keep": True})
     harness.end()
@@ -295,8 +288,7 @@ def test_a_child_whose_policy_just_became_orphan_is_kept(finalize: bool):
 
 def test_nothing_is_deleted_shortly_after_a_reload():
     """If only half of an edit is loaded, `finalize` may be missing."""
-    harness = Harness.of(FAR % "", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(FAR % "", {"v": "1"}, a=A)
     harness.end()
     harness.held_until = "2026-01-01T12:00:30Z"
     harness.settle()
@@ -309,8 +301,7 @@ def test_nothing_is_deleted_shortly_after_a_reload():
 
 
 def test_a_cr_without_ruleops_finalizer_is_left_to_the_garbage_collector():
-    harness = Harness.of("children: {a: {template: a.yaml}}", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled("children: {a: {template: a.yaml}}", {"v": "1"}, a=A)
     harness.patch_resource({"finalizers": ["foregroundDeletion"]})
     harness.end()
     before = copy.deepcopy(harness.objects)
@@ -323,8 +314,7 @@ def test_a_cr_without_ruleops_finalizer_is_left_to_the_garbage_collector():
 
 
 def test_forbidden_kinds_keep_the_finalizer_until_finalization_is_skipped():
-    harness = Harness.of(FAR % "", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(FAR % "", {"v": "1"}, a=A)
     harness.served["ConfigMap"] = Served.FORBIDDEN
     harness.end()
     harness.settle()
@@ -352,8 +342,7 @@ def set_watched_namespaces(harness: Harness, **places: Served) -> None:
 
 def test_possible_children_in_forbidden_namespaces_keep_the_finalizer():
     """The kind can be read in the CR's own namespace only."""
-    harness = Harness.of(FAR % "", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(FAR % "", {"v": "1"}, a=A)
     hidden = harness.objects.pop(key("a", namespace="far"))
     set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.FORBIDDEN)
     harness.end()
@@ -367,14 +356,10 @@ def test_possible_children_in_forbidden_namespaces_keep_the_finalizer():
 
 
 def test_a_moved_child_keeps_the_finalizer_while_its_old_namespace_is_forbidden():
-    harness = Harness.of(
-        "reach: cluster\nchildren: {a: {template: a.yaml, namespace: '{{ spec.v }}'}}", {"v": "far"}, a=A
-    )
-    harness.settle()
+    harness = settled("reach: cluster\nchildren: {a: {template: a.yaml, namespace: '{{ spec.v }}'}}", {"v": "far"}, a=A)
     hidden = harness.objects.pop(key("a", namespace="far"))
     set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.FORBIDDEN)
-    harness.edit({"v": "shop"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "shop"})
     assert harness.finalizers == [FINALIZER]
     harness.objects[key("a", namespace="far")] = hidden
     set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.SYNCED)
@@ -384,8 +369,7 @@ def test_a_moved_child_keeps_the_finalizer_while_its_old_namespace_is_forbidden(
 
 def test_the_message_about_many_remaining_objects_is_bounded():
     body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far, forEach: range(12)}}"
-    harness = Harness.of(body, {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}'"))
-    harness.settle()
+    harness = settled(body, {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}'"))
     harness.end()
     message = harness.plan().conditions.ready.message
     assert message.count("is to be gone") == 8

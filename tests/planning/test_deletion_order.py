@@ -13,6 +13,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Served
 from ruleop.core.planning.model.marks import SKIP_ORDER
 from tests.planning.harness import FINALIZER, Harness, key
+from tests.planning.settled import edit_and_settle, settled
 
 
 def one(name: str, more: str = "") -> str:
@@ -23,12 +24,6 @@ CHAIN = "deletionOrder: reverse\nchildren:\n" + (
     one("db") + one("app", ", dependsOn: [db], when: spec.app") + one("web", ", dependsOn: [app], when: spec.web")
 )
 ALL = {"app": True, "web": True}
-
-
-def settled(body: str, spec: dict[str, object]) -> Harness:
-    harness = Harness.of(body, spec)
-    harness.settle()
-    return harness
 
 
 def deletions(harness: Harness) -> list[str]:
@@ -79,8 +74,7 @@ def test_a_deleted_cr_takes_its_children_in_reverse_order():
 def test_children_that_are_no_longer_desired_go_in_the_same_order():
     harness = settled(CHAIN.replace("db: {object", "db: {when: spec.app, object"), ALL)
     hold(harness, "web")
-    harness.edit({"app": False, "web": False})
-    harness.settle()
+    edit_and_settle(harness, {"app": False, "web": False})
     assert deletions(harness) == ["web"]
     of_app = (
         "app waits for ConfigMap/shop/app to be deleted: ConfigMap/shop/web is still there, held by its finalizer "
@@ -96,8 +90,7 @@ def test_children_that_are_no_longer_desired_go_in_the_same_order():
 
 def test_a_child_that_stays_keeps_none_alive():
     harness = settled("children:\n" + one("db", ", when: spec.db, deleteAfter: [web]") + one("web"), {"db": True})
-    harness.edit({"db": False})
-    harness.settle()
+    edit_and_settle(harness, {"db": False})
     assert harness.names() == ["ConfigMap/web"]
 
 

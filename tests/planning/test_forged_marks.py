@@ -12,6 +12,7 @@ from ruleop.core.planning import Create, Delete, Owner, Patch
 from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
 from ruleop.core.planning.model.proofs import KeyedProofs
 from tests.planning.harness import CR, Harness, app, config, key
+from tests.planning.settled import settled
 
 PROOFS, OTHER_KEY = KeyedProofs((b"k" * 32,)), KeyedProofs((b"x" * 32,))
 COPIES = "children: {a: {template: a.yaml}}"
@@ -41,8 +42,7 @@ class Secured(Harness):
 
 def read_record(id_: str = "a") -> str:
     """A record as ruleop writes it."""
-    made = Harness.of(f"children: {{{id_}: {{template: a.yaml}}}}", a=PLAIN)
-    made.settle()
+    made = settled(f"children: {{{id_}: {{template: a.yaml}}}}", a=PLAIN)
     return made.objects[key("a")]["metadata"]["annotations"][APPLIED]
 
 
@@ -118,8 +118,7 @@ def test_live_contains_the_older_object_while_the_name_is_unknown():
       z: {template: z.yaml, waitFor: spec.go}
       b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {v: "{{ live.z.data.v | default('-') }}"}}}
     """
-    harness = Harness.of(body, {"go": True}, z=PLAIN.replace("name: a", "name: z") + "data: {v: ours}\n")
-    harness.settle()
+    harness = settled(body, {"go": True}, z=PLAIN.replace("name: a", "name: z") + "data: {v: ours}\n")
     harness.objects[key("z")]["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     assert harness.resource is not None
     harness.resource["spec"]["go"] = False
@@ -136,8 +135,7 @@ def test_finalize_reads_the_object_with_the_rendered_name():
     children: {a: {template: a.yaml}}
     finalize: {bye: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: bye}, data: {v: '{{ a.data.v }}'}}}}
     """
-    harness = Harness.of(body, a=READS_LIVE)
-    harness.settle()
+    harness = settled(body, a=READS_LIVE)
     harness.add(forged("0"))
     harness.resource["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     (made,) = [action.object for action in harness.plan().actions if isinstance(action, Create)]
@@ -284,8 +282,7 @@ def test_no_rule_can_write_the_objects_of_the_operator(adopt: str):
 
 
 def test_objects_of_the_operator_are_never_pruned():
-    harness = Harness.of(COPIES, a=PLAIN)
-    harness.settle()
+    harness = settled(COPIES, a=PLAIN)
     harness.add(forged("inventory"))
     assert [type(action) for action in harness.plan().actions] == [Delete]
     assert harness.plan(own=frozenset({key("inventory")})).quiet

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.planning import Create, Delete
 from tests.planning.harness import Harness
+from tests.planning.settled import edit_and_settle
 
 KINDS = "v1/ConfigMap, v1/Secret, apps/v1/Deployment, batch/v1/CronJob"
 RULE = (
@@ -40,11 +41,9 @@ def test_objects_come_change_and_go_with_the_list():
     assert next(iter(found.objects.values()))["data"] == {"x": "{{ spec.extra }}"}
     assert found.status["extras"] == 2
     assert found.plan().quiet
-    found.edit({"extra": [obj("b", "Secret"), obj("c")]})
-    found.settle()
+    edit_and_settle(found, {"extra": [obj("b", "Secret"), obj("c")]})
     assert found.names() == ["ConfigMap/c", "Secret/b"]
-    found.edit({})
-    found.settle()
+    edit_and_settle(found, {})
     assert found.names() == []
 
 

@@ -11,6 +11,7 @@ from ruleop.core.planning.child.helm_release import FINALIZER, RELEASE_NAME, REL
 from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, PART_OF
 from ruleop.core.planning.model.rule_permissions import verbs
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import edit_and_settle
 
 ADOPT = "children: {a: {adopt: helm, template: a.yaml}}"
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', w: '{{ spec.w | default(omit) }}'}\n"
@@ -51,8 +52,7 @@ def test_a_value_that_is_removed_afterwards_removes_its_field():
     taken = harness(w="2")
     taken.settle()
     assert taken.objects[key("a")]["data"] == {"v": "1", "w": "2", "theirs": "x"}
-    taken.edit({"v": "1"})
-    taken.settle()
+    edit_and_settle(taken, {"v": "1"})
     assert taken.objects[key("a")]["data"] == {"v": "1", "theirs": "x"}
 
 

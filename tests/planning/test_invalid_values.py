@@ -10,6 +10,7 @@ import pytest
 from ruleop.core.errors import RuleopError
 from ruleop.core.planning import planner
 from tests.planning.harness import Harness
+from tests.planning.settled import settled
 
 MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: "{{ spec.v }}"}\n'
 
@@ -22,8 +23,7 @@ def nested(levels: int, value: Any = 1, *, lists: bool = False) -> Any:
 
 def edited(body: str, deep: Any) -> Harness:
     """A settled CR after an edit with this value."""
-    harness = Harness.of(body, {"v": "1", "deep": 1}, a=MAP)
-    harness.settle()
+    harness = settled(body, {"v": "1", "deep": 1}, a=MAP)
     harness.resource["spec"]["deep"] = deep  # type: ignore[index]
     return harness
 

@@ -3,8 +3,9 @@ ends it is ready."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pytest
@@ -12,17 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import Object, ObjectKey
 from ruleop.core.planning import Failed, Failure
 from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM
 from ruleop.core.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
 from ruleop.core.planning.model.proofs import KeyedProofs
 from tests.planning.harness import Harness, key, project
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from ruleop.core.kinds import Object
+from tests.planning.settled import edit_and_settle
 
 DATABASE = """\
 children:
@@ -80,8 +77,7 @@ def test_the_item_is_recorded_and_its_object_has_no_owner_reference():
 
 def test_the_object_of_a_removed_item_goes_when_its_end_is_ready_and_what_ended_it_goes_then():
     found = settled()
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b", "Job/drop-a"]
     waits = "databases waits for ConfigMap/shop/db-a to be deleted: Job/shop/drop-a is not ready"
     assert found.ready() == ("False", "Waiting", f"Job/drop-a: running; {waits}")
@@ -99,18 +95,15 @@ def test_the_object_of_a_removed_item_goes_when_its_end_is_ready_and_what_ended_
 
 def test_the_end_has_the_item_as_it_was_rendered_last():
     found = settled()
-    found.edit({"tenants": [{"name": "a", "note": "last"}]})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"tenants": [{"name": "a", "note": "last"}]}, controllers=False)
     assert found.plan().quiet
-    found.edit(tenants())
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants(), controllers=False)
     assert found.objects[job("a")]["spec"] == {"note": "last"}
 
 
 def test_a_changed_item_with_the_same_object_has_not_ended():
     found = settled()
-    found.edit(tenants("a", "b", size="2"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("a", "b", size="2"), controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b"]
 
 
@@ -126,11 +119,9 @@ def test_equal_items_of_two_children_end_each_for_itself():
     users = DATABASE.replace("children:\n", "").replace("databases:", "users:").replace("db-{{", "user-{{")
     condition = "    as: tenant\n    when: spec.databases | default(true)\n"
     found = settled(DATABASE.replace("    as: tenant\n", condition) + users + DROP, "a")
-    found.edit({**tenants("a"), "databases": False})
-    found.settle(controllers=False)
+    edit_and_settle(found, {**tenants("a"), "databases": False}, controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/user-a", "Job/drop-a"]
-    found.edit({**tenants("a", size="2"), "databases": False})
-    found.settle(controllers=False)
+    edit_and_settle(found, {**tenants("a", size="2"), "databases": False}, controllers=False)
     assert found.objects[key("user-a")]["data"] == {"size": "2"}, "it does not wait for the end of the other"
     finish(found)
     assert found.names() == ["ConfigMap/user-a"]
@@ -146,17 +137,14 @@ def test_an_item_whose_condition_is_false_has_ended():
 
 def test_the_condition_of_the_end_decides_for_each_item():
     found = settled(RULE.replace("forEachOf: databases", "forEachOf: databases\n    when: tenant.name != 'a'"))
-    found.edit(tenants())
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants(), controllers=False)
     assert found.names() == ["ConfigMap/db-b", "Job/drop-b"]
 
 
 def test_an_item_that_is_back_waits_for_its_end_and_is_created_again():
     found = settled()
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
-    found.edit(tenants("a", "b", size="2"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
+    edit_and_settle(found, tenants("a", "b", size="2"), controllers=False)
     assert found.objects[key("db-a")]["data"] == {"size": "1"}
     waits = "databases waits for Job/shop/drop-a to be gone: it ends the item that was there before"
     assert waits in found.ready()[2]
@@ -173,11 +161,9 @@ def test_an_item_that_is_back_waits_for_its_end_and_is_created_again():
 
 def test_an_object_that_somebody_deleted_is_not_created_before_the_end_is_over():
     found = settled()
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     found.delete(key("db-a"))
-    found.edit(tenants("a", "b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("a", "b"), controllers=False)
     assert found.names() == ["ConfigMap/db-b", "Job/drop-a"]
     finish(found)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b"]
@@ -197,8 +183,7 @@ def test_the_end_stays_until_the_object_is_gone():
 
 def test_a_failed_end_keeps_the_object_and_delays_no_other_item():
     found = settled(RULE, "a", "b", "c")
-    found.edit(tenants("c"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("c"), controllers=False)
     found.change(job("a"), FAILURE)
     found.events.clear()
     found.put(made_ready(found.objects[job("b")]))
@@ -214,8 +199,7 @@ def test_a_failed_end_keeps_the_object_and_delays_no_other_item():
 
 def test_an_end_that_cannot_be_rendered_delays_no_other_child():
     found = settled(RULE.replace("tenant.note | default('')", "tenant.note"))
-    found.edit({"tenants": [{"name": "c"}]})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"tenants": [{"name": "c"}]}, controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b", "ConfigMap/db-c"]
     assert found.ready()[1] == "RenderFailed"
     assert "the end of the item of ConfigMap/shop/db-a (and 1 more): " in found.ready()[2]
@@ -223,8 +207,7 @@ def test_an_end_that_cannot_be_rendered_delays_no_other_child():
 
 def test_skip_finalize_gives_up_on_ends_with_an_event():
     found = settled()
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     found.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
     planned = found.step()
     assert {(each.key, each.why) for each in planned.actions} == {(key("db-a"), "skipped"), (job("a"), "finalized")}  # type: ignore[union-attr]
@@ -236,8 +219,7 @@ def test_skip_finalize_gives_up_on_ends_with_an_event():
 def test_nothing_ends_in_a_pause_nor_directly_after_a_change_of_the_rules():
     found = settled()
     found.patch_resource({"annotations": {PAUSED: "true"}})
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     assert "Job/drop-a" not in found.names()
     found.patch_resource({"annotations": {PAUSED: None}})
     found.held_until = "2026-01-01T00:00:30Z"
@@ -256,8 +238,7 @@ def test_nothing_ends_in_a_pass_with_an_error_nor_before_other_writes_are_done()
     )
     found = Harness.of(body, {**tenants("a"), "v": "1"})
     found.settle()
-    found.edit(tenants())
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants(), controllers=False)
     assert found.ready()[1] == "RenderFailed"
     assert "Job/drop-a" not in found.names()
     found.edit({**tenants(), "v": "2"})
@@ -271,8 +252,7 @@ def test_nothing_ends_in_a_pass_with_an_error_nor_before_other_writes_are_done()
 
 def test_an_orphan_has_no_end():
     found = settled(RULE.replace("    as: tenant\n", "    as: tenant\n    deletion: orphan\n"))
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b"]
     assert found.objects[key("db-a")]["metadata"].get("annotations") in (None, {})
 
@@ -284,8 +264,7 @@ def test_an_end_waits_for_those_that_are_deleted_before_its_object():
     )
     found = settled(body, "a")
     found.change(key("web"), {"metadata": {"finalizers": ["example.com/x"]}})
-    found.edit(tenants())
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants(), controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/web"]
     found.change(key("web"), {"metadata": {"finalizers": None}})
     found.settle(controllers=False)
@@ -296,8 +275,7 @@ def test_an_end_waits_for_those_that_are_deleted_before_its_object():
 
 def test_dropping_the_end_from_the_rules_removes_the_record_and_what_has_begun():
     found = settled()
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     found.project = project(DATABASE)
     found.settle(controllers=False)
     assert found.names() == ["ConfigMap/db-b"]
@@ -387,8 +365,7 @@ def test_a_forged_item_is_not_ended_but_written_again_or_reported():
         found.settle(controllers=False)
         assert found.objects[key("db-a")]["metadata"]["annotations"][ITEM] == true
     found.change(key("db-a"), {"metadata": {"annotations": {ITEM: forged}}})
-    found.edit(tenants("b"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("b"), controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b"]
     assert found.ready()[1] == "ChildFailed"
     assert "the item of ConfigMap/shop/db-a is not recorded on it" in found.ready()[2]
@@ -412,17 +389,14 @@ def test_an_object_that_claims_to_be_of_another_child_is_not_ended_as_one_of_tha
 
 def test_templates_in_an_item_are_text():
     found = settled()
-    found.edit({"tenants": [{"name": "a", "note": "{{ 7 * 7 }}"}]})
-    found.settle(controllers=False)
-    found.edit(tenants())
-    found.settle(controllers=False)
+    edit_and_settle(found, {"tenants": [{"name": "a", "note": "{{ 7 * 7 }}"}]}, controllers=False)
+    edit_and_settle(found, tenants(), controllers=False)
     assert found.objects[job("a")]["spec"] == {"note": "{{ 7 * 7 }}"}
 
 
 def test_an_item_that_is_too_large_fails_alone():
     found = settled()
-    found.edit({"tenants": [{"name": "a", "note": "x" * MAX_ITEM}, {"name": "c"}]})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"tenants": [{"name": "a", "note": "x" * MAX_ITEM}, {"name": "c"}]}, controllers=False)
     assert found.names() == ["ConfigMap/db-a", "ConfigMap/db-b", "ConfigMap/db-c"], "nothing is pruned with an error"
     assert found.ready()[1] == "RenderFailed"
     assert "bytes, and at most 4,096 are recorded for drop" in found.ready()[2]
@@ -434,19 +408,16 @@ def test_all_names_of_loops_in_loops_are_recorded():
     body = body.replace("-{{ tenant.name }}", "-{{ tenant.name }}-{{ zone }}")
     found = Harness.of(body, {"tenants": [{"name": "a", "zones": ["x", "y"]}]})
     found.settle(controllers=False)
-    found.edit({"tenants": [{"name": "a", "zones": ["x"]}]})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"tenants": [{"name": "a", "zones": ["x"]}]}, controllers=False)
     # The item of the other zone has changed too, as its tenant has, but it has the same object.
     assert found.names() == ["ConfigMap/db-a-x", "ConfigMap/db-a-y", "Job/drop-a-y"]
 
 
 def test_a_create_only_child_records_its_item_as_well():
     found = settled(RULE.replace("    as: tenant\n", "    as: tenant\n    apply: {strategy: create-only}\n"))
-    found.edit(tenants("a", "b", note="new"))
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants("a", "b", note="new"), controllers=False)
     assert found.plan().quiet
-    found.edit(tenants())
-    found.settle(controllers=False)
+    edit_and_settle(found, tenants(), controllers=False)
     assert found.objects[job("a")]["spec"] == {"note": "new"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.planning.harness import RESYNCED, Harness, key
+from tests.planning.settled import edit_and_settle
 
 TWO = """
 children:
@@ -58,8 +59,7 @@ def test_a_change_of_the_spec_is_one_patch():
     harness = two()
     harness.settle()
     harness.writes.clear()
-    harness.edit({"color": "red", "replicas": 3})
-    harness.settle()
+    edit_and_settle(harness, {"color": "red", "replicas": 3})
     assert [write for write in harness.writes if write != "status"] == ["Patch Deployment/web"]
     assert harness.objects[key("web", "Deployment", group="apps")]["spec"]["replicas"] == 3
 

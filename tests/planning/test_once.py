@@ -14,6 +14,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.child.runs.once import RETRY
 from ruleop.core.planning.model.actions import Create
 from tests.planning.harness import Harness
+from tests.planning.settled import edit_and_settle, settled
 
 JOB = "object: {apiVersion: batch/v1, kind: Job, metadata: {name: m}, spec: {note: '{{ spec.v }}'}}"
 RULE = (
@@ -84,22 +85,19 @@ def test_a_run_that_is_deleted_before_its_end_begins_again():
 def test_a_new_request_runs_again_and_an_old_one_does_not():
     found = harness()
     finish(found)
-    found.edit({"v": "2"})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"v": "2"}, controllers=False)
     assert len(jobs(found)) == 2
     assert found.objects[ObjectKey("", "ConfigMap", "shop", "web")]["data"] == {"v": "1"}, "it waits for the run"
     finish(found)
     assert [(each["id"], each["result"]) for each in runs(found)] == [("2", "Succeeded"), ("1", "Succeeded")]
-    found.edit({"v": "1"})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"v": "1"}, controllers=False)
     assert len(jobs(found)) == 2
     assert found.objects[ObjectKey("", "ConfigMap", "shop", "web")]["data"] == {"v": "1"}
 
 
 def test_a_second_run_waits_for_the_end_of_the_first():
     found = harness()
-    found.edit({"v": "2"})
-    found.settle(controllers=False)
+    edit_and_settle(found, {"v": "2"}, controllers=False)
     (job,) = jobs(found)
     assert found.ready()[1:] == (
         "Waiting",
@@ -144,10 +142,8 @@ def test_a_recorded_end_is_final():
 def test_an_empty_request_makes_nothing_and_keeps_what_has_run():
     found = harness("")
     assert jobs(found) == []
-    found.edit({"v": "1"})
-    found.settle()
-    found.edit({"v": ""})
-    found.settle()
+    edit_and_settle(found, {"v": "1"})
+    edit_and_settle(found, {"v": ""})
     assert len(jobs(found)) == 1
     assert found.ready()[1] == "Ready"
 
@@ -156,8 +152,7 @@ def test_an_empty_request_makes_nothing_and_keeps_what_has_run():
 def test_finished_objects_beyond_the_history_are_removed(history: int):
     found = harness(more=f", history: {history}")
     for version in "12345":
-        found.edit({"v": version})
-        found.settle()
+        edit_and_settle(found, {"v": version})
         found.settle()
     assert len(jobs(found)) == history
     assert len(runs(found)) == 5
@@ -175,10 +170,8 @@ def test_the_pass_after_a_recorded_end_is_due_at_once_if_it_removes_an_object():
 
 
 def test_the_object_is_not_changed_after_its_creation():
-    found = Harness.of(RULE.replace("spec.v }}', object", "spec.id }}', object") % "", {"v": "1", "id": "a"})
-    found.settle()
-    found.edit({"v": "2", "id": "a"})
-    found.settle()
+    found = settled(RULE.replace("spec.v }}', object", "spec.id }}', object") % "", {"v": "1", "id": "a"})
+    edit_and_settle(found, {"v": "2", "id": "a"})
     assert found.objects[jobs(found)[0]]["spec"] == {"note": "1"}
 
 

@@ -12,6 +12,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Served
 from ruleop.core.planning.rendering import scope
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import settled
 
 RULES = """
 children:
@@ -44,12 +45,6 @@ def owned(kind: str, name: str, *owners: str, **more: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **more}
 
 
-def settled(rules: str = RULES, spec: dict[str, Any] | None = None) -> Harness:
-    harness = Harness.of(rules, spec)
-    harness.settle()
-    return harness
-
-
 def add_set(harness: Harness, name: str, owner: str) -> str:
     return str(harness.add(owned("ReplicaSet", name, owner))["metadata"]["uid"])
 
@@ -60,7 +55,7 @@ def names(harness: Harness) -> list[str]:
 
 
 def test_objects_of_owners_in_between_are_found_and_sorted_by_name():
-    harness = settled()
+    harness = settled(RULES)
     web = uid_of(harness, DEPLOYMENT)
     old, new = add_set(harness, "old", web), add_set(harness, "new", web)
     for name, owners in {"p": [new], "c": [old], "both": [new, old]}.items():
@@ -70,7 +65,7 @@ def test_objects_of_owners_in_between_are_found_and_sorted_by_name():
 
 
 def test_uids_decide_and_no_names():
-    harness = settled()
+    harness = settled(RULES)
     web = uid_of(harness, DEPLOYMENT)
     other = add_set(harness, "other", "another-uid")
     own = add_set(harness, "own", web)
@@ -85,7 +80,7 @@ def test_uids_decide_and_no_names():
 
 
 def test_a_recreated_owner_owns_nothing_of_the_old_one():
-    harness = settled()
+    harness = settled(RULES)
     harness.add(owned("Pod", "p", add_set(harness, "set", uid_of(harness, DEPLOYMENT))))
     assert names(harness) == ["p"]
     harness.delete(DEPLOYMENT)
@@ -93,8 +88,8 @@ def test_a_recreated_owner_owns_nothing_of_the_old_one():
 
 
 def test_the_list_is_empty_while_there_is_no_owner():
-    assert names(settled(spec={"on": False})) == []
-    assert names(settled()) == []
+    assert names(settled(RULES, spec={"on": False})) == []
+    assert names(settled(RULES)) == []
 
 
 def test_objects_of_each_item_of_a_child_are_found():
@@ -138,7 +133,7 @@ def test_kinds_in_between_can_be_named_and_none_can():
 
 
 def test_the_targets_are_the_uids_of_each_step():
-    harness = settled()
+    harness = settled(RULES)
     web = uid_of(harness, DEPLOYMENT)
     sets = [add_set(harness, name, web) for name in ("a", "b")]
     found = [(target.kind.kind, target.namespace, target.owner) for target in harness.plan().watches]
@@ -160,7 +155,7 @@ def test_a_list_that_cannot_be_known_is_not_available_yet_instead_of_empty(kind:
 @pytest.mark.parametrize("at", ["owners", "objects"])
 def test_more_than_the_limit_are_an_error_and_still_followed(monkeypatch: pytest.MonkeyPatch, at: str):
     monkeypatch.setattr(scope, "MAX_OWNED", 2)
-    harness = settled()
+    harness = settled(RULES)
     web = uid_of(harness, DEPLOYMENT)
     for number in range(3 if at == "owners" else 1):
         uid = add_set(harness, f"set-{number}", web)
@@ -178,7 +173,7 @@ def test_more_than_the_limit_are_an_error_and_still_followed(monkeypatch: pytest
 
 @pytest.mark.parametrize("references", [None, "text", [7], [{}], [{"uid": 7}], [{"uid": ""}], [{"uid": None}]])
 def test_forged_references_do_no_harm(references: Any):
-    harness = settled()
+    harness = settled(RULES)
     pod = owned("Pod", "p")
     pod["metadata"]["ownerReferences"] = references
     harness.add(pod)
@@ -190,7 +185,7 @@ def test_forged_references_do_no_harm(references: Any):
     st.dictionaries(st.sampled_from("pqrst"), st.lists(st.sampled_from([*"abc", "web"]), max_size=3)),
 )
 def test_exactly_the_objects_with_a_chain_of_references_are_found(sets: dict[str, str], pods: dict[str, list[str]]):
-    harness = settled()
+    harness = settled(RULES)
     uids = {"web": uid_of(harness, DEPLOYMENT), "other": "another-uid"}
     for name, owner in sets.items():
         uids[name] = add_set(harness, name, uids[owner])

@@ -13,6 +13,7 @@ from ruleop.core.merge import decode
 from ruleop.core.planning import AddFinalizer, Failed, Failure, KindInfo, Owner, Patch, Served, State
 from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER, PART_OF
 from tests.planning.harness import CR, FINALIZER, RESYNCED, Harness, app, config, key
+from tests.planning.settled import edit_and_settle, settled
 
 ONE = "children: {a: {template: a.yaml%s}}"
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
@@ -63,8 +64,7 @@ def test_a_foreign_managed_by_label_is_kept():
     harness.add(config("a", labels={MANAGED_BY: "Helm"}))
     harness.settle()
     assert owned(harness)["labels"][MANAGED_BY] == "Helm"
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert owned(harness)["labels"][MANAGED_BY] == "Helm"
 
 
@@ -77,13 +77,12 @@ def test_drift_of_ruleops_managed_by_label_is_reverted():
 
 
 def test_a_template_may_set_managed_by():
-    harness = Harness.of(
+    harness = settled(
         ONE % "",
         a=A.replace("name: a}", "name: a, labels: {app.kubernetes.io/managed-by: platform}}").replace(
             "{{ spec.v }}", "1"
         ),
     )
-    harness.settle()
     assert owned(harness)["labels"][MANAGED_BY] == "platform"
 
 
@@ -137,23 +136,20 @@ def test_an_orphan_has_an_annotation_instead_of_an_owner_reference():
 def test_an_orphan_that_is_replaced_stays_without_an_owner_reference():
     harness = one(", deletion: orphan, apply: {strategy: replace}")
     harness.settle()
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.objects[key("a")]["data"] == {"v": "2"}
     assert "ownerReferences" not in owned(harness)
 
 
 def test_a_changed_deletion_policy_is_applied_and_the_finalizer_is_added_first_and_removed_last():
     harness = one(', deletion: "{{ spec.keep }}"')
-    harness.edit({"v": "1", "keep": "delete"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "keep": "delete"})
     harness.edit({"v": "1", "keep": "orphan"})
     assert harness.plan().actions[0] == AddFinalizer(CR, FINALIZER)
     assert harness.plan().actions[1].needs == {""}
     harness.settle()
     assert "ownerReferences" not in owned(harness)
-    harness.edit({"v": "1", "keep": "delete"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "keep": "delete"})
     assert owned(harness)["ownerReferences"]
     assert OWNER not in owned(harness)["annotations"]
     assert harness.finalizers == []
@@ -166,8 +162,7 @@ def test_an_invalid_deletion_policy_is_reported_without_its_value():
 
 
 def test_the_finalizer_stays_after_a_reload_and_while_a_child_waits():
-    harness = Harness.of(FAR.replace("a.yaml,", "a.yaml, when: spec.on,"), {"v": "1", "on": True}, a=A)
-    harness.settle()
+    harness = settled(FAR.replace("a.yaml,", "a.yaml, when: spec.on,"), {"v": "1", "on": True}, a=A)
     harness.edit({"v": "1", "on": False})
     harness.held_until = "2026-01-01T12:00:30Z"
     harness.settle()
@@ -179,8 +174,7 @@ def test_the_finalizer_stays_after_a_reload_and_while_a_child_waits():
 
 
 def test_a_lost_finalizer_is_restored_while_annotated_children_exist():
-    harness = Harness.of(FAR.replace("a.yaml,", "a.yaml, waitFor: spec.go,"), {"v": "1", "go": True}, a=A)
-    harness.settle()
+    harness = settled(FAR.replace("a.yaml,", "a.yaml, waitFor: spec.go,"), {"v": "1", "go": True}, a=A)
     harness.edit({"v": "1", "go": False})
     harness.patch_resource({"finalizers": []})
     assert harness.plan().actions == (AddFinalizer(CR, FINALIZER),)
@@ -324,13 +318,11 @@ def test_a_cr_without_uid_owns_nothing():
 
 def test_references_to_other_owners_are_kept_also_for_unknown_kinds():
     for text in (A, "apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: a}\nspec: {v: '{{ spec.v }}'}\n"):
-        harness = Harness.of(ONE % "", {"v": "1"}, a=text)
-        harness.settle()
+        harness = settled(ONE % "", {"v": "1"}, a=text)
         (where,) = harness.objects
         references = [other_owner(), *harness.objects[where]["metadata"]["ownerReferences"]]
         harness.change(where, {"metadata": {"ownerReferences": references}})
-        harness.edit({"v": "2"})
-        harness.settle()
+        edit_and_settle(harness, {"v": "2"})
         assert sorted(each["uid"] for each in harness.objects[where]["metadata"]["ownerReferences"]) == ["cr-1", "x"]
 
 

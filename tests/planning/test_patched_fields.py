@@ -13,6 +13,7 @@ from ruleop.core.planning import Failed, Failure, History, Served, ServerSideApp
 from ruleop.core.planning.model.managers import manager_of, managers_on
 from ruleop.core.planning.model.marks import Owner
 from tests.planning.harness import FINALIZER, Harness, app, key
+from tests.planning.settled import edit_and_settle
 
 TEAM = ObjectKey("", "Namespace", "", "team")
 OTHER = ObjectKey("", "Namespace", "", "other")
@@ -88,16 +89,14 @@ def test_an_optional_patch_of_an_object_that_does_not_exist_is_skipped():
 def test_changed_fields_are_applied_and_dropped_ones_are_removed():
     rules = RULES.replace('team: "{{ spec.team }}"', '"{{ spec.team }}": "yes"')
     harness = settled(rules)
-    harness.edit({**SPEC, "team": "blue"})
-    harness.settle()
+    edit_and_settle(harness, {**SPEC, "team": "blue"})
     assert labels(harness) == {"theirs": "x", "blue": "yes"}
 
 
 @pytest.mark.parametrize("spec", [{**SPEC, "quota": False}, {**SPEC, "namespace": "other"}])
 def test_fields_that_are_given_up_are_released(spec: dict[str, Any]):
     harness = settled()
-    harness.edit(spec)
-    harness.settle()
+    edit_and_settle(harness, spec)
     assert labels(harness) == {"theirs": "x"}
     assert patchers(harness) == []
     assert labels(harness, OTHER) == {"theirs": "x"} | ({"team": "red"} if "quota" not in spec else {})
@@ -172,8 +171,7 @@ def test_the_fields_of_a_renamed_child_stay_all_the_time():
 
 def test_fields_are_kept_while_it_is_unknown_what_the_child_sets():
     harness = settled()
-    harness.edit({"team": "red"})
-    harness.settle()
+    edit_and_settle(harness, {"team": "red"})
     assert harness.ready()[1] == "RenderFailed"
     assert labels(harness)["team"] == "red"
 
@@ -230,8 +228,7 @@ def test_a_value_that_two_managers_agree_on_stays_when_one_gives_it_up():
     harness = harness_of()
     harness.change_as("kubectl-label", TEAM, {"metadata": {"labels": {"team": "red"}}})
     harness.settle()
-    harness.edit({**SPEC, "quota": False})
-    harness.settle()
+    edit_and_settle(harness, {**SPEC, "quota": False})
     assert labels(harness)["team"] == "red"
     assert patchers(harness) == []
 
@@ -272,8 +269,7 @@ def test_the_fields_of_another_custom_resource_are_left_alone():
     entries = harness.objects[TEAM]["metadata"]["managedFields"]
     ours = next(each for each in entries if each["operation"] == "Apply")
     harness.change(TEAM, {"metadata": {"managedFields": [*entries, {**ours, "manager": manager}]}})
-    harness.edit({**SPEC, "quota": False})
-    harness.settle()
+    edit_and_settle(harness, {**SPEC, "quota": False})
     assert labels(harness)["team"] == "red"
     assert patchers(harness) == ["quota"]
 
@@ -331,8 +327,7 @@ def test_the_data_of_a_secret_in_another_namespace_cannot_be_set(field: str):
         harness.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": where}})
     harness.settle()
     assert f"`{field}` of a Secret in another namespace than the CR's cannot be set" in harness.ready()[2]
-    harness.edit({"where": "shop"})
-    harness.settle()
+    edit_and_settle(harness, {"where": "shop"})
     assert harness.ready()[:2] == ("True", "Ready")
     assert harness.plan(History.NONE).quiet
 
@@ -409,8 +404,7 @@ def test_each_item_of_for_each_has_its_object():
     assert harness.ready()[:2] == ("True", "Ready")
     assert (labels(harness)["index"], labels(harness, OTHER)["index"]) == ("0x", "1x")
     assert {target.key for target in harness.plan().watches} == {TEAM, OTHER, TEAM._replace(name="missing")}
-    harness.edit({"on": ["other"]})
-    harness.settle()
+    edit_and_settle(harness, {"on": ["other"]})
     assert (labels(harness), labels(harness, OTHER)["index"]) == ({"theirs": "x"}, "0x")
 
 

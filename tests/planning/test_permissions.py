@@ -11,6 +11,7 @@ from ruleop.core.planning import GRANT, Failed, Failure, Served
 from ruleop.core.planning.model.observed import KindInfo
 from ruleop.core.planning.model.rule_permissions import verbs
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import settled
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 D = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"
@@ -67,10 +68,9 @@ def test_a_role_or_binding_that_grants_too_much_is_reported_with_the_permission(
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_forbidden_deletion_is_reported_and_retried(known: bool):
-    harness = Harness.of(
+    harness = settled(
         "children: {a: {template: a.yaml, when: spec.on}, d: {template: d.yaml}}", {"v": "1", "on": True}, a=A, d=D
     )
-    harness.settle()
     harness.refuse[key("a")] = denied("delete")
     if known:
         harness.edit({"v": "1", "on": False})

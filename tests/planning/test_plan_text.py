@@ -15,6 +15,7 @@ from ruleop.authoring.report.spans import Tone, text_of
 from ruleop.core.errors import Site
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import (
+    Action,
     AddFinalizer,
     ChildReport,
     Condition,
@@ -69,6 +70,10 @@ def patch(live: Any, merged: Any, why: Any = "changed") -> Patch:
     return Patch(DEPLOYMENT, "web", {}, live, merged, "", why)
 
 
+def doing(*actions: Action) -> Plan:
+    return replace(PLAN, actions=actions)
+
+
 def test_a_plan_without_changes_prints_nothing_to_do() -> None:
     assert shown(PLAN) == "Nothing to do."
 
@@ -116,11 +121,11 @@ def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:
 
 
 def test_objects_in_other_namespaces_are_shown_with_their_namespace() -> None:
-    actions = (
+    actions = [
         Create(ObjectKey("", "ConfigMap", "other", "a"), "a", {}, ""),
         Create(ObjectKey("", "Namespace", "", "n"), "a", {}, ""),
-    )
-    assert shown(replace(PLAN, actions=actions)).startswith("+ create ConfigMap/other/a\n+ create Namespace/n\n")
+    ]
+    assert shown(doing(*actions)).startswith("+ create ConfigMap/other/a\n+ create Namespace/n\n")
 
 
 def test_a_patch_is_followed_by_its_changes_field_by_field() -> None:
@@ -132,7 +137,7 @@ def test_a_patch_is_followed_by_its_changes_field_by_field() -> None:
         replicas=3,
         template={"spec": {"containers": [{"name": "web", "image": "nginx:2", "env": [{"name": "B", "value": "1"}]}]}},
     )
-    assert shown(replace(PLAN, actions=(patch(before, after),))) == (
+    assert shown(doing(patch(before, after))) == (
         "~ patch Deployment/web\n"
         "      spec.replicas: 2 -> 3\n"
         '    - spec.template.spec.containers[name=web].env[name=A]: {name: A, value: "1"}\n'
@@ -149,7 +154,7 @@ def test_changes_of_multiline_text_are_shown_by_line() -> None:
     before = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.conf": "\n".join(lines)}}
     lines[20] = "changed"
     after = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.conf": "\n".join(lines)}}
-    assert shown(replace(PLAN, actions=(Patch(key, "c", {}, before, after, ""),))) == (
+    assert shown(doing(Patch(key, "c", {}, before, after, ""))) == (
         "~ patch ConfigMap/c\n"
         "      data['a.conf']:\n"
         "          line 19\n"
@@ -160,13 +165,13 @@ def test_changes_of_multiline_text_are_shown_by_line() -> None:
         "1 to change."
     )
     everything = {**after, "data": {"a.conf": "\n".join("x" * 300 for _ in lines)}}
-    text = shown(replace(PLAN, actions=(Patch(key, "c", {}, before, everything, ""),)))
+    text = shown(doing(Patch(key, "c", {}, before, everything, "")))
     assert "        and 64 more lines\n" in text
     assert max(map(len, text.splitlines())) < 120
 
 
 def test_long_values_are_shortened_around_their_first_difference() -> None:
-    text = shown(replace(PLAN, actions=(patch(deployment(a="x" * 100 + "old"), deployment(a="x" * 100 + "new")),)))
+    text = shown(doing(patch(deployment(a="x" * 100 + "old"), deployment(a="x" * 100 + "new"))))
     assert f"      spec.a: …{'x' * 20}old -> …{'x' * 20}new\n" in text
 
 
@@ -179,18 +184,16 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
     }
     live = deployment(replicas=1)
     adopted = {**live, "metadata": {**live["metadata"], **marks}}
-    assert shown(replace(PLAN, actions=(patch(live, adopted, "adopted"),))) == (
+    assert shown(doing(patch(live, adopted, "adopted"))) == (
         "~ adopt Deployment/web  had no owner\n      only ruleop's own metadata\n\n1 to change."
     )
-    assert shown(replace(PLAN, actions=(patch(adopted, live, "released"),))).startswith(
+    assert shown(doing(patch(adopted, live, "released"))).startswith(
         "~ release Deployment/web  stays, without ruleop's own metadata\n      only ruleop's own metadata\n"
     )
     foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
-    assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))
+    assert "metadata.ownerReferences[uid=other]" in shown(doing(patch(adopted, foreign)))
     both = {**adopted, "spec": {"replicas": 2}}
-    assert "      spec.replicas: 1 -> 2\n      and ruleop's own metadata\n" in shown(
-        replace(PLAN, actions=(patch(live, both),))
-    )
+    assert "      spec.replicas: 1 -> 2\n      and ruleop's own metadata\n" in shown(doing(patch(live, both)))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,7 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
     ],
 )
 def test_each_action_is_shown_in_its_form(action: Any, expected: str) -> None:
-    assert shown(replace(PLAN, actions=(action,))) == expected
+    assert shown(doing(action)) == expected
 
 
 def test_waits_and_problems_are_shown_with_their_position() -> None:
@@ -293,7 +296,7 @@ def test_status_conditions_and_events_are_shown() -> None:
 
 
 def test_spans_of_plan_text_have_tones() -> None:
-    lines = show(replace(PLAN, actions=(patch(deployment(a=1), deployment(a=2)),)), APP, BuiltIn())
+    lines = show(doing(patch(deployment(a=1), deployment(a=2))), APP, BuiltIn())
     tones = {span.text.strip(): span.tone for line in lines for span in line}
     assert tones["~ patch"] is Tone.CHANGE
     assert tones["Deployment/web"] is Tone.TITLE
@@ -308,7 +311,7 @@ def test_the_json_patch_turns_the_live_object_into_the_merged_one() -> None:
         deployment(replicas=2, args=["a", "b"], gone={"x": 1}),
         deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2}),
     )
-    (action,) = as_json(replace(PLAN, actions=(patch(before, after),)), APP)["actions"]
+    (action,) = as_json(doing(patch(before, after)), APP)["actions"]
     assert jsonpatch.apply_patch(before, action["patch"]) == after
 
 
@@ -317,8 +320,8 @@ def test_json_patches_do_not_depend_on_the_order_of_fields() -> None:
         return {key: shuffled(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
 
     before, after = deployment(a=1, b={"c": 1, "d": 2}), deployment(b={"d": 3, "c": 4}, e=5)
-    one = as_json(replace(PLAN, actions=(patch(before, after),)), APP)
-    other = as_json(replace(PLAN, actions=(patch(shuffled(before), shuffled(after)),)), APP)
+    one = as_json(doing(patch(before, after)), APP)
+    other = as_json(doing(patch(shuffled(before), shuffled(after))), APP)
     assert orjson.dumps(one) == orjson.dumps(other)
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ruleop.core.planning import AddFinalizer, Plan, RemoveFinalizer
 from ruleop.core.planning.model.marks import APPLIED
+from ruleop.core.rules import Project
 from tests.planning.harness import Harness, app, as_bytes, config, key, project
-
-if TYPE_CHECKING:
-    from ruleop.core.rules import Project
 
 FILES = {
     "db": """

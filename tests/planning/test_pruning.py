@@ -10,6 +10,7 @@ from ruleop.core.planning import Delete, Failed, Failure, Patch
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF
 from tests.planning.harness import FINALIZER, Harness, app, config, key
+from tests.planning.settled import edit_and_settle, settled
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\n"
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {v: '{{ spec.v }}'}\n"
@@ -17,9 +18,7 @@ BODY = "children: {a: {template: a.yaml, waitFor: spec.go%s}, b: {template: b.ya
 
 
 def harness(a: str = "", b: str = "") -> Harness:
-    found = Harness.of(BODY % (a, b), {"name": "a", "v": "1", "go": True}, a=A, b=B)
-    found.settle()
-    return found
+    return settled(BODY % (a, b), {"name": "a", "v": "1", "go": True}, a=A, b=B)
 
 
 def renamed(found: Harness, **more: object) -> Harness:
@@ -68,14 +67,13 @@ def test_nothing_is_pruned_in_a_pass_with_a_rendering_error():
     ],
 )
 def test_an_error_in_status_or_conditions_stops_pruning_but_not_the_writes_of_children(broken: str):
-    found = Harness.of(
+    found = settled(
         BODY % ("", "") + "\n" + broken,
         {"name": "a", "v": "1", "go": True, "nope": "1"},
         a=A,
         b=B,
         s="x: {{ spec.nope }}\n",
     )
-    found.settle()
     renamed(found)
     assert deletes(found) == []
     found.settle()
@@ -87,10 +85,9 @@ def test_an_error_in_status_or_conditions_stops_pruning_but_not_the_writes_of_ch
 
 
 def test_a_waiting_status_does_not_delay_pruning():
-    found = Harness.of(
+    found = settled(
         BODY % ("", "") + "\nstatus: {x: '{{ b.data.later }}'}", {"name": "a", "v": "1", "go": True}, a=A, b=B
     )
-    found.settle()
     assert deletes(renamed(found)) == ["a"]
 
 
@@ -205,15 +202,12 @@ def test_a_waiting_child_with_a_new_id_keeps_its_object():
     claim = (
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {volumeName: '{{ spec.volume }}'}}"
     )
-    found = Harness.of(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
-    found.settle()
+    found = settled(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
     uid = found.objects[key("data", "PersistentVolumeClaim")]["metadata"]["uid"]
     found.project = Harness.of(f"children: {{storage: {{waitFor: spec.go, object: {claim}}}}}").project
-    found.edit({"volume": "x", "go": False})
-    found.settle()
+    edit_and_settle(found, {"volume": "x", "go": False})
     assert found.ready()[1] == "Waiting"
-    found.edit({"volume": "x", "go": True})
-    found.settle()
+    edit_and_settle(found, {"volume": "x", "go": True})
     live = found.objects[key("data", "PersistentVolumeClaim")]
     assert live["metadata"]["uid"] == uid
     assert read_record(live).id == "storage"
@@ -255,36 +249,30 @@ def test_a_removed_id_is_pruned_by_the_policy_on_its_object():
 
 
 def test_a_policy_that_cannot_be_evaluated_is_read_from_the_object():
-    found = Harness.of(
+    found = settled(
         "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}",
         {"name": "a", "on": True, "keep": "orphan"},
         a=A,
     )
-    found.settle()
-    found.edit({"name": "a", "on": False})
-    found.settle()
+    edit_and_settle(found, {"name": "a", "on": False})
     assert found.names() == ["ConfigMap/a"]
 
 
 def test_the_policy_of_the_last_rules_counts_when_a_child_is_removed():
-    found = Harness.of(
+    found = settled(
         "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}",
         {"name": "a", "on": True, "keep": "delete"},
         a=A,
     )
-    found.settle()
-    found.edit({"name": "a", "on": False, "keep": "orphan"})
-    found.settle()
+    edit_and_settle(found, {"name": "a", "on": False, "keep": "orphan"})
     assert found.names() == ["ConfigMap/a"]
 
 
 def test_each_item_keeps_its_deletion_policy():
     body = "children: {a: {template: a.yaml, forEach: spec.items, deletion: '{{ item.keep }}'}}"
     text = A.replace("spec.name", "item.name")
-    found = Harness.of(body, {"items": [{"name": "x", "keep": "orphan"}, {"name": "z", "keep": "delete"}]}, a=text)
-    found.settle()
-    found.edit({"items": []})
-    found.settle()
+    found = settled(body, {"items": [{"name": "x", "keep": "orphan"}, {"name": "z", "keep": "delete"}]}, a=text)
+    edit_and_settle(found, {"items": []})
     assert found.names() == ["ConfigMap/x"]
 
 
@@ -307,8 +295,7 @@ def test_children_are_pruned_in_reverse_order_and_unknown_ones_first():
     body = "children: {web: {template: web.yaml, when: spec.on}, db: {template: db.yaml, when: spec.on}, last: {template: last.yaml, when: spec.on}}"
     texts = {name: B.replace("name: b", f"name: {name}").replace("{{ spec.v }}", "1") for name in ("db", "last")}
     web = B.replace("name: b", "name: web").replace("{{ spec.v }}", "{{ db.metadata.name }}")
-    found = Harness.of(body, {"on": True}, web=web, **texts)
-    found.settle()
+    found = settled(body, {"on": True}, web=web, **texts)
     found.change(key("last"), {"metadata": {"annotations": {APPLIED: encode(Record("x", FieldSet()))}}})
     found.edit({"on": False})
     assert deletes(found) == ["last", "web", "db"]

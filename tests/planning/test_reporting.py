@@ -15,6 +15,7 @@ from ruleop.core.planning.events import write_events
 from ruleop.core.planning.history import Writes
 from ruleop.core.planning.model.marks import PAUSED
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import settled
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {v: '{{ spec.v }}'}\n"
@@ -22,9 +23,7 @@ TWO = "children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | de
 
 
 def two(spec=None):
-    harness = Harness.of(TWO, {"v": "1", **(spec or {})}, a=A, b=B)
-    harness.settle()
-    return harness
+    return settled(TWO, {"v": "1", **(spec or {})}, a=A, b=B)
 
 
 def conflict_over(harness, name, *, held, change):
@@ -39,8 +38,7 @@ def conflict_over(harness, name, *, held, change):
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
 def test_a_child_with_a_field_conflict_is_left_alone_during_backoff(strategy):
-    harness = Harness.of(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
-    harness.settle()
+    harness = settled(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
     history = conflict_over(harness, "a", held=True, change=lambda: harness.change(key("a"), {"data": {"v": "theirs"}}))
     planned = harness.plan(history)
     assert planned.actions == ()

@@ -16,6 +16,7 @@ from ruleop.core.planning.rendering.certificates import validity
 from ruleop.core.planning.rendering.rotation import ROTATED
 from ruleop.core.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
+from tests.planning.settled import settled
 from tests.planning.test_time import due, stamp
 
 BORN = "2026-01-01T00:00:00Z"
@@ -41,11 +42,10 @@ stringData:
 
 def harness(keys: str = "rotateEvery: 90d", data: str = RANDOM, more: str = "", **files: str) -> Harness:
     body = "template: s.yaml" if files else f"object: {{apiVersion: v1, kind: Secret, metadata: {{name: s}}, {data}}}"
-    found = Harness.of(
+    found = settled(
         f"reconcilePeriod: 0s\nchildren:\n  secret: {{apply: {{strategy: create-only}}, {keys}, {body}}}\n{more}",
         **files,
     )
-    found.settle()
     found.objects[KEY]["metadata"]["creationTimestamp"] = BORN
     return found
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
+from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.child.runs.once import RETRY
 from ruleop.core.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.test_time import due, stamp
-
-if TYPE_CHECKING:
-    from ruleop.core.kinds import ObjectKey
 
 JOB = "object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {note: x}}"
 FAILURE = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}

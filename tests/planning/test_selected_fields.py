@@ -13,6 +13,7 @@ from ruleop.core.planning import Failed, Failure, History, Served
 from ruleop.core.planning.child import field_patches
 from ruleop.core.planning.model.managers import managers_on
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import edit_and_settle
 from tests.planning.test_patched_fields import namespace
 
 RULES = """
@@ -79,8 +80,7 @@ def test_an_object_that_begins_to_match_gets_the_fields_and_one_that_stops_loses
 @pytest.mark.parametrize("spec", [{**SPEC, "tier": "db"}, {**SPEC, "on": False}])
 def test_an_edit_of_the_custom_resource_gives_up_what_it_no_longer_selects(spec: dict[str, Any]):
     harness = harness_of()
-    harness.edit(spec)
-    harness.settle()
+    edit_and_settle(harness, spec)
     assert teams(harness) == {"a": None, "b": None, "c": "red" if "on" not in spec else None}
 
 
@@ -139,8 +139,7 @@ def test_more_than_the_limit_are_reported_and_nothing_is_changed_until_there_are
     message = "mark: watches.yaml:6:5: the selector matches more than 2 objects of the kind Namespace: narrow it"
     assert harness.ready() == ("False", "TooManyObjects", message)
     assert teams(harness) == {"a": "red", "b": "red", "c": None, "d": None, "other": None}
-    harness.edit({**SPEC, "team": "blue"})
-    harness.settle()
+    edit_and_settle(harness, {**SPEC, "team": "blue"})
     assert teams(harness)["a"] == "red"
     harness.change_as("somebody", space("a"), {"metadata": {"labels": {"tier": "db"}}})
     harness.settle()
@@ -228,8 +227,7 @@ def test_the_watched_targets_are_the_selector_and_the_objects_that_have_fields_b
 def test_a_kind_that_cannot_be_listed_is_not_an_empty_selection(state: Served, reason: str, message: str):
     harness = harness_of()
     harness.served["Namespace"] = state
-    harness.edit({**SPEC, "tier": "db"})
-    harness.settle()
+    edit_and_settle(harness, {**SPEC, "tier": "db"})
     assert harness.ready()[1] == reason
     assert harness.ready()[2] == message
     assert teams(harness) == {"a": "red", "b": "red", "c": None}

@@ -10,6 +10,7 @@ import pytest
 from ruleop.core.planning import Failed, Failure, Patch, Replace, ServerSideApply, State
 from ruleop.core.planning.model.marks import APPLIED
 from tests.planning.harness import Harness, key
+from tests.planning.settled import edit_and_settle, settled
 
 SERVICE = """
 apiVersion: v1
@@ -28,9 +29,7 @@ STRATEGIES = ["merge", "server-side", "replace"]
 def service(strategy: str = "merge", own: str = "", *ports: dict[str, Any]) -> Harness:
     owned = f", own: [{own}]" if own else ""
     body = f"children: {{db: {{template: db.yaml, apply: {{strategy: {strategy}{owned}}}}}}}"
-    harness = Harness.of(body, {"ports": list(ports or (POSTGRES,))}, db=SERVICE)
-    harness.settle()
-    return harness
+    return settled(body, {"ports": list(ports or (POSTGRES,))}, db=SERVICE)
 
 
 def ports(harness: Harness) -> list[dict[str, Any]]:
@@ -82,16 +81,14 @@ def test_an_owned_list_keeps_no_items_of_others(strategy: str) -> None:
 def test_items_of_others_stay_in_a_list_that_is_not_owned(strategy: str) -> None:
     harness = service(strategy)
     by_hand(harness, POSTGRES, METRICS)
-    harness.edit({"ports": [{**POSTGRES, "targetPort": 1}]})
-    harness.settle()
+    edit_and_settle(harness, {"ports": [{**POSTGRES, "targetPort": 1}]})
     assert ports(harness) == [{**POSTGRES, "targetPort": 1}, METRICS]
 
 
 def test_own_of_a_watch_applies_to_its_children() -> None:
-    harness = Harness.of(
+    harness = settled(
         "apply: {own: [spec.ports]}\nchildren: {db: {template: db.yaml}}", {"ports": [POSTGRES]}, db=SERVICE
     )
-    harness.settle()
     by_hand(harness, METRICS, POSTGRES)
     harness.settle()
     assert ports(harness) == [POSTGRES]

@@ -16,6 +16,7 @@ from ruleop.core.planning import Failed, Failure, KindInfo, Served
 from ruleop.core.planning import status as module
 from ruleop.core.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.planning.harness import Harness, config, key
+from tests.planning.settled import edit_and_settle, settled
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 CHILD = "children: {a: {template: a.yaml}}\n"
@@ -80,8 +81,7 @@ def test_a_missing_value_leaves_out_its_field_or_item():
 def test_a_field_that_loses_a_member_is_written_once():
     harness = with_status("{m: '{{ spec.m }}'}", {"m": {"x": "1", "w": {"deep": "2"}}})
     harness.settle()
-    harness.edit({"v": "1", "m": {"x": "1"}})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "m": {"x": "1"}})
     assert harness.status["m"] == {"x": "1"}
     assert harness.plan().quiet
 
@@ -154,8 +154,7 @@ def test_a_status_template_manages_its_fields_in_every_branch():
     harness.settle()
     assert (harness.status["x"], harness.status["more"]) == ("1", "yes-1")
     assert "ip" not in harness.status
-    harness.edit({"v": "1", "more": False})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "more": False})
     assert "more" not in harness.status
     assert harness.status["theirs"] == 1
 
@@ -188,8 +187,7 @@ def test_computed_names_below_a_field_are_removed_with_their_source():
         harness = with_status(status, s="names:\n  {{ spec.v }}-name: '1'\n")
         harness.settle()
         assert harness.status["names"] == {"1-name": "1"}
-        harness.edit({"v": "2"})
-        harness.settle()
+        edit_and_settle(harness, {"v": "2"})
         assert harness.status["names"] == {"2-name": "1"}
 
 
@@ -253,8 +251,7 @@ def test_a_status_that_is_not_a_mapping_is_replaced():
 
 
 def test_no_status_is_written_without_manage_status():
-    harness = Harness.of(CHILD + "manageStatus: false", {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD + "manageStatus: false", {"v": "1"}, a=A)
     assert harness.plan().status is None
     assert harness.status == {}
     assert [event.reason for event in harness.events] == ["Synced"]
@@ -264,16 +261,13 @@ def test_no_status_is_written_without_manage_status():
 
 
 def test_the_time_of_a_transition_moves_only_when_the_status_flips():
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     assert harness.condition()["lastTransitionTime"] == "2026-01-01T00:00:00Z"
     harness.now = "2026-02-02T00:00:00Z"
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.condition()["lastTransitionTime"] == "2026-01-01T00:00:00Z"
     assert harness.condition()["observedGeneration"] == 2
-    harness.edit({})
-    harness.settle()
+    edit_and_settle(harness, {})
     assert harness.condition()["status"] == "False"
     assert harness.condition()["lastTransitionTime"] == "2026-02-02T00:00:00Z"
     assert harness.condition("Reconciling")["lastTransitionTime"] == "2026-01-01T00:00:00Z"
@@ -281,8 +275,7 @@ def test_the_time_of_a_transition_moves_only_when_the_status_flips():
 
 
 def test_the_passage_of_time_alone_writes_nothing():
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     harness.now = "2027-01-01T00:00:00Z"
     assert harness.plan().quiet
 
@@ -306,8 +299,7 @@ conditions:
 
 
 def test_custom_conditions_follow_their_expressions():
-    harness = Harness.of(CHILD + OTHER + USERS, {"v": "1", "big": True, "reason": "7 It's, big: "}, a=A)
-    harness.settle()
+    harness = settled(CHILD + OTHER + USERS, {"v": "1", "big": True, "reason": "7 It's, big: "}, a=A)
     assert harness.condition("Big") | {"lastTransitionTime": ""} == {
         "type": "Big",
         "status": "True",
@@ -321,12 +313,10 @@ def test_custom_conditions_follow_their_expressions():
     assert harness.condition("Said")["status"] == "Unknown"
     assert (harness.condition("Broken")["status"], harness.condition("Broken")["reason"]) == ("Unknown", "RenderFailed")
     assert harness.condition()["reason"] == "RenderFailed"
-    harness.edit({"v": "1", "big": False, "reason": ":::"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "big": False, "reason": ":::"})
     assert (harness.condition("Big")["status"], harness.condition("Big")["reason"]) == ("False", "DoesNotHold")
     assert harness.condition("Half")["status"] == "Unknown"
-    harness.edit({"v": "1", "big": True, "reason": "::"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "1", "big": True, "reason": "::"})
     assert harness.condition("Big")["reason"] == "Holds"
     assert all(REASON.match(each["reason"]) for each in harness.status["conditions"])
 
@@ -342,12 +332,11 @@ def test_messages_of_conditions_and_events_are_bounded():
     message = harness.plan().conditions.ready.message
     assert len(message) <= 1024
     assert all(len(event.message) <= 1024 for event in harness.plan().events)
-    harness = Harness.of(
+    harness = settled(
         "children: {a: {template: a.yaml, forEach: range(9), readyWhen: 'false'}}",
         {"v": "1"},
         a=A.replace("name: a", "name: 'a{{ item }}'"),
     )
-    harness.settle()
     assert harness.ready()[2].endswith("; and more")
     assert harness.ready()[2].count("readyWhen is false") == 8
 
@@ -459,15 +448,13 @@ status: {name: "{{ a.metadata.name }}", ready: "{{ ready.a }}"}
 
 
 def test_an_invalid_cr_keeps_its_children_and_shows_their_status():
-    harness = Harness.of(
+    harness = settled(
         CHILD.replace("a.yaml}", "a.yaml, readyWhen: this.data.v == '1'}") + OTHER + VALIDATE,
         {"v": "1", "look": False},
         a=A,
     )
-    harness.settle()
     harness.events.clear()
-    harness.edit({"v": "bad", "look": False})
-    harness.settle()
+    edit_and_settle(harness, {"v": "bad", "look": False})
     assert harness.objects[key("a")]["data"] == {"v": "1"}
     assert harness.ready() == ("False", "Invalid", "v is bad")
     assert harness.condition("Stalled")["status"] == "True"
@@ -484,8 +471,7 @@ def test_an_invalid_cr_keeps_its_children_and_shows_their_status():
 
 
 def test_a_validation_with_unavailable_values_waits_and_a_failed_one_has_its_position():
-    harness = Harness.of(CHILD + OTHER + VALIDATE, {"v": "1", "look": True}, a=A)
-    harness.settle()
+    harness = settled(CHILD + OTHER + VALIDATE, {"v": "1", "look": True}, a=A)
     assert harness.names() == []
     assert harness.ready() == (
         "False",
@@ -497,34 +483,29 @@ def test_a_validation_with_unavailable_values_waits_and_a_failed_one_has_its_pos
     harness.add(config("other", {"x": "1"}))
     harness.settle()
     assert harness.ready()[0] == "True"
-    harness.edit({"look": False})
-    harness.settle()
+    edit_and_settle(harness, {"look": False})
     assert harness.ready()[:2] == ("False", "RenderFailed")
     assert "spec.v is not set" in harness.ready()[2]
 
 
 def test_a_child_whose_readywhen_fails_while_the_cr_is_invalid_is_not_ready():
-    harness = Harness.of(
+    harness = settled(
         CHILD.replace("a.yaml}", "a.yaml, readyWhen: spec.nope == 1}") + OTHER + VALIDATE,
         {"v": "1", "look": False},
         a=A,
     )
-    harness.settle()
-    harness.edit({"v": "bad", "look": False})
-    harness.settle()
+    edit_and_settle(harness, {"v": "bad", "look": False})
     assert harness.status["ready"] is False
 
 
 def test_a_list_of_children_is_a_list_while_the_cr_is_invalid():
     body = "children: {a: {template: a.yaml, forEach: range(2), readyWhen: item == 7}}\nstatus: {names: \"{{ a | map(attribute='metadata.name') }}\", ready: '{{ ready.a }}'}\n"
-    harness = Harness.of(
+    harness = settled(
         body + "validate: [{rule: spec.v == '1', message: bad}]",
         {"v": "1"},
         a=A.replace("name: a", "name: 'a{{ item }}'"),
     )
-    harness.settle()
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.status["names"] == ["a0", "a1"]
     assert harness.status["ready"] is True
 
@@ -545,8 +526,7 @@ def statuses(harness: Harness) -> dict[str, str]:
 
 
 def test_a_pause_stops_all_writes_but_the_status():
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     harness.edit({"v": "2"})
     pause(harness)
     assert harness.objects[key("a")]["data"] == {"v": "1"}
@@ -555,8 +535,7 @@ def test_a_pause_stops_all_writes_but_the_status():
 
 
 def test_a_paused_cr_keeps_ready_and_has_the_condition_paused():
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     before, reported = harness.condition("Ready"), len(harness.events)
     pause(harness)
     assert harness.condition("Ready") == before
@@ -570,11 +549,9 @@ def test_a_paused_cr_keeps_ready_and_has_the_condition_paused():
 
 def test_edits_during_a_pause_are_observed_after_it():
     """By kstatus it is then in progress instead of failed."""
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     pause(harness)
-    harness.edit({"v": "2"})
-    harness.settle()
+    edit_and_settle(harness, {"v": "2"})
     assert harness.ready()[0] == "True"
     assert (harness.status["observedGeneration"], harness.condition("Ready")["observedGeneration"]) == (1, 1)
     assert harness.condition("Paused")["observedGeneration"] == 2
@@ -590,8 +567,7 @@ def test_a_paused_cr_has_reconciling_false_and_keeps_stalled():
     harness.settle(controllers=False)
     assert statuses(harness) == {"Ready": "False", "Reconciling": "False", "Stalled": "False", "Paused": "True"}
     assert harness.ready()[1] == "Progressing"
-    broken = Harness.of(CHILD, {}, a=A)
-    broken.settle()
+    broken = settled(CHILD, {}, a=A)
     pause(broken)
     assert statuses(broken) == {"Ready": "False", "Reconciling": "False", "Stalled": "True", "Paused": "True"}
     assert broken.ready()[1] == "RenderFailed"
@@ -611,8 +587,7 @@ def test_a_cr_paused_before_its_first_reconcile_has_ready_unknown():
 
 
 def test_a_foreign_condition_paused_is_kept():
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     theirs = {"type": "Paused", "status": "False", "reason": "Running"}
     harness.resource["status"]["conditions"].append(theirs)
     harness.settle()
@@ -643,8 +618,7 @@ def test_an_invalid_period_is_reported_and_blocks_nothing():
 
 
 def test_events_come_on_transitions_only():
-    harness = Harness.of(CHILD, {"v": "1"}, a=A)
-    harness.settle()
+    harness = settled(CHILD, {"v": "1"}, a=A)
     for spec in ({}, {}, {"v": "1"}, {"v": "2"}):
         harness.edit(spec)
         for _ in range(3):
@@ -721,10 +695,9 @@ def test_synced_is_sent_after_the_child_that_waits_for_a_secret_is_written():
 
 def test_synced_is_sent_after_a_recreation_and_not_between_delete_and_create():
     body = "children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}"
-    harness = Harness.of(
+    harness = settled(
         body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
     )
-    harness.settle()
     harness.refuse[key("a")] = Failed(Failure.IMMUTABLE, "patch configmaps shop/a: data: field is immutable")
     harness.edit({"v": "2"})
     reported = len(harness.events)

@@ -6,6 +6,7 @@ import pytest
 
 from ruleop.core.planning import Failed, Failure, Served
 from tests.planning.harness import Harness, key
+from tests.planning.settled import settled
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
 DB = """
@@ -52,8 +53,7 @@ def test_a_wait_has_a_category(body, text, state, expected):
 
 
 def test_an_object_being_deleted_is_waited_for():
-    harness = Harness.of("children: {web: {template: web.yaml}}", web=web())
-    harness.settle()
+    harness = settled("children: {web: {template: web.yaml}}", web=web())
     harness.change(key("web"), {"metadata": {"finalizers": ["x/y"]}})
     harness.delete(key("web"))
     assert why(harness) == [("web", "deletion")]

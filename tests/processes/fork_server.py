@@ -26,14 +26,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import tzinfo
+from typing import Any, NoReturn, Self, TextIO
 
 # Several versions of ruleop may be installed; this is the one of these tests.
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,15 +6,12 @@ import os
 import signal
 import subprocess
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.processes.fork_server import ForkServer, is_alive
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(server: ForkServer, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:

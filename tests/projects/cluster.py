@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.offline.stand_in import OfflineKinds
@@ -18,6 +20,7 @@ from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.planning import Failure, KindInfo, Served
 from ruleop.core.planning.model.item_records import ITEM
 from ruleop.core.planning.model.marks import APPLIED, OWNER
+from ruleop.core.rules import Observe
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
@@ -25,19 +28,12 @@ from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.kinds.served import Served as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.store.object_store import Name
+from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 from ruleop.operator.engine.reconcile.write_failures import classify
 from ruleop.operator.kube.client.server_errors import Problem
 from tests.patching import patched
 from tests.projects.rendering import documents, loaded
 from tests.projects.statuses import settled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from ruleop.core.rules import Observe
-    from ruleop.localcluster.store.object_store import Event, Resource, Stored
 
 OF_EVERY_NAMESPACE: Final = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
 OPERATOR, USER = "ruleop", "somebody"

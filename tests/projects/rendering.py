@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -15,10 +17,6 @@ from ruleop.core.planning import FixedObjects, Observed, Owner, Plan, choose_rul
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import Project, load_with_sources
 from ruleop.core.schema.shape import UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 NOTHING_RECORDED = create_fields({}, UNKNOWN)
 

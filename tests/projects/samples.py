@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ruleop.core.kinds import Object
 from tests.docs.messages import ROOT
 from tests.projects.rendering import document
 from tests.projects.simulation import Simulation
-
-if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
 
 READY, PROGRESSING, WAITING = ("True", "Ready"), ("False", "Progressing"), ("False", "Waiting")
 EXISTS = ("False", "ErrResourceExists")

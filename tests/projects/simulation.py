@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 from hypothesis import settings
@@ -42,9 +43,6 @@ from tests.exploration import ALL
 from tests.offline.replays import replayed
 from tests.patching import patched
 from tests.projects.cluster import Cluster, Refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FINALIZER = "ruleop.dev/ruleop"
 MOST_PASSES = 12

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.core.kinds import Kind
-from ruleop.core.planning import choose_rule
+from ruleop.core.planning import Plan, choose_rule
 from tests.docs.messages import ROOT
 from tests.patching import patched
 from tests.projects.rendering import document, loaded, planned
 from tests.projects.samples import foreign
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ruleop.core.planning import Plan
 
 CHART = ROOT / "examples/memcached-chart"
 MONITOR = Kind("monitoring.coreos.com", "v1", "ServiceMonitor")

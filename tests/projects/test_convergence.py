@@ -12,18 +12,15 @@ import json
 import os
 import random
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ruleop.core.kinds import ObjectKey
 from tests.projects.cluster import Refused
 from tests.projects.samples import READY, begun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.projects.simulation import Simulation
+from tests.projects.simulation import Simulation
 
 KEYS = {
     "name",

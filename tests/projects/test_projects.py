@@ -5,18 +5,15 @@ Their form, and that they are what the rules make, is the business of those test
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ruleop.core.kinds import Object
 from tests.docs.messages import ROOT
 from tests.projects.rendering import documents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ruleop.core.kinds import Object
 
 SNAPSHOTS = [
     pytest.param(file, id=f"{file.parts[-4]}-{file.stem}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,6 @@ from tests.projects.samples import (
     sample,
 )
 from tests.projects.simulation import FINALIZER, Simulation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # -- resources that come and go ----------------------------------------------------------------------------------------
 

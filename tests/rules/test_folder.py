@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -16,9 +16,6 @@ from ruleop.core.rules.loading import project_files
 from ruleop.core.rules.loading.project_files import read_regular
 from tests.folders import write_files
 from tests.rules.projects import CRD, SERVICE, watch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 USES_A = watch("children: {a: {template: a.yaml}}")
 

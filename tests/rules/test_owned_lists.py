@@ -6,13 +6,14 @@ import pytest
 
 from tests.definitions import definition
 from tests.rules.projects import said, watch
+from tests.tables import cases
 
 KINDS = {
-    "Service": "v1",
     "Deployment": "apps/v1",
     "Ingress": "networking.k8s.io/v1",
-    "ConfigMap": "v1",
     "Job": "batch/v1",
+    "Service": "v1",
+    "ConfigMap": "v1",
 }
 CUSTOM = definition(
     "Table",
@@ -32,62 +33,46 @@ def own(path: str, kind: str = "Service", **more: str) -> list[str]:
     return said(watches, {"templates/k.yaml": body, "crds/tables.yaml": CUSTOM})
 
 
-def refused(reason: str, path: str) -> list[str]:
-    return [f'watches.yaml:7:21: an owned path "{path}": {reason}']
-
-
 @pytest.mark.parametrize(
-    ("kind", "path"),
-    [
-        ("Service", "spec.ports"),
-        ("Deployment", "spec.template.spec.containers"),
-        ("Deployment", "spec.template.spec.containers[name=app].env"),
-        ("Deployment", "spec.template.spec.volumes"),
-        ("Table", "spec.keyed"),
-        ("Table", "spec.set"),
-        ("Table", "spec.open.anything"),
-        ("Unknown", "spec.anything"),
-    ],
+    ("owned", "reasons"),
+    cases("""
+[Service, spec.ports]
+[Deployment, spec.template.spec.containers]
+[Deployment, "spec.template.spec.containers[name=app].env"]
+[Deployment, spec.template.spec.volumes]
+[Table, spec.keyed]
+[Table, spec.set]
+[Table, spec.open.anything]
+[Unknown, spec.anything]
+[Service, spec.prots]
+>> Service has no such field: "prots" (did you mean ports?)
+[Service, spec.selector]
+>> this is not a list in Service
+[Service, spec.clusterIP]
+>> this is not a list in Service
+[Service, spec.externalIPs]
+>> Service replaces this list as a whole already: remove the path
+[Service, "spec.ports[port=80]"]
+>> this path selects an item: remove the selector
+[Service, "spec[a=b].ports"]
+>> [...] follows a list, and this is not a list in Service
+[Service, metadata.finalizers]
+>> the lists of metadata, such as finalizers, are shared with the API server and other controllers
+[Deployment, spec.template.spec.containers.env]
+>> "env" follows a list: select one of its items, like [name=...]
+[Ingress, "spec.rules[host=a].http.paths"]
+>> this is inside a list or map that Ingress replaces as a whole: remove the path
+[Table, spec.plain]
+>> Table replaces this list as a whole already: remove the path
+[ConfigMap, data]
+>> this is not a list in ConfigMap
+[Job, spec.template.spec.containers]
+>> the strategy create-only never updates the child, so it cannot remove items of others
+"""),
 )
-def test_lists_merged_item_by_item_can_be_owned(kind: str, path: str) -> None:
-    assert own(path, kind) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "path", "reason"),
-    [
-        ("Service", "spec.prots", 'Service has no such field: "prots" (did you mean ports?)'),
-        ("Service", "spec.selector", "this is not a list in Service"),
-        ("Service", "spec.clusterIP", "this is not a list in Service"),
-        ("Service", "spec.externalIPs", "Service replaces this list as a whole already: remove the path"),
-        ("Service", "spec.ports[port=80]", "this path selects an item: remove the selector"),
-        ("Service", "spec[a=b].ports", "[...] follows a list, and this is not a list in Service"),
-        (
-            "Service",
-            "metadata.finalizers",
-            "the lists of metadata, such as finalizers, are shared with the API server and other controllers",
-        ),
-        (
-            "Deployment",
-            "spec.template.spec.containers.env",
-            '"env" follows a list: select one of its items, like [name=...]',
-        ),
-        (
-            "Ingress",
-            "spec.rules[host=a].http.paths",
-            "this is inside a list or map that Ingress replaces as a whole: remove the path",
-        ),
-        ("Table", "spec.plain", "Table replaces this list as a whole already: remove the path"),
-        ("ConfigMap", "data", "this is not a list in ConfigMap"),
-        (
-            "Job",
-            "spec.template.spec.containers",
-            "the strategy create-only never updates the child, so it cannot remove items of others",
-        ),
-    ],
-)
-def test_a_path_that_cannot_be_owned_is_refused_with_its_position(kind: str, path: str, reason: str) -> None:
-    assert own(path, kind) == refused(reason, path)
+def test_only_lists_merged_item_by_item_can_be_owned(owned: list[str], reasons: list[str]) -> None:
+    kind, path = owned
+    assert own(path, kind) == [f'watches.yaml:7:21: an owned path "{path}": {reason}' for reason in reasons]
 
 
 def test_a_job_with_strategy_merge_can_own_lists() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ruleop.core.kinds import Kind
-from tests.rules.projects import Row, rows, rule, said, table, watch
+from tests.rules.projects import Row, rows, rule, said, table
 
 NAMESPACE = "version: v1, kind: Namespace, name: team"
 
@@ -73,37 +73,27 @@ children:
 >> watches.yaml:10:76: `metadata.name` is not a field to set: write `name` beside `fields`
 >> watches.yaml:11:65: `kind` is not a field to set: the patch has `group`, `version` and `kind`
 >> watches.yaml:12:85: `metadata.labels['ruleop.dev/part-of']` is set by ruleop or the API server: remove it
-"""),
-    Row(
-        "keys of a child beside patch",
-        watch(f"""
+
+== keys of a child beside patch
 reach: cluster
 children:
-  a: {{template: a.yaml, patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
-  b: {{adopt: orphans, patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
+  a: {template: a.yaml, patch: {version: v1, kind: Namespace, name: team, fields: {metadata: {labels: {a: b}}}}}
+  b: {adopt: orphans, patch: {version: v1, kind: Namespace, name: team, fields: {metadata: {labels: {a: b}}}}}
 finalize:
-  c: {{patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
-"""),
-        [
-            'watches.yaml:6:27: a child has both "template" and "patch": remove one of them',
-            'watches.yaml:7:9: a child has "patch" and "adopt": remove "adopt", because the object belongs to somebody else',
-            'watches.yaml:9:5: "c" has `patch`, which is for `children`: fields are released when the CR is deleted',
-        ],
-    ),
-    Row(
-        "an object out of reach",
-        watch(f"""
+  c: {patch: {version: v1, kind: Namespace, name: team, fields: {metadata: {labels: {a: b}}}}}
+>> watches.yaml:6:27: a child has both "template" and "patch": remove one of them
+>> watches.yaml:7:9: a child has "patch" and "adopt": remove "adopt", because the object belongs to somebody else
+>> watches.yaml:9:5: "c" has `patch`, which is for `children`: fields are released when the CR is deleted
+
+== an object out of reach
 children:
-  a: {{patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
-  b: {{patch: {{version: v1, kind: ConfigMap, name: x, namespace: "{{{{ spec.x }}}}", fields: {{data: {{a: b}}}}}}}}
-  c: {{patch: {{version: v1, kind: ConfigMap, name: x, fields: {{data: {{a: "{{{{ spec.y +}}}}"}}}}}}}}
+  a: {patch: {version: v1, kind: Namespace, name: team, fields: {metadata: {labels: {a: b}}}}}
+  b: {patch: {version: v1, kind: ConfigMap, name: x, namespace: "{{ spec.x }}", fields: {data: {a: b}}}}
+  c: {patch: {version: v1, kind: ConfigMap, name: x, fields: {data: {a: "{{ spec.y +}}"}}}}
+>> watches.yaml:5:16: Namespace is a cluster-scoped kind: set `reach: cluster` in the watch to allow that
+>> watches.yaml:6:67: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
+>> watches.yaml:7:75: template syntax: unexpected 'end of print statement'
 """),
-        [
-            "watches.yaml:5:16: Namespace is a cluster-scoped kind: set `reach: cluster` in the watch to allow that",
-            'watches.yaml:6:67: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
-            "watches.yaml:7:75: template syntax: unexpected 'end of print statement'",
-        ],
-    ),
 )
 
 

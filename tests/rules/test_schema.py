@@ -90,41 +90,29 @@ schema:
 >> watches.yaml:7:7: v1 is the version of the watch: its fields are those of `schema` itself
 >> watches.yaml:8:25: the field "size" is not the same in v1, which is stored: objects would lose it
 >> watches.yaml:8:53: the field "old" is not the same in v1, which is stored: objects would lose it
-"""),
-    Row(
-        "a mapping that may be fields or JSON Schema",
-        watch("""
+
+== a mapping that may be fields or JSON Schema
 schema:
   spec:
     a: {type: string}
     b: {type: string, title: string}
-"""),
-        [
-            f'watches.yaml:{line}:10: the field "{name}" may be JSON Schema, or a mapping with a field "type": '
-            'write "string", or `type: string | required=false` for such a field'
-            for line, name in ((6, "a"), (7, "b"))
-        ],
-    ),
-    Row(
-        "several watches with a schema",
-        watch("name: a\nselector: {a: b}\nschema: {spec: {a: string}}") + watch("name: b\nschema: {spec: {a: string}}"),
-        ["watches.yaml:11:11: another watch of App.example.com has a schema (watches.yaml:6:11): keep one"],
-    ),
-    Row(
-        "immutable items of a list",
-        watch("""
+>> watches.yaml:6:10: the field "a" may be JSON Schema, or a mapping with a field "type": write "string", or `type: string | required=false` for such a field
+>> watches.yaml:7:10: the field "b" may be JSON Schema, or a mapping with a field "type": write "string", or `type: string | required=false` for such a field
+
+== immutable items of a list
 schema:
   spec:
     a: "[]Item"
     b: "map[string]Item"
     c: {type: array, items: {type: string, x-kubernetes-validations: [{rule: "self == oldSelf"}]}}
   types: {Item: {name: string | immutable=true}}
+>> watches.yaml:6:7: the API server cannot compare an item of a list with its old value: use `map[string]` instead
+>> watches.yaml:8:46: the API server cannot compare an item of a list with its old value: use `map[string]` instead
 """),
-        [
-            f"watches.yaml:{place}: the API server cannot compare an item of a list with its old value: "
-            "use `map[string]` instead"
-            for place in ("6:7", "8:46")
-        ],
+    Row(
+        "several watches with a schema",
+        watch("name: a\nselector: {a: b}\nschema: {spec: {a: string}}") + watch("name: b\nschema: {spec: {a: string}}"),
+        ["watches.yaml:11:11: another watch of App.example.com has a schema (watches.yaml:6:11): keep one"],
     ),
 )
 

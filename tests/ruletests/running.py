@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.results import Result
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import failure_text
 from tests.definitions import definition
 from tests.folders import write_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.ruletests.results import Result
 
 WATCHES = """\
 - group: example.com

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
@@ -12,9 +12,6 @@ from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from tests.folders import write_files
 from tests.ruletests.running import FILES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASE = "- {name: a, resource: site.yaml, kinds: [], %sexpect: {absent: [certificate]}}\n"
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.definitions import definition
 from tests.ruletests.running import shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RULES = """\
 - group: example.com

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.definitions import definition
 from tests.folders import write_files
 from tests.ruletests.running import FILES, SPEC, WATCHES, expected, results, shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEW = """\
     - name: a new site

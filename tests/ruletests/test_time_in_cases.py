@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.folders import write_files
 from tests.ruletests.running import FILES, WATCHES, shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PREVIEW = """\
   children:

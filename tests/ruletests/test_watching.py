@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from ruleop.authoring.ruletests.cases import parse_file
+from ruleop.authoring.ruletests.cases import Case, parse_file
 from ruleop.authoring.ruletests.watching import CaseFiles, changed_files, modified
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.ruletests.cases import Case
 
 TEXT = """\
 - {name: web, resource: web.yaml, existing: [objects.yaml], snapshot: snapshots/web.yaml}

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ruleop.authoring.offline.documents import Document, documents_in
 from ruleop.authoring.scaffold.manifests.chart_values import merged
 from ruleop.authoring.scaffold.manifests.compared_project import Rendering
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Chart = Callable[[dict[str, Any]], list[dict[str, Any]]]
+Chart = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 RELEASE = "web"
 

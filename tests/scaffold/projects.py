@@ -3,7 +3,9 @@ problem."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
 
 import yaml
 from click.testing import CliRunner
@@ -16,10 +18,6 @@ from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.rules import load_with_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
 
 
 def planned(project: NewProject, root: Path, allowed: Collection[str] = ()) -> list[Plan]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,9 +19,6 @@ from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from tests.definitions import crd, fields, version
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEFINITIONS = sorted([*ROOT.glob("examples/*/crds/*.yaml"), *ROOT.glob("tests/projects/*/crds/*.yaml")])
 

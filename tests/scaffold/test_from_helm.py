@@ -7,7 +7,8 @@ import base64
 import copy
 import difflib
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,84 +17,67 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.manifests.application import Asked
 from ruleop.authoring.scaffold.manifests.compared_project import compared_project
-from ruleop.authoring.scaffold.new_project import project_files
+from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from tests.scaffold import charts
-from tests.scaffold.charts import rendering
+from tests.scaffold.charts import Chart, rendering
 from tests.scaffold.projects import planned
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.scaffold.new_project import NewProject
-    from tests.scaffold.charts import Chart
 
 NAMES = st.sampled_from(["alpha", "beta9", "x-1", "shop.example.org"])
 NUMBERS = st.integers(1, 9) | st.integers(1000, 9999)
 SWITCH = st.booleans()
 LABELS = st.dictionaries(st.sampled_from(["tier", "team", "disk"]), NAMES, max_size=2)
-WEB = st.fixed_dictionaries(
-    {},
-    optional={
-        "replicaCount": NUMBERS,
-        "image": st.fixed_dictionaries({}, optional={"tag": st.sampled_from(["1.27", "2.0-rc1"]), "repository": NAMES}),
-        "serviceAccount": st.fixed_dictionaries(
-            {}, optional={"create": SWITCH, "name": st.sampled_from(["", "robot"])}
-        ),
-        "service": st.fixed_dictionaries(
-            {}, optional={"type": st.sampled_from(["NodePort", "ClusterIP"]), "port": NUMBERS}
-        ),
-        "ingress": st.fixed_dictionaries(
-            {},
-            optional={
-                "enabled": SWITCH,
-                "className": st.sampled_from(["", "nginx"]),
-                "hosts": st.lists(
-                    st.builds(
-                        lambda host, paths: {"host": host, "paths": [{"path": f"/{each}"} for each in paths]},
-                        NAMES,
-                        st.lists(st.sampled_from(["", "api", "img"]), min_size=1, max_size=2, unique=True),
-                    ),
-                    min_size=1,
-                    max_size=2,
-                    unique_by=lambda each: each["host"],
-                ),
-                "tls": st.sampled_from([[], [{"secretName": "shop-tls", "hosts": ["shop.example.org"]}]]),
-            },
-        ),
-        "resources": st.sampled_from([{}, {"limits": {"cpu": "1", "memory": "1Gi"}}, {"requests": {"cpu": "100m"}}]),
-        "autoscaling": st.fixed_dictionaries({}, optional={"enabled": SWITCH, "maxReplicas": st.integers(2, 9)}),
-        "podLabels": LABELS,
-        "nodeSelector": LABELS,
-        "tolerations": st.sampled_from([[], [{"key": "gpu", "operator": "Exists"}]]),
-        "extraEnv": st.sampled_from([[], [{"name": "DEBUG", "value": "yes"}], [{"name": "A", "value": "b"}]]),
-    },
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Any of these fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def any_of(*choices: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(choices)
+
+
+HOST = st.builds(
+    lambda host, paths: {"host": host, "paths": [{"path": f"/{each}"} for each in paths]},
+    NAMES,
+    st.lists(any_of("", "api", "img"), min_size=1, max_size=2, unique=True),
 )
-MEMCACHED = st.fixed_dictionaries(
-    {},
-    optional={
-        "memory": NUMBERS,
-        "verbose": SWITCH,
-        "extraFlags": st.sampled_from([[], ["-o", "modern"], ["-l", "10.0.0.1"]]),
-        "replicas": NUMBERS,
-        "persistence": st.fixed_dictionaries(
-            {}, optional={"enabled": SWITCH, "size": st.sampled_from(["1Gi", "20Gi"]), "storageClass": NAMES}
-        ),
-        "pdb": st.fixed_dictionaries({}, optional={"create": SWITCH, "minAvailable": st.just("50%") | NUMBERS}),
-        "metrics": st.fixed_dictionaries({}, optional={"enabled": SWITCH, "port": NUMBERS}),
-    },
+WEB = some(
+    replicaCount=NUMBERS,
+    image=some(tag=any_of("1.27", "2.0-rc1"), repository=NAMES),
+    serviceAccount=some(create=SWITCH, name=any_of("", "robot")),
+    service=some(type=any_of("NodePort", "ClusterIP"), port=NUMBERS),
+    ingress=some(
+        enabled=SWITCH,
+        className=any_of("", "nginx"),
+        hosts=st.lists(HOST, min_size=1, max_size=2, unique_by=lambda each: each["host"]),
+        tls=any_of([], [{"secretName": "shop-tls", "hosts": ["shop.example.org"]}]),
+    ),
+    resources=any_of({}, {"limits": {"cpu": "1", "memory": "1Gi"}}, {"requests": {"cpu": "100m"}}),
+    autoscaling=some(enabled=SWITCH, maxReplicas=st.integers(2, 9)),
+    podLabels=LABELS,
+    nodeSelector=LABELS,
+    tolerations=any_of([], [{"key": "gpu", "operator": "Exists"}]),
+    extraEnv=any_of([], [{"name": "DEBUG", "value": "yes"}], [{"name": "A", "value": "b"}]),
 )
-WORKER = st.fixed_dictionaries(
-    {},
-    optional={
-        "replicas": NUMBERS,
-        "logLevel": st.sampled_from(["debug", "warn"]),
-        "queue": st.fixed_dictionaries({}, optional={"host": NAMES, "port": NUMBERS, "tls": SWITCH}),
-        "features": st.fixed_dictionaries({}, optional={"beta": SWITCH}),
-        "cleanup": st.fixed_dictionaries({}, optional={"enabled": SWITCH, "schedule": st.just("0 5 * * *")}),
-        "config": st.dictionaries(st.sampled_from(["a.txt", "b.txt"]), NAMES, max_size=2),
-        "podAnnotations": LABELS,
-    },
+MEMCACHED = some(
+    memory=NUMBERS,
+    verbose=SWITCH,
+    extraFlags=any_of([], ["-o", "modern"], ["-l", "10.0.0.1"]),
+    replicas=NUMBERS,
+    persistence=some(enabled=SWITCH, size=any_of("1Gi", "20Gi"), storageClass=NAMES),
+    pdb=some(create=SWITCH, minAvailable=st.just("50%") | NUMBERS),
+    metrics=some(enabled=SWITCH, port=NUMBERS),
+)
+WORKER = some(
+    replicas=NUMBERS,
+    logLevel=any_of("debug", "warn"),
+    queue=some(host=NAMES, port=NUMBERS, tls=SWITCH),
+    features=some(beta=SWITCH),
+    cleanup=some(enabled=SWITCH, schedule=st.just("0 5 * * *")),
+    config=st.dictionaries(any_of("a.txt", "b.txt"), NAMES, max_size=2),
+    podAnnotations=LABELS,
 )
 CHARTS = {
     "web": (charts.web, charts.WEB, WEB),

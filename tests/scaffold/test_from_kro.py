@@ -3,7 +3,8 @@ an expression without a counterpart is named at its place and in the output."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +17,12 @@ from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.documents import documents_in
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, identified, prepare
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
-from ruleop.authoring.scaffold.new_project import project_files
+from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.rules import load_with_sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ruleop.authoring.scaffold.new_project import NewProject
 
 HEAD = """\
 apiVersion: kro.run/v1alpha1
@@ -51,11 +47,6 @@ def projects_of(*texts: str, samples: tuple[dict[str, Any], ...] = ()) -> list[N
         assert not mistakes, mistakes[0]
         found += documents
     return kro_projects(found, samples)
-
-
-def project_of(resources: str, spec: str = "{name: string | required=true}", more: str = "") -> NewProject:
-    [project] = projects_of(graph(resources, spec, more))
-    return project
 
 
 class Made:
@@ -95,8 +86,9 @@ class Made:
 
 @pytest.fixture
 def made(tmp_path):
-    def make(resources: str, spec: str = "{name: string | required=true}", more: str = "") -> Made:
-        return Made(project_of(resources, spec, more), tmp_path)
+    def make(*resources: str, spec: str = "{name: string | required=true}", more: str = "") -> Made:
+        [project] = projects_of(graph("\n".join(resources), spec, more))
+        return Made(project, tmp_path)
 
     return make
 
@@ -117,9 +109,8 @@ additionalPrinterColumns:
   - {name: State, type: string, jsonPath: .status.state}
 status: {first: "${one.metadata.name}", text: "is ${one.metadata.name}"}
 """
-    found = made(
-        config("one", "{a: '${schema.spec.name}', b: plain}"), "{name: string | required=true, ports: '[]Port'}", types
-    )
+    one = config("one", "{a: '${schema.spec.name}', b: plain}")
+    found = made(one, spec="{name: string | required=true, ports: '[]Port'}", more=types)
     watch = found.watch
     assert (watch["group"], watch["version"], watch["kind"]) == ("kro.run", "v1alpha1", "App")
     assert watch["schema"] == {
@@ -135,23 +126,17 @@ status: {first: "${one.metadata.name}", text: "is ${one.metadata.name}"}
 
 def test_a_value_keeps_its_type(made):
     resources = "- id: web\n  template: {apiVersion: example.com/v1, kind: Web, metadata: {name: a}, spec: {size: '${schema.spec.size}', active: '${schema.spec.active}', l: '${schema.spec.l}', s: 'n-${schema.spec.size}'}}"
-    found = made(
-        resources, "{size: integer | default=3, active: boolean | default=false, l: '[]string | default=[\"a\"]'}"
-    )
+    spec = "{size: integer | default=3, active: boolean | default=false, l: '[]string | default=[\"a\"]'}"
+    found = made(resources, spec=spec)
     assert found.rendered()["web/a"]["spec"] == {"size": 3, "active": False, "l": ["a"], "s": "n-3"}
 
 
 def test_a_condition_holds_for_what_reads_the_resource_too(made):
-    resources = "\n".join(
-        [
-            config("one", "{a: b}", "includeWhen: ['${schema.spec.active}', '${schema.spec.name != \"no\"}']"),
-            config("two", "{a: '${one.metadata.name}'}"),
-        ]
-    )
     found = made(
-        resources,
-        "{name: string | required=true, active: boolean | default=true}",
-        "status: {s: '${two.metadata.name}'}",
+        config("one", "{a: b}", "includeWhen: ['${schema.spec.active}', '${schema.spec.name != \"no\"}']"),
+        config("two", "{a: '${one.metadata.name}'}"),
+        spec="{name: string | required=true, active: boolean | default=true}",
+        more="status: {s: '${two.metadata.name}'}",
     )
     when = "spec.active and spec.name != 'no'"
     assert [each.get("when") for each in found.watch["children"].values()] == [when, when]
@@ -161,108 +146,84 @@ def test_a_condition_holds_for_what_reads_the_resource_too(made):
 
 
 def test_a_condition_on_another_resource_is_in_the_template(made):
-    resources = "\n".join(
-        [
-            config("one", "{a: b}"),
-            config("two", "{a: b}", "includeWhen: ['${one.data.a == \"b\"}']"),
-            config("three", "{a: '${two.data.a}'}"),
-        ]
+    found = made(
+        config("one", "{a: b}"),
+        config("two", "{a: b}", "includeWhen: ['${one.data.a == \"b\"}']"),
+        config("three", "{a: '${two.data.a}'}"),
     )
-    found = made(resources)
     assert found.template("two").startswith("{% if one.data.a == 'b' %}\n")
     assert found.template("three").startswith("{% if one.data.a == 'b' %}\n")
     assert [*found.rendered(name="x")] == ["one/x-one", "two/x-two", "three/x-three"]
 
 
 def test_a_reader_of_a_resource_waits_until_it_is_ready(made):
-    resources = "\n".join(
-        [
-            (
-                "- id: db\n  readyWhen: ['${db.status.phase == \"Up\"}', '${has(db.status.host)}']\n"
-                "  template: {apiVersion: example.com/v1, kind: Db, metadata: {name: '${schema.spec.name}'}}"
-            ),
-            config("two", "{a: '${db.metadata.name}'}"),
-        ]
-    )
-    found = made(resources)
+    db = """
+- id: db
+  readyWhen: ['${db.status.phase == "Up"}', '${has(db.status.host)}']
+  template: {apiVersion: example.com/v1, kind: Db, metadata: {name: '${schema.spec.name}'}}
+"""
+    found = made(db, config("two", "{a: '${db.metadata.name}'}"))
     assert found.watch["children"]["db"]["readyWhen"] == "this.status.phase == 'Up' and 'host' in this.status"
     assert found.watch["children"]["two"]["waitFor"] == "ready.db"
     assert [each.for_what for each in found.plan(name="x").waits] == ["waitFor: ready.db"]
 
 
 def test_a_loop_is_for_each_and_several_are_loops_in_the_template(made):
-    resources = "\n".join(
-        [
-            (
-                "- id: one\n  forEach: [{zone: '${schema.spec.zones}'}]\n  readyWhen: ['${each.data.a == \"z\"}']\n"
-                f"  template: {{{CONFIG}'one-${{zone}}'}}, data: {{a: '${{zone}}'}}}}"
-            ),
-            (
-                "- id: many\n  forEach: [{zone: '${schema.spec.zones}'}, {item: '${lists.range(2)}'}]\n"
-                f"  template: {{{CONFIG}\"many-${{zone + '-' + string(item)}}\"}}}}"
-            ),
-        ]
-    )
-    found = made(resources, '{zones: \'[]string | default=["a", "b"]\'}')
+    resources = """
+- id: one
+  forEach: [{zone: '${schema.spec.zones}'}]
+  readyWhen: ['${each.data.a == "z"}']
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: 'one-${zone}'}, data: {a: '${zone}'}}
+- id: many
+  forEach: [{zone: '${schema.spec.zones}'}, {item: '${lists.range(2)}'}]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "many-${zone + '-' + string(item)}"}}
+"""
+    found = made(resources, spec='{zones: \'[]string | default=["a", "b"]\'}')
     child = found.watch["children"]["one"]
     assert (child["forEach"], child["as"], child["readyWhen"]) == ("spec.zones", "zone", "this.data.a == 'z'")
     assert found.watch["children"]["many"]["forEach"] == {"zone": "spec.zones", "item2": "range(2)"}
-    assert [*found.rendered()] == [
-        "one/one-a",
-        "one/one-b",
-        "many/many-a-0",
-        "many/many-a-1",
-        "many/many-b-0",
-        "many/many-b-1",
-    ]
+    many = [f"many/many-{zone}-{item}" for zone in "ab" for item in (0, 1)]
+    assert [*found.rendered()] == ["one/one-a", "one/one-b", *many]
     assert found.rendered(zones=[]) == {}
 
 
 def test_an_external_reference_is_observed(made):
-    resources = "\n".join(
-        [
-            "- id: shared\n  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: '${schema.spec.name}-shared', namespace: '${schema.metadata.namespace}'}}",
-            "- id: pods\n  externalRef: {apiVersion: v1, kind: Pod, metadata: {selector: {matchLabels: {app: '${schema.spec.name}'}}}}",
-            config("two", "{a: '${shared.data.key}', b: '${string(size(pods))}'}"),
-        ]
-    )
-    found = made(resources)
+    resources = """
+- id: shared
+  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: '${schema.spec.name}-shared', namespace: '${schema.metadata.namespace}'}}
+- id: pods
+  externalRef: {apiVersion: v1, kind: Pod, metadata: {selector: {matchLabels: {app: '${schema.spec.name}'}}}}
+"""
+    found = made(resources, config("two", "{a: '${shared.data.key}', b: '${string(size(pods))}'}"))
     assert found.watch["observe"] == {
         "shared": {"version": "v1", "kind": "ConfigMap", "name": "{{ spec.name }}-shared"},
         "pods": {"version": "v1", "kind": "Pod", "selector": {"app": "{{ spec.name }}"}},
     }
-    live = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "x-shared", "namespace": "default"},
-        "data": {"key": "k"},
-    }
+    metadata = {"name": "x-shared", "namespace": "default"}
+    live = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "k"}}
     assert found.rendered(live, name="x")["two/x-two"]["data"] == {"a": "k", "b": "0"}
     assert any("pods is looked up in one namespace; in kro, in all" in each for each in found.notes)
 
 
 def test_readiness_of_an_external_reference_gates_what_reads_it(made):
-    resources = "\n".join(
-        [
-            (
-                "- id: shared\n  readyWhen: ['${shared.data.ok == \"yes\"}']\n"
-                "  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: shared}}"
-            ),
-            config("two", "{a: '${shared.metadata.name}'}"),
-        ]
-    )
-    assert made(resources).watch["children"]["two"]["waitFor"] == "shared.data.ok == 'yes'"
+    shared = """
+- id: shared
+  readyWhen: ['${shared.data.ok == "yes"}']
+  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: shared}}
+"""
+    found = made(shared, config("two", "{a: '${shared.metadata.name}'}"))
+    assert found.watch["children"]["two"]["waitFor"] == "shared.data.ok == 'yes'"
 
 
 def test_objects_of_another_namespace_or_of_the_cluster_need_reach(made):
-    resources = "\n".join(
-        [
-            "- id: home\n  template: {apiVersion: v1, kind: Namespace, metadata: {name: '${schema.spec.name}'}}",
-            f"- id: one\n  template: {{{CONFIG}one, namespace: '${{home.metadata.name}}'}}}}",
-            f"- id: own\n  template: {{{CONFIG}own, namespace: '${{schema.metadata.namespace}}'}}}}",
-        ]
-    )
-    found = made(resources)
+    found = made("""
+- id: home
+  template: {apiVersion: v1, kind: Namespace, metadata: {name: '${schema.spec.name}'}}
+- id: one
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: '${home.metadata.name}'}}
+- id: own
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: '${schema.metadata.namespace}'}}
+""")
     assert found.watch["reach"] == "cluster"
     assert "reach: cluster, because of home, one." in found.notes
 
@@ -322,10 +283,8 @@ def test_a_field_without_a_translation_is_left_out_with_a_comment_and_a_note(mad
     ],
 )
 def test_a_resource_that_cannot_be_made_is_left_out_with_what_reads_it(made, resource, reason):
-    resources = "\n".join(
-        [config("base", "{a: b}"), f"- id: bad\n  {resource}", config("user", "{a: '${bad.metadata.name}'}")]
-    )
-    found = made(resources)
+    user = config("user", "{a: '${bad.metadata.name}'}")
+    found = made(config("base", "{a: b}"), f"- id: bad\n  {resource}", user)
     assert [*found.watch["children"]] == ["base", "user"]
     assert any("the resource bad was left out" in each and reason in each for each in found.notes), found.notes
     assert "there is no counterpart of bad" in found.template("user")
@@ -382,7 +341,7 @@ def test_text_with_tags_of_jinja_stays_text_in_the_rules_too(made):
     shared = (
         "- id: shared\n  externalRef: {apiVersion: v1, kind: Pod, metadata: {selector: {matchLabels: {a: '{{ cr }}'}}}}"
     )
-    found = made("\n".join([config("one", "{a: b}"), shared]), more=fields)
+    found = made(config("one", "{a: b}"), shared, more=fields)
     assert found.watch["status"] == {
         "plain": r"{{ '\x7b{ cr \x7d}' }}",
         "joined": r"{{ '\x7b{ 1 \x7d}' ~ (one.metadata.name) ~ '{' }}",
@@ -397,8 +356,7 @@ def test_an_expression_of_several_lines_cannot_end_its_comment(made):
 
 
 def test_reserved_ids_and_iterators_get_other_names(made):
-    resources = "\n".join([config("range", "{a: b}"), config("two", "{a: '${range.metadata.name}'}")])
-    found = made(resources)
+    found = made(config("range", "{a: b}"), config("two", "{a: '${range.metadata.name}'}"))
     assert [*found.watch["children"]] == ["range2", "two"]
     assert "rgd.yaml:11: the resource range is named range2 here." in found.notes
 
@@ -417,9 +375,8 @@ def test_a_status_of_an_unknown_kind_has_any_type(made):
 
 
 def test_a_default_of_several_words_is_put_in_quotes(made):
-    found = made(
-        config("one", "{a: '${schema.spec.text}'}"), "{name: string | required=true, text: string | default=some words}"
-    )
+    spec = "{name: string | required=true, text: string | default=some words}"
+    found = made(config("one", "{a: '${schema.spec.text}'}"), spec=spec)
     assert found.watch["schema"]["spec"]["text"] == 'string | default="some words"'
     assert found.rendered(name="x")["one/x-one"]["data"] == {"a": "some words"}
     assert any("the default was put in quotes" in each for each in found.notes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import copy
 import difflib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,9 +22,6 @@ from ruleop.core.rules import build_project
 from ruleop.localcluster import LocalCluster
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BLOG = ROOT / "tests" / "scaffold" / "blog.yaml"
 OTHERS = {"console", "teams", "tenant", "images.yaml"}  # with Namespaces, computed names, or Jobs of a version

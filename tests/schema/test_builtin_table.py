@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +14,7 @@ from ruleop.core.schema.builtin.table import (
     builtin_shape,
     object_meta,
 )
-from ruleop.core.schema.shape import Unique, shape_at
-
-if TYPE_CHECKING:
-    from ruleop.core.schema.shape import Shape
+from ruleop.core.schema.shape import Shape, Unique, shape_at
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet")

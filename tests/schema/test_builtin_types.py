@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.resources
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import orjson
 import pytest
@@ -14,10 +13,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
 from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
-from ruleop.core.schema.shape import shape_at
-
-if TYPE_CHECKING:
-    from ruleop.core.schema.shape import Shape
+from ruleop.core.schema.shape import Shape, shape_at
 
 DEPLOYMENT, POD, SERVICE = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Pod"), Kind("", "v1", "Service")
 CONTAINER = ("spec", "template", "spec", "containers")

@@ -14,89 +14,66 @@ from ruleop.core.schema.crd.crd_checks import check_crd
 from ruleop.core.schema.crd.crds import CrdVersion, PrinterColumn, parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.shape import shape_at
+from tests.tables import cases
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": {
-            "type": "object",
-            "required": ["size"],
-            "properties": {
-                "size": {"type": "integer", "minimum": 1, "default": 3},
-                "port": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
-                "ports": {
-                    "type": "array",
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["port", "protocol"],
-                    "items": {
-                        "type": "object",
-                        "required": ["port"],
-                        "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}},
-                    },
-                },
-                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-                "args": {"type": "array", "items": {"type": "string"}},
-                "selector": {
-                    "type": "object",
-                    "x-kubernetes-map-type": "atomic",
-                    "additionalProperties": {"type": "string"},
-                },
-                "template": {
-                    "type": "object",
-                    "x-kubernetes-embedded-resource": True,
-                    "x-kubernetes-preserve-unknown-fields": True,
-                },
-                "values": {"x-kubernetes-preserve-unknown-fields": True},
-            },
-        },
-        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    },
-}
-
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "memcacheds.cache.example.com", "annotations": {"a": "b"}},
-    "spec": {
-        "group": "cache.example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Memcached", "plural": "memcacheds", "shortNames": ["mc"], "categories": ["all"]},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": SCHEMA},
-                "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}
-                ],
-            },
-            {
-                "name": "v1alpha0",
-                "served": False,
-                "storage": False,
-                "deprecated": True,
-                "schema": {"openAPIV3Schema": SCHEMA},
-            },
-        ],
-    },
-}
+SCHEMA: dict[str, Any] = yaml.safe_load("""
+type: object
+properties:
+  apiVersion: {type: string}
+  kind: {type: string}
+  metadata: {type: object}
+  spec:
+    type: object
+    required: [size]
+    properties:
+      size: {type: integer, minimum: 1, default: 3}
+      port: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
+      ports:
+        type: array
+        x-kubernetes-list-type: map
+        x-kubernetes-list-map-keys: [port, protocol]
+        items:
+          type: object
+          required: [port]
+          properties: {port: {type: integer}, protocol: {type: string, default: TCP}}
+      tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+      args: {type: array, items: {type: string}}
+      selector: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}}
+      template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+      values: {x-kubernetes-preserve-unknown-fields: true}
+  status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+""")
+CRD: dict[str, Any] = yaml.safe_load("""
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: memcacheds.cache.example.com, annotations: {a: b}}
+spec:
+  group: cache.example.com
+  scope: Namespaced
+  names: {kind: Memcached, plural: memcacheds, shortNames: [mc], categories: [all]}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size, priority: 1}]
+    - {name: v1alpha0, served: false, storage: false, deprecated: true}
+""")
+for _version in CRD["spec"]["versions"]:
+    _version["schema"] = {"openAPIV3Schema": SCHEMA}
 
 
-def changed(*path: str | int, to: Any) -> dict[str, Any]:
+def changed(path: str, to: Any) -> dict[str, Any]:
     """The good CRD with one place changed; `...` takes the place away."""
     crd = copy.deepcopy(CRD)
     place: Any = crd
-    for part in path[:-1]:
+    parts = [int(part) if part.isdigit() else part for part in path.split(".")]
+    for part in parts[:-1]:
         place = place[part]
-    if to is ...:
-        del place[path[-1]]
+    if to == "...":
+        del place[parts[-1]]
     else:
-        place[path[-1]] = to
+        place[parts[-1]] = to
     return crd
 
 
@@ -107,15 +84,16 @@ def with_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return crd
 
 
-def cases(text: str) -> list[Any]:
-    """A schema in a line, and its findings after `>>` in the lines below."""
-    found: dict[str, list[str]] = {}
-    for line in text.strip().split("\n"):
-        if line.startswith(">> "):
-            found[list(found)[-1]].append(line.removeprefix(">> "))
-        else:
-            found[line] = []
-    return [pytest.param(yaml.safe_load(schema), expected, id=schema) for schema, expected in found.items()]
+ITEM = "{type: object, required: [name], properties: {name: {type: string}, n: {type: integer}}}"
+
+
+def changes(text: str) -> list[Any]:
+    """The good CRD with a place changed, which a line says, and its findings in the lines below."""
+    found = []
+    for case in cases(text):
+        ((path, to),) = case.values[0].items()
+        found.append(pytest.param(changed(path, to), case.values[1], id=case.id))
+    return found
 
 
 def found(crd: dict[str, Any]) -> list[str]:
@@ -160,7 +138,7 @@ def test_a_crd_has_the_names_and_versions_of_its_kind():
 
 def test_names_given_in_a_crd_are_kept():
     names = {"kind": "Foo", "plural": "foos", "singular": "fu", "listKind": "FooCollection"}
-    crd = parse_crd(changed("spec", "names", to=names))
+    crd = parse_crd(changed("spec.names", names))
     assert (crd.singular, crd.list_kind, crd.short_names) == ("fu", "FooCollection", ())
 
 
@@ -176,15 +154,15 @@ def test_only_served_versions_are_resources():
 
 def test_a_column_without_a_priority_is_always_shown():
     columns = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
-    crd = parse_crd(changed("spec", "versions", 0, "additionalPrinterColumns", to=columns))
+    crd = parse_crd(changed("spec.versions.0.additionalPrinterColumns", columns))
     assert crd.versions[0].printer_columns == (
         PrinterColumn("Size", "integer", ".spec.size", description="", format="", priority=0),
     )
 
 
 def test_a_crd_has_its_scope_and_subresources():
-    assert not parse_crd(changed("spec", "scope", to="Cluster")).namespaced
-    version = parse_crd(changed("spec", "versions", 0, "subresources", to={"status": None, "scale": {}})).versions[0]
+    assert not parse_crd(changed("spec.scope", "Cluster")).namespaced
+    version = parse_crd(changed("spec.versions.0.subresources", {"status": None, "scale": {}})).versions[0]
     assert (version.status_subresource, version.scale_subresource) == (False, True)
 
 
@@ -206,57 +184,61 @@ def test_a_crd_has_the_shape_of_its_objects():
 
 
 def test_a_version_without_a_schema_has_the_shape_of_any_resource():
-    shape = parse_crd(changed("spec", "versions", 0, "schema", to=...)).shape("v1alpha1")
+    shape = parse_crd(changed("spec.versions.0.schema", "...")).shape("v1alpha1")
     assert shape is not None
     assert set(shape.fields) == {"apiVersion", "kind", "metadata"}
 
 
 @pytest.mark.parametrize(
-    ("crd", "message"),
-    [
-        ({}, "kind: must be CustomResourceDefinition, not None"),
-        (
-            changed("apiVersion", to="apiextensions.k8s.io/v1beta1"),
-            "apiVersion: must be apiextensions.k8s.io/v1, not 'apiextensions.k8s.io/v1beta1'; v1beta1 was removed in Kubernetes 1.22",
-        ),
-        (changed("spec", to=...), "spec: is required, and must be a mapping"),
-        (changed("spec", "names", to=[]), "spec.names: is required, and must be a mapping"),
-        (changed("spec", "group", to=...), "spec.group: is required, and must be a string"),
-        (changed("spec", "names", "kind", to=1), "spec.names.kind: is required, and must be a string"),
-        (changed("spec", "names", "plural", to=""), "spec.names.plural: is required, and must be a string"),
-        (changed("spec", "names", "shortNames", to="mc"), "spec.names.shortNames: must be a list of strings"),
-        (changed("spec", "names", "categories", to=[1]), "spec.names.categories: must be a list of strings"),
-        (changed("spec", "scope", to="Namespace"), "spec.scope: must be Namespaced or Cluster, not 'Namespace'"),
-        (changed("spec", "versions", to=[]), "spec.versions: must be a list with at least one version"),
-        (changed("spec", "versions", to={}), "spec.versions: must be a list with at least one version"),
-        (changed("spec", "versions", 1, to="v1"), "spec.versions[1]: must be a mapping"),
-        (changed("spec", "versions", 1, "name", to=...), "spec.versions[1].name: is required, and must be a string"),
-        (
-            changed("spec", "versions", 0, "schema", to=[1]),
-            "spec.versions[0].schema.openAPIV3Schema: must be a mapping",
-        ),
-        (
-            changed("spec", "versions", 0, "schema", "openAPIV3Schema", to=[]),
-            "spec.versions[0].schema.openAPIV3Schema: must be a mapping",
-        ),
-        (
-            changed("spec", "versions", 0, "subresources", to=["status"]),
-            "spec.versions[0].subresources: must be a mapping",
-        ),
-        (
-            changed("spec", "versions", 0, "additionalPrinterColumns", to={"a": 1}),
-            "spec.versions[0].additionalPrinterColumns: must be a list of mappings",
-        ),
-        (
-            changed("spec", "versions", 0, "additionalPrinterColumns", to=["a"]),
-            "spec.versions[0].additionalPrinterColumns: must be a list of mappings",
-        ),
-    ],
+    ("crd", "expected"),
+    changes("""
+apiVersion: apiextensions.k8s.io/v1beta1
+>> apiVersion: must be apiextensions.k8s.io/v1, not 'apiextensions.k8s.io/v1beta1'; v1beta1 was removed in Kubernetes 1.22
+spec: ...
+>> spec: is required, and must be a mapping
+spec.names: []
+>> spec.names: is required, and must be a mapping
+spec.group: ...
+>> spec.group: is required, and must be a string
+spec.names.kind: 1
+>> spec.names.kind: is required, and must be a string
+spec.names.plural: ''
+>> spec.names.plural: is required, and must be a string
+spec.names.shortNames: mc
+>> spec.names.shortNames: must be a list of strings
+spec.names.categories: [1]
+>> spec.names.categories: must be a list of strings
+spec.scope: Namespace
+>> spec.scope: must be Namespaced or Cluster, not 'Namespace'
+spec.versions: []
+>> spec.versions: must be a list with at least one version
+spec.versions: {}
+>> spec.versions: must be a list with at least one version
+spec.versions.1: v1
+>> spec.versions[1]: must be a mapping
+spec.versions.1.name: ...
+>> spec.versions[1].name: is required, and must be a string
+spec.versions.0.schema: [1]
+>> spec.versions[0].schema.openAPIV3Schema: must be a mapping
+spec.versions.0.schema.openAPIV3Schema: []
+>> spec.versions[0].schema.openAPIV3Schema: must be a mapping
+spec.versions.0.subresources: [status]
+>> spec.versions[0].subresources: must be a mapping
+spec.versions.0.additionalPrinterColumns: {a: 1}
+>> spec.versions[0].additionalPrinterColumns: must be a list of mappings
+spec.versions.0.additionalPrinterColumns: [a]
+>> spec.versions[0].additionalPrinterColumns: must be a list of mappings
+"""),
 )
-def test_a_document_that_is_not_a_crd_is_an_error_with_its_path(crd: dict[str, Any], message: str):
+def test_a_document_that_is_not_a_crd_is_an_error_with_its_path(crd: dict[str, Any], expected: list[str]):
     with pytest.raises(SchemaError) as caught:
         parse_crd(crd)
-    assert str(caught.value) == message == str(caught.value.finding)
+    assert [str(caught.value)] == expected == [str(caught.value.finding)]
+
+
+def test_an_empty_document_is_not_a_crd():
+    with pytest.raises(SchemaError, match=r"^kind: must be CustomResourceDefinition, not None$"):
+        parse_crd({})
 
 
 def test_a_valid_crd_has_no_findings():
@@ -265,74 +247,44 @@ def test_a_valid_crd_has_no_findings():
 
 @pytest.mark.parametrize(
     ("crd", "expected"),
-    [
-        (
-            changed("metadata", "name", to="memcached.cache.example.com"),
-            [
-                "metadata.name: must be memcacheds.cache.example.com, the plural and the group, not 'memcached.cache.example.com'"
-            ],
-        ),
-        (
-            changed("metadata", to=None),
-            ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not None"],
-        ),
-        (
-            changed("spec", "versions", 0, "storage", to=False),
-            ["spec.versions: exactly one version must have storage: true, not 0"],
-        ),
-        (
-            changed("spec", "versions", 1, "storage", to=True),
-            ["spec.versions: exactly one version must have storage: true, not 2"],
-        ),
-        (changed("spec", "versions", 1, "name", to="v1alpha1"), ["spec.versions[1].name: v1alpha1 is a duplicate"]),
-        (
-            changed("spec", "versions", 1, "name", to="1.0"),
-            ["spec.versions[1].name: must be a version such as v1 or v1alpha1, not '1.0'"],
-        ),
-        (
-            changed("spec", "preserveUnknownFields", to=True),
-            [
-                "spec.preserveUnknownFields: must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it"
-            ],
-        ),
-        (
-            changed("spec", "names", "shortNames", to=["mc", "M_C"]),
-            [
-                "spec.names.shortNames[1]: must consist of letters, digits and dashes and start with a letter (upper case only in kinds)"
-            ],
-        ),
-        (changed("spec", "names", "listKind", to="Memcached"), ["spec.names.listKind: must differ from kind"]),
-        (
-            changed("spec", "versions", 0, "schema", to=...),
-            [f"{ROOT}: is required: without a schema the API server drops all fields"],
-        ),
-        (
-            changed("spec", "versions", 0, "additionalPrinterColumns", to=[{"type": "int", "jsonPath": "spec.size"}]),
-            [
-                "spec.versions[0].additionalPrinterColumns[0].name: is required",
-                "spec.versions[0].additionalPrinterColumns[0].type: must be one of boolean, date, integer, number, string (did you mean integer?)",
-                "spec.versions[0].additionalPrinterColumns[0].jsonPath: must be a path that starts with a dot, such as .spec.size",
-            ],
-        ),
-        (
-            changed("spec", "versions", 0, "schema", to={"openAPIV3Shema": SCHEMA}),
-            [
-                "spec.versions[0].schema.openAPIV3Shema: is an unknown field (did you mean openAPIV3Schema?)",
-                f"{ROOT}: is required: without a schema the API server drops all fields",
-            ],
-        ),
-        (
-            changed("spec", "versions", 0, "subresource", to={}),
-            ["spec.versions[0].subresource: is an unknown field (did you mean subresources?)"],
-        ),
-    ],
+    changes("""
+metadata.name: memcached.cache.example.com
+>> metadata.name: must be memcacheds.cache.example.com, the plural and the group, not 'memcached.cache.example.com'
+metadata: null
+>> metadata.name: must be memcacheds.cache.example.com, the plural and the group, not None
+spec.versions.0.storage: false
+>> spec.versions: exactly one version must have storage: true, not 0
+spec.versions.1.storage: true
+>> spec.versions: exactly one version must have storage: true, not 2
+spec.versions.1.name: v1alpha1
+>> spec.versions[1].name: v1alpha1 is a duplicate
+spec.versions.1.name: '1.0'
+>> spec.versions[1].name: must be a version such as v1 or v1alpha1, not '1.0'
+spec.preserveUnknownFields: true
+>> spec.preserveUnknownFields: must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it
+spec.names.shortNames: [mc, M_C]
+>> spec.names.shortNames[1]: must consist of letters, digits and dashes and start with a letter (upper case only in kinds)
+spec.names.listKind: Memcached
+>> spec.names.listKind: must differ from kind
+spec.versions.0.schema: ...
+>> spec.versions[0].schema.openAPIV3Schema: is required: without a schema the API server drops all fields
+spec.versions.0.additionalPrinterColumns: [{type: int, jsonPath: spec.size}]
+>> spec.versions[0].additionalPrinterColumns[0].name: is required
+>> spec.versions[0].additionalPrinterColumns[0].type: must be one of boolean, date, integer, number, string (did you mean integer?)
+>> spec.versions[0].additionalPrinterColumns[0].jsonPath: must be a path that starts with a dot, such as .spec.size
+spec.versions.0.schema: {openAPIV3Shema: {type: object}}
+>> spec.versions[0].schema.openAPIV3Shema: is an unknown field (did you mean openAPIV3Schema?)
+>> spec.versions[0].schema.openAPIV3Schema: is required: without a schema the API server drops all fields
+spec.versions.0.subresource: {}
+>> spec.versions[0].subresource: is an unknown field (did you mean subresources?)
+"""),
 )
 def test_errors_in_a_crd_are_found(crd: dict[str, Any], expected: list[str]):
     assert found(crd) == expected
 
 
 def test_a_group_without_a_dot_is_found():
-    crd = changed("spec", "group", to="cache")
+    crd = changed("spec.group", "cache")
     crd["metadata"]["name"] = "memcacheds.cache"
     assert found(crd) == ["spec.group: must be a domain name with a dot, in lower case, not 'cache'"]
 
@@ -361,13 +313,6 @@ def test_a_group_without_a_dot_is_found():
 )
 def test_errors_at_the_root_of_a_schema_are_found(schema: dict[str, Any], expected: list[str]):
     assert found(with_schema(schema)) == [f"{ROOT}.{line}" for line in expected]
-
-
-ITEM = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}
-
-
-def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
-    return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
 @pytest.mark.parametrize(
@@ -427,59 +372,43 @@ def test_errors_in_the_type_of_a_value_are_found(spec: dict[str, Any], expected:
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [
-        (map_list(ITEM, "name"), []),
-        (
-            map_list(ITEM, "nane"),
-            ["x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)"],
-        ),
-        (map_list(ITEM, "name", "name"), ["x-kubernetes-list-map-keys[1]: name is a duplicate"]),
-        (map_list(ITEM), ["x-kubernetes-list-map-keys: is required with x-kubernetes-list-type: map"]),
-        (
-            map_list(ITEM, "n"),
-            ["items.properties.n: must be required or have a default, because it is a key of the list"],
-        ),
-        (map_list({"type": "string"}, "name"), ["items.type: must be object in a list of type map"]),
-        (map_list({**ITEM, "nullable": True}, "name"), ["items.nullable: must not be used in a list of type map"]),
-        (
-            map_list({"type": "object", "properties": {"k": {"type": "object", "default": {}, "nullable": True}}}, "k"),
-            [
-                "items.properties.k.type: must be a scalar, because it is a key of the list",
-                "items.properties.k.nullable: must not be used for a key of the list",
-            ],
-        ),
-        (
-            {"type": "array", "items": ITEM, "x-kubernetes-list-map-keys": ["name"]},
-            ["x-kubernetes-list-map-keys: needs x-kubernetes-list-type: map"],
-        ),
-        (
-            {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "Set"},
-            ["x-kubernetes-list-type: must be atomic, set or map, not 'Set'"],
-        ),
-        ({"type": "object", "x-kubernetes-list-type": "set"}, ["x-kubernetes-list-type: needs type: array"]),
-        (
-            {"type": "array", "items": ITEM, "x-kubernetes-list-type": "set"},
-            ["items: must be scalar or atomic in a list of type set"],
-        ),
-        ({"type": "array", "items": {**ITEM, "x-kubernetes-map-type": "atomic"}, "x-kubernetes-list-type": "set"}, []),
-        (
-            {
-                "type": "array",
-                "x-kubernetes-list-type": "set",
-                "items": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            },
-            ["items: must be scalar or atomic in a list of type set"],
-        ),
-        (
-            {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}},
-            [],
-        ),
-        (
-            {"type": "object", "x-kubernetes-map-type": "set"},
-            ["x-kubernetes-map-type: must be atomic or granular, not 'set'"],
-        ),
-        ({"type": "string", "x-kubernetes-map-type": "atomic"}, ["x-kubernetes-map-type: needs type: object"]),
-    ],
+    cases(
+        """
+{type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]}
+{type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [nane]}
+>> x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)
+{type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name, name]}
+>> x-kubernetes-list-map-keys[1]: name is a duplicate
+{type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: []}
+>> x-kubernetes-list-map-keys: is required with x-kubernetes-list-type: map
+{type: array, items: ITEM, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [n]}
+>> items.properties.n: must be required or have a default, because it is a key of the list
+{type: array, items: {type: string}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]}
+>> items.type: must be object in a list of type map
+{type: array, items: {<<: ITEM, nullable: true}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]}
+>> items.nullable: must not be used in a list of type map
+{type: array, items: {type: object, properties: {k: {type: object, default: {}, nullable: true}}}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k]}
+>> items.properties.k.type: must be a scalar, because it is a key of the list
+>> items.properties.k.nullable: must not be used for a key of the list
+{type: array, items: ITEM, x-kubernetes-list-map-keys: [name]}
+>> x-kubernetes-list-map-keys: needs x-kubernetes-list-type: map
+{type: array, items: {type: string}, x-kubernetes-list-type: Set}
+>> x-kubernetes-list-type: must be atomic, set or map, not 'Set'
+{type: object, x-kubernetes-list-type: set}
+>> x-kubernetes-list-type: needs type: array
+{type: array, items: ITEM, x-kubernetes-list-type: set}
+>> items: must be scalar or atomic in a list of type set
+{type: array, items: {<<: ITEM, x-kubernetes-map-type: atomic}, x-kubernetes-list-type: set}
+{type: array, x-kubernetes-list-type: set, items: {type: array, x-kubernetes-list-type: set, items: {type: string}}}
+>> items: must be scalar or atomic in a list of type set
+{type: array, x-kubernetes-list-type: set, items: {type: array, items: {type: string}}}
+{type: object, x-kubernetes-map-type: set}
+>> x-kubernetes-map-type: must be atomic or granular, not 'set'
+{type: string, x-kubernetes-map-type: atomic}
+>> x-kubernetes-map-type: needs type: object
+""",
+        ITEM=ITEM,
+    ),
 )
 def test_errors_in_list_types_and_map_types_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
@@ -538,16 +467,8 @@ def test_type_constraints_inside_all_of_any_of_and_not_are_found(spec: dict[str,
 
 def test_several_errors_are_found_at_once():
     crd = changed(
-        "spec",
-        "versions",
-        0,
-        "schema",
-        "openAPIV3Schema",
-        "properties",
-        "spec",
-        "properties",
-        "size",
-        to={"type": "int"},
+        "spec.versions.0.schema.openAPIV3Schema.properties.spec.properties.size",
+        {"type": "int"},
     )
     crd["metadata"]["name"] = "x"
     assert len(found(crd)) == 3, "the second version has the same schema as before"

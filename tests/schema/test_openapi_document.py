@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,10 +13,8 @@ from ruleop.core.schema.builtin.table import builtin_kinds
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi import OpenApi
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from ruleop.core.schema.shape import Shape
 from tests.definitions import crd, fields, version
-
-if TYPE_CHECKING:
-    from ruleop.core.schema.shape import Shape
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CRD = crd(

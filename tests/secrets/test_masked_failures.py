@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.ruletests import running
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MARK = "planted-value"
 STORED = base64.b64encode(MARK.encode()).decode()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import TYPE_CHECKING
 
 from ruleop.core.errors import Site
+from ruleop.core.templating.compile.compiled import Expression
 from ruleop.core.templating.compile.library import Library
-
-if TYPE_CHECKING:
-    from ruleop.core.templating.compile.compiled import Expression
 
 SITE = Site("watches.yaml", 3)
 

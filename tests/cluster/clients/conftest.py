@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from controlplane.build import build_dir
+from controlplane.cluster import ControlPlane
 from controlplane.programs import program
 
 from ruleop.localcluster import LocalCluster
 from tests.cluster.clients.sides import Side, Sides
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
 
 
 @pytest.fixture

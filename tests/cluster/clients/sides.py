@@ -10,15 +10,12 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.cluster.clients.normalise import normalised
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
 STORIES = HERE / "stories"

@@ -6,19 +6,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from controlplane.build import build_dir
 
+from ruleop.localcluster import LocalCluster
 from tests.cluster.clients.sides import Side
 from tests.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ruleop.localcluster import LocalCluster
 
 pytestmark = pytest.mark.real_server("kubectl and the operator are built from Go modules")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
@@ -13,13 +14,8 @@ from kubernetes import client, config, dynamic, watch
 from kubernetes.client.exceptions import ApiException
 
 from tests.cluster.clients.normalise import normalised
-from tests.cluster.clients.sides import FILES
+from tests.cluster.clients.sides import FILES, Side, Sides
 from tests.definitions import crd, fields, version
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cluster.clients.sides import Side, Sides
 
 pytestmark = pytest.mark.real_server("its answers are compared")
 

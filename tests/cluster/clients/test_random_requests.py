@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import yaml
 from controlplane.cluster import ControlPlane
 
+from tests.contract.client import Server
 from tests.contract.walk.servers import two_servers
 from tests.contract.walk.walk import Walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.contract.client import Server
 
 pytestmark = pytest.mark.real_server("it compares LocalCluster with a real API server")
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.cluster.clients.sides import STORIES, commands_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cluster.clients.sides import Sides, Step
-
+from tests.cluster.clients.sides import STORIES, Sides, Step, commands_of
 
 pytestmark = pytest.mark.real_server(
     "kubectl and Helm are built from Go modules, and both servers' answers are compared"

@@ -4,26 +4,19 @@ operators."""
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from controlplane.cluster import ControlPlane
 
+from tests.cluster.conftest import NewCluster
 from tests.cluster.example_projects import ROOT
-from tests.cluster.faults.lab import PROJECT, Lab
+from tests.cluster.faults.lab import PROJECT, Lab, Make
 from tests.cluster.faults.proxy import Threads
-from tests.cluster.faults.scenarios import SCENARIOS, run_without_faults
+from tests.cluster.faults.scenarios import SCENARIOS, Recording, run_without_faults
 from tests.processes.fork_server import ForkServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.conftest import NewCluster
-    from tests.cluster.faults.scenarios import Recording
-
-    Make = Callable[..., Lab]
 
 
 @pytest.fixture(scope="session")

@@ -10,24 +10,17 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from controlplane.access import write_kubeconfig
-from controlplane.cluster import free_ports
+from controlplane.cluster import ControlPlane, free_ports
 
-from tests.cluster.faults.proxy import Proxy
+from tests.cluster.faults.proxy import Proxy, Threads
 from tests.cluster.operator import eventually, logged, probe
 from tests.cluster.server import Client, RefusedError
-from tests.processes.fork_server import is_alive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.faults.proxy import Threads
-    from tests.processes.fork_server import ForkServer
+from tests.processes.fork_server import ForkServer, is_alive
 
 PROJECT = Path(__file__).resolve().parent / "project"
 TIMEOUT = 60.0
@@ -235,3 +228,7 @@ def is_quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
     mark = len(proxy.writes())
     time.sleep(seconds)
     return len(proxy.writes()) == mark
+
+
+Make = Callable[..., Lab]
+"""Makes a lab; its arguments are those of Lab, without what all of a run share."""

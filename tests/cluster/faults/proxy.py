@@ -17,18 +17,16 @@ import ssl
 import threading
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import aiohttp
 from aiohttp import web
 from yarl import URL
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
 

@@ -4,18 +4,14 @@ the fault, and each was created and deleted as often."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tests.cluster.example_projects import ROOT
-from tests.cluster.faults.lab import Lab, differences, is_quiet
+from tests.cluster.faults.lab import Lab, Make, differences, is_quiet
 from tests.cluster.server import RefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.cluster.faults.conftest import Make
 
 FOREIGN = {"app": "myApp", "note": "not yours"}
 

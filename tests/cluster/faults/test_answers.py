@@ -3,20 +3,14 @@ In the end the objects are the same as without a fault, and no condition reports
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.cluster.faults.proxy import Answer, CutError
-from tests.cluster.faults.scenarios import SCENARIOS, run_with_fault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cluster.faults.conftest import Make
-    from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.proxy import Call
-    from tests.cluster.faults.scenarios import Recording
+from tests.cluster.faults.lab import Lab, Make
+from tests.cluster.faults.proxy import Answer, Call, CutError
+from tests.cluster.faults.scenarios import SCENARIOS, Recording, run_with_fault
 
 LATER = {"Retry-After": "1"}
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.cluster.faults.lab import is_quiet
-
-if TYPE_CHECKING:
-    from tests.cluster.faults.lab import Lab
+from tests.cluster.faults.lab import Lab, is_quiet
 
 DAY = 86_400.0
 

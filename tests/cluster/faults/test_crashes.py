@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.cluster.faults.proxy import CutError
-from tests.cluster.faults.scenarios import SCENARIOS, run_with_fault
-
-if TYPE_CHECKING:
-    from tests.cluster.faults.conftest import Make
-    from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.proxy import Call
-    from tests.cluster.faults.scenarios import Recording
+from tests.cluster.faults.lab import Lab, Make
+from tests.cluster.faults.proxy import Call, CutError
+from tests.cluster.faults.scenarios import SCENARIOS, Recording, run_with_fault
 
 AT_ONCE = 4
 

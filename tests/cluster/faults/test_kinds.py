@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import yaml
 
-from tests.cluster.faults.lab import PROJECT, is_quiet
+from tests.cluster.faults.lab import PROJECT, Lab, is_quiet
+from tests.cluster.faults.proxy import Call
 from tests.cluster.server import CRDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.proxy import Call
-
-import contextlib
 
 
 def definition(plural: str) -> dict[str, Any]:

@@ -5,18 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from tests.cluster.faults.proxy import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.cluster.faults.conftest import Make
-    from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.proxy import Call
+from tests.cluster.faults.lab import Lab, Make
+from tests.cluster.faults.proxy import Answer, Call
 
 
 def begin(lab: Lab, name: str = "all") -> None:

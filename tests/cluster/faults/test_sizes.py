@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.cluster.faults.lab import is_quiet
-
-if TYPE_CHECKING:
-    from tests.cluster.faults.lab import Lab
+from tests.cluster.faults.lab import Lab, is_quiet
 
 MANY = 1000
 

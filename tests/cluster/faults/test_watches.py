@@ -4,16 +4,13 @@ not revert newer changes, and writes nothing twice."""
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.cluster.faults.lab import is_quiet
+from tests.cluster.faults.lab import Lab, is_quiet
+from tests.cluster.faults.proxy import Call
 from tests.cluster.server import RefusedError
-
-if TYPE_CHECKING:
-    from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.proxy import Call
 
 EXPIRED = {
     "type": "ERROR",

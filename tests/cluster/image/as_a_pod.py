@@ -3,11 +3,13 @@ and run by runc. `make test-image` runs this file; it needs root, buildah, runc 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from controlplane.cluster import ControlPlane
+from controlplane.fixtures import Kubectl
 
 from ruleop.cli.program import program
 from tests.cluster.example_projects import ROOT, LiveExample
@@ -18,12 +20,6 @@ from tests.cluster.operator import eventually
 from tests.cluster.test_examples import APP
 from tests.cluster.test_examples import V1ALPHA1 as MEMCACHED
 from tests.docs.console import copy_project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controlplane.cluster import ControlPlane
-    from controlplane.fixtures import Kubectl
 
 MEBIBYTE = 2**20
 DERIVED = f"{built.IMAGE}-derived"

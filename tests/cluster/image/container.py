@@ -13,17 +13,12 @@ import json
 import subprocess
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from controlplane.cluster import free_ports
+from controlplane.cluster import ControlPlane, free_ports
 
-from tests.cluster.image.built import configuration
+from tests.cluster.image.built import Store, configuration
 from tests.cluster.installed import Installed
-
-if TYPE_CHECKING:
-    from controlplane.cluster import ControlPlane
-
-    from tests.cluster.image.built import Store
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 NAMESPACES = ("pid", "ipc", "uts", "mount")

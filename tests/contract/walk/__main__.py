@@ -10,20 +10,18 @@ import contextlib
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from collections.abc import Iterator
 
 from controlplane.cluster import ControlPlane
 
 from tests.contract.walk.kinds import KINDS
 from tests.contract.walk.servers import two_servers
 from tests.contract.walk.walk import Walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextlib.contextmanager

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from tests.contract.walk.making import NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.contract.walk.making import Chance
+from tests.contract.walk.making import NAMES, Chance
 
 Path = tuple[Any, ...]
 # Where pods get their service account from: the real server reads it only if its controllers run.

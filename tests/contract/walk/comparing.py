@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.contract.client import Reply
+from tests.contract.client import Reply
 
 _OF_THE_SERVER = {
     "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "time", "lastTransitionTime",

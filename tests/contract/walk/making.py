@@ -6,10 +6,8 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from random import Random
+from random import Random
+from typing import Any
 
 WRONG = (
     None, -1, "x y", {}, [], True, 1.5, "", "A_B", 99999999, {"zzz": 1}, [None], ["a", "a"], "a" * 70,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ruleop.localcluster import LocalCluster
 from tests.contract.client import Server
 from tests.contract.definitions import define_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @contextlib.contextmanager

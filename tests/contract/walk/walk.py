@@ -6,20 +6,16 @@ import copy
 import json
 import re
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Server
+from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Reply, Server
 from tests.contract.walk.changes import changed, operations, partial
 from tests.contract.walk.comparing import differences
 from tests.contract.walk.kinds import KINDS, METADATA
 from tests.contract.walk.making import Chance, fields, items, one_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.contract.client import Reply
 
 STATUS = fields(
     {},

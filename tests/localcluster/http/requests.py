@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import http.client
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
-if TYPE_CHECKING:
-    from ruleop.localcluster import LocalCluster
+from ruleop.localcluster import LocalCluster
 
 
 def send(cluster: LocalCluster, method: str, path: str, body: bytes, content_type: str) -> tuple[int, Any]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
+from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.server import MAX_HEAD
 from tests.definitions import definition
 from tests.localcluster.http.requests import send
-
-if TYPE_CHECKING:
-    from ruleop.localcluster import LocalCluster
 
 JSON, YAML, PATCH = "application/json", "application/yaml", "application/json-patch+json"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.localcluster.objects.typed import zero_of
 from tests.cluster import everything, objects
-
-if TYPE_CHECKING:
-    from tests.cluster.objects import Subject
+from tests.cluster.objects import Subject
 
 SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.INGRESS, objects.EVERYTHING]
 
