@@ -10,8 +10,7 @@ import yaml
 
 def cases(text: str, **words: str) -> list[Any]:
     """Each case is a value of YAML in a line, and the lines that are expected of it, after `>>` below. Words stand for
-    their meanings in the values.
-    """
+    their meanings in the values."""
     expected: dict[str, list[str]] = {}
     for line in text.strip().split("\n"):
         mark, _, rest = line.partition(" ")
