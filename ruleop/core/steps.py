@@ -9,13 +9,3 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
-
-
-def finished(steps: Steps[T]) -> T:
-    """The result of the work, done without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result

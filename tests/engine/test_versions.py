@@ -13,12 +13,12 @@ from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import build_project
 from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.core.steps import finished
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_need, child_needs, observe_need
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.watch.store import Store
+from tests.planning.steps import finished
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))

@@ -25,8 +25,8 @@ from ruleop.core.planning.changes.drift import ENOUGH, Reverted
 from ruleop.core.planning.changes.writes import Verb
 from ruleop.core.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
 from ruleop.core.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
-from ruleop.core.steps import finished
 from tests.planning.harness import Harness
+from tests.planning.steps import finished
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
 IMMUTABLE = Failed(Failure.IMMUTABLE, "it cannot change", "digest")

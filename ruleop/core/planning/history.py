@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.merge.equality import fingerprint
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.plan import Plan
     from ruleop.core.planning.rendering.work import Work
 
-Value = TypeVar("Value")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 CONFLICT_FIRST: Final = 1.0

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.planning.changes.rejected_writes import changes_in_words
-from ruleop.core.planning.child.apply import (
-    Applied,
-    Immutable,
-    apply,
-)
+from ruleop.core.planning.child.apply import Applied, Immutable, apply
 from ruleop.core.planning.child.child_plan import (
     ChildPlan,
     Existing,
@@ -37,15 +33,7 @@ from ruleop.core.planning.child.field_patches import patch, patches_on, select, 
 from ruleop.core.planning.child.new_namespaces import waits_for_namespaces
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.runs.child_runs import ChildRuns
-from ruleop.core.planning.model.actions import (
-    Action,
-    Create,
-    Delete,
-    Patch,
-    Replace,
-    ServerSideApply,
-    State,
-)
+from ruleop.core.planning.model.actions import Action, Create, Delete, Patch, Replace, ServerSideApply, State
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
@@ -65,9 +53,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
-
-MAX_LOCATED: Final = 4
-"""Rejected objects of one child whose message has the line of the rejected field."""
 
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
