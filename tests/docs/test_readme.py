@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ruleop.core.rules.language import watches_yaml as language
+from ruleop.core.rules.language.tables import keys
 from tests.docs.console import README, agrees, blocks, install, prepared
 from tests.docs.messages import ROOT
 from tests.processes.fork_server import ForkServer
@@ -92,3 +94,59 @@ def test_the_error_at_the_top_appears_in_the_tour() -> None:
 )
 def test_three_dots_match_any_lines(shown: list[str], printed: list[str], same: bool) -> None:
     assert agrees(shown, printed) is same
+
+
+# What the README says that ruleop lacks, and the words that a key of watches.yaml would have which does it all the same
+LACKED = {
+    "runs no charts": r"\bcharts?\b",
+    "writes Kubernetes objects only": r"\b(http|https|url|webhook)\b",
+    "objects in other clusters": r"\bkubeconfig\b|\b(other|remote|target) clusters?\b",
+    "APIs outside of Kubernetes": r"\b(http|https|url|webhook)\b",
+    "conversion between the versions of a CRD": r"\bconver(ts?|sion)\b",
+    "commands in containers": r"\b(exec|commands?)\b",
+    "the deletion of a custom resource by itself": r"\b(expires?|ttl|deletes? the (CR|custom resource))\b",
+}
+# Claims that the README made longer than they were true
+OUTDATED = {
+    "leaves deletion to the garbage collector": r"\bdeletionOrder\b",
+    "no fields of objects of other owners": r"\bfields of an object of others\b|\bpatch\b",
+    "never adopted": r"\badopt\b",
+    "no hooks": r"\bonce\b",
+}
+
+
+def keys_of_the_language() -> dict[str, str]:
+    return {
+        f"{table.__name__} {key.name}": f"{key.name}: {key.doc}" for table in language.TABLES for _, key in keys(table)
+    }
+
+
+@pytest.mark.parametrize(("claim", "words"), LACKED.items())
+def test_a_feature_that_the_readme_calls_missing_has_no_key(claim: str, words: str) -> None:
+    assert claim in " ".join(README.split())
+    assert [name for name, text in keys_of_the_language().items() if re.search(words, text)] == []
+
+
+@pytest.mark.parametrize(("claim", "words"), OUTDATED.items())
+def test_an_outdated_claim_is_found_by_the_keys_that_contradict_it(claim: str, words: str) -> None:
+    assert claim not in " ".join(README.split())
+    assert any(re.search(words, text) for text in keys_of_the_language().values())
+
+
+def test_every_sentence_about_what_ruleop_lacks_is_held_against_the_keys() -> None:
+    (section,) = re.findall(r"## Is it for you\?\n(.+?)\n## ", README, re.DOTALL)
+    sentences = re.split(r"[.;|]\s", " ".join(section.split()))
+    negated = [each for each in sentences if "ruleop" in each and re.search(r"\b(no|not|never|only|without)\b", each)]
+    assert negated
+    assert [each for each in negated if not any(claim in each for claim in LACKED)] == []
+
+
+def test_no_row_of_the_map_names_a_file_twice() -> None:
+    rows = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
+    assert [row for row in rows if (named := re.findall(r"`(ruleop/[^`]+)`", row)) and len(named) > len({*named})] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_no_section_of_a_page_is_there_twice(page: Path) -> None:
+    titles = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(titles) == len({*titles})
