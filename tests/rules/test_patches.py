@@ -41,7 +41,7 @@ children:
 >> watches.yaml:7:56: a patch has both "name" and "selector": remove one of them
 >> watches.yaml:8:56: a patch has "namespaces", which requires "selector"
 >> watches.yaml:9:65: a patch has both "namespace" and "namespaces": remove one of them
->> watches.yaml:10:57: "selector" is empty: leave the key out to match everything
+>> watches.yaml:10:57: "selector" is empty: to match everything, write `matchExpressions: [{key: no-such-label, operator: DoesNotExist}]`
 >> watches.yaml:11:88: `data` of a Secret in another namespace than the CR's cannot be set
 >> watches.yaml:12:61: template syntax: unexpected 'end of print statement'
 

@@ -22,6 +22,7 @@ from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.child_bodies import check_bodies
 from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
 from ruleop.core.rules.checks.likely_mistakes import (
+    check_kro_expressions,
     warn_of_adoption,
     warn_of_job_ttl,
     warn_of_plain_text,
@@ -307,7 +308,7 @@ class _Loading:
         findings = self.findings
         check_watch(draft, findings)
         check_defined_names(draft, findings)
-        check_read_names(draft, draft_parts, findings)
+        check_read_names(draft, draft_parts, crds, findings)
         check_lets(draft, draft_parts, findings)
         check_dependencies(draft, findings)
         read = reads(draft, draft_parts)
@@ -320,8 +321,9 @@ class _Loading:
         check_time(draft_parts, self.reading.library, findings)
         check_secrets(draft, draft_parts, self.reading.library, findings)
         check_definition(draft, crds, used, findings)
-        check_kinds(draft, crds, findings)
+        check_kinds(draft, crds, self.reading.templates, findings)
         warn_of_plain_text(draft_parts, self.reading.library, findings)
+        check_kro_expressions(draft, draft_parts, self.reading.templates, findings)
         warn_of_job_ttl(draft_parts, self.reading.templates, findings)
         warn_of_adoption(draft, draft_parts, self.reading.templates, findings)
 
