@@ -88,6 +88,15 @@ data: {x: {{ age(spec.t) }}}
 >> watches.yaml:15:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"
 >> watches.yaml:15:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"
 
+== a request id that changes with each write
+let: {version: "{{ cr.metadata.resourceVersion }}"}
+children:
+  a: {once: "{{ metadata.resourceVersion }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}}}
+  b: {once: "{{ spec.tag }}-{{ version }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}}}
+  c: {once: "{{ metadata.generation }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: c}}}
+>> watches.yaml:6:19: `metadata.resourceVersion` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:7:33: `version` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
+
 == random in lists and branches
 children:
   a: {template: j.yaml}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft
-    from ruleop.core.templating import Library
+    from ruleop.core.templating import Library, Reference
 
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -79,6 +79,30 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
         for name, site in _random_names(part, templates):
             message = f"`{name}` in metadata.name would create another object each time: derive the name from the CR"
             findings.mistake("random", message, site, word=name, start=part.site)
+
+
+_CHANGES_WITH_EACH_WRITE: Final = frozenset({"resourceVersion", "managedFields"})
+
+
+def check_request_ids(parts: Iterable[Part], findings: Findings) -> None:
+    """Finds request ids of `once` that change whenever ruleop writes the CR's status: each write would be a run."""
+    changing: set[str] = set()  # lets that do
+    for part in parts:
+        found = [each for each in part.compiled.references if _changes_with_each_write(each) or each.name in changing]
+        if part.let and found:
+            changing.add(part.let)
+        for each in found if part.key == "once" else ():
+            steps = ".".join(step for step in each.path if step)
+            message = (
+                f"`{steps}` changes whenever the CR is written, so it would run without end: use a field of the spec, "
+                "or `metadata.generation`"
+            )
+            findings.mistake("random", message, each.site, word=each.name or "", start=part.site)
+
+
+def _changes_with_each_write(reference: Reference) -> bool:
+    path = reference.path[1:] if reference.path[0] == "cr" else reference.path
+    return path[:1] == ("metadata",) and path[1:2] != () and path[1] in _CHANGES_WITH_EACH_WRITE
 
 
 def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> None:
