@@ -20,6 +20,28 @@ spec:
   x: {{ spce.size }}
 >> templates/a.yaml:5:9: "spce" is not known in the child "a" (did you mean "spec"?)
 
+== a name that is set by the caller of a rendered file
+children:
+  a: {template: a.yaml}
+-- templates/a.yaml
+{% set tls = spec.tls %}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data:
+  x: {{ render('x.txt') }}
+  {% include 'y.yaml' %}
+-- templates/x.txt
+{% include 'z.txt' %}{{ tls }} {{ render('w.txt') }}
+-- templates/y.yaml
+own: "{{ tls }}"
+-- templates/z.txt
+{% set z = 1 %}{{ z }}
+-- templates/w.txt
+{{ z }}
+>> templates/w.txt:1:4: "z" is not known in the child "a": a file of `render()` sees no name that its caller has `set`; include it, or use `let`
+>> templates/x.txt:1:25: "tls" is not known in the child "a": a file of `render()` sees no name that its caller has `set`; include it, or use `let`
+
 == unknown name in an include
 children:
   a: {template: a.yaml}

@@ -138,6 +138,8 @@ def _report_unknown(draft: Draft, part: Part, name: str, fields: Mapping[str, st
     else:
         hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
         meant = f' (did you mean "spec.{fields[name]}"?)' if name in fields else ""
+        if any(assigned == name for assigned, _ in part.compiled.assigned):
+            meant = ": a file of `render()` sees no name that its caller has `set`; include it, or use `let`"
         instead = meant or did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
         message = f'"{name}" is not known in {part.view.title}{instead}'
         findings.mistake("unknown-name", message, site, word=name, start=part.site)
