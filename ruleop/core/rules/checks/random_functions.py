@@ -181,6 +181,34 @@ def check_time(parts: Iterable[Part], library: Library, findings: Findings) -> N
                 _check_calls(tree, part, start, findings)
 
 
+_DAYS: Final = {"genCA": (1, 3650), "genSignedCert": (3, 365), "genSelfSignedCert": (3, 365)}
+"""The position of the parameter `days` of each function, and its default."""
+
+
+def check_renewals(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+    """Finds certificates that would have to be renewed before they are made."""
+    for part in parts:
+        before = part.child.table.renew_before if part.body and part.child is not None else None
+        if before is None or part.child is None:
+            continue
+        for tree, _ in written(part, library):
+            for call in tree.find_all(nodes.Call):
+                name = call.node.name if isinstance(call.node, nodes.Name) else ""
+                days = _days(call, *_DAYS[name]) if name in _DAYS else None
+                if days is not None and before >= days * 86400:
+                    message = f"`renewBefore` must be shorter than the {days} days of `{name}`"
+                    findings.mistake("wrong-value", message, part.child.table.key_sites["renewBefore"])
+
+
+def _days(call: nodes.Call, position: int, default: int) -> int | None:
+    """The days for which a certificate is valid; None if they are computed."""
+    given = {each.key: each.value for each in call.kwargs} | dict(enumerate(call.args))
+    value = given.get("days", given.get(position))
+    if value is None:
+        return default if call.dyn_args is None and call.dyn_kwargs is None else None
+    return value.value if isinstance(value, nodes.Const) and isinstance(value.value, int) else None
+
+
 def _check_calls(tree: nodes.Template, part: Part, start: Site, findings: Findings) -> None:
     compared = {id(each) for node in tree.find_all(nodes.Compare) for each in _ordered(node)}
     for call in tree.find_all(nodes.Call):

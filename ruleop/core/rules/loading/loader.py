@@ -30,7 +30,7 @@ from ruleop.core.rules.checks.likely_mistakes import (
 )
 from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
-from ruleop.core.rules.checks.random_functions import check_random, check_request_ids, check_time
+from ruleop.core.rules.checks.random_functions import check_random, check_renewals, check_request_ids, check_time
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
 from ruleop.core.rules.checks.secret_reads import check_secrets
@@ -319,6 +319,7 @@ class _Loading:
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
         check_request_ids(draft_parts, findings)
+        check_renewals(draft_parts, self.reading.library, findings)
         check_time(draft_parts, self.reading.library, findings)
         check_secrets(draft, draft_parts, self.reading.library, findings)
         check_definition(draft, crds, used, findings)
