@@ -32,7 +32,7 @@ children:
   a: {patch: {group: example.com, version: v1, kind: App, name: "{{ metadata.name }}", fields: {metadata: {labels: {a: b}}, spec: {size: 1}}}}
   b: {patch: {group: apps, version: v1, kind: Deployment, name: x, fields: {spec: {template: {spec: {containers: [{image: a}]}}}}}}
   c: {patch: {group: apps, version: v1, kind: Deployment, name: x, fields: {spec: {template: {spec: {containers: [{name: a, ports: [{containerPort: 80}]}]}}}}}}
->> watches.yaml:5:127: `spec` of the CR itself belongs to whoever writes it: set a default in its CRD
+>> watches.yaml:5:127: `spec` of the CR itself belongs to its authors: set a default in its CRD
 >> watches.yaml:6:117: an item of spec.template.spec.containers needs `name`: server-side apply finds the item by it
 
 == a selector

@@ -192,7 +192,7 @@ class Session:
         return self.is_settled()
 
     async def _settle(self) -> None:
-        """Waits until all custom resources are ready, or fail by what only an edit mends, and nothing has changed for
+        """Waits until all custom resources are ready, or fail until the next edit, and nothing has changed for
         a moment."""
         while True:
             self._changed.clear()

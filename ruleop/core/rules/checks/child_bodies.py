@@ -170,7 +170,7 @@ def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: 
 def _check_patched_fields(
     draft: Draft, patch: PatchTable, crds: Iterable[CustomResourceDefinition], findings: Findings
 ) -> None:
-    """Finds fields that server-side apply cannot take, or that whoever writes the CR owns."""
+    """Finds fields that server-side apply cannot take, or that the authors of the CR own."""
     if patch.fields is None or not isinstance(patch.fields.value, dict):
         return
     name = patch.name.node.value if patch.name is not None else None
@@ -178,7 +178,7 @@ def _check_patched_fields(
     if patch.object_kind.versionless == draft.kind.versionless and is_own:
         for key, site in patch.fields.key_sites.items():
             if key != "metadata":
-                message = f"`{key}` of the CR itself belongs to whoever writes it: set a default in its CRD"
+                message = f"`{key}` of the CR itself belongs to its authors: set a default in its CRD"
                 findings.mistake("out-of-place", message, site)
         return
     for where, key, site in _unkeyed_items(patch.fields, shape_of(patch.object_kind, crds), ()):
