@@ -152,7 +152,8 @@ async def _run(session: Session) -> int:
 
 
 def _unready_lines(session: Session) -> Iterator[Line]:
-    yield (Span(f"not ready within {session.settings.timeout:g} s:", Tone.BAD),)
+    why = ", and only an edit can change that" if session.is_stuck() else f" within {session.settings.timeout:g} s"
+    yield (Span(f"not ready{why}:", Tone.BAD),)
     for node, problems in session.unready():
         message = f": {node.message}" if node.message else ""
         yield (Span(f"  {node.title} is {node.state}{message}", Tone.WAIT),)

@@ -82,6 +82,15 @@ def test_a_mistake_in_a_body_is_found(spec: str, container: str, message: str) -
     assert any(message in each for each in found), found
 
 
+def test_a_macro_as_a_whole_value_is_text_and_is_inserted_as_data_alone_on_its_line() -> None:
+    macro = "{% macro labels() %}\napp: a\n{% endmacro %}\n"
+    found = of(f"{macro}apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, labels: {{{{ labels() }}}}}}\n")
+    place = "data is inserted where `{{ x }}` is alone on its line, below the key"
+    assert [each.partition(": ")[2] for each in found] == [
+        f"labels() is a string, and metadata.labels must be a mapping: {place}"
+    ]
+
+
 QUIET = [
     ("replicas: 3", ""),
     ("replicas: {{ spec.size }}", ""),

@@ -75,3 +75,27 @@ def test_fields_of_roles_and_bindings_decided_by_the_cr_are_reported():
 def test_a_sensitive_field_can_be_allowed_on_its_line():
     text = "spec: {template: {spec: {serviceAccountName: '{{ spec.account }}'}}} {# ruleop: allow RO703 only admins write Apps #}"
     assert sensitive(text) == []
+
+
+@pytest.mark.parametrize(
+    "field", ["{containers: [{image: '{{ spec.imge }}/app:1'}]}", "{securityContext: '{{ spec.securty }}'}"]
+)
+def test_a_field_that_the_crd_does_not_have_is_reported_as_unknown_only(field):
+    assert pod(field) == []
+
+
+def test_a_comment_in_the_crd_accepts_all_fields_of_its_kind():
+    files = {
+        "templates/a.yaml": (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [\n"
+            "  {command: ['{{ spec.shell }}'],\n   image: '{{ spec.registry }}/a:1'}]}}}\n"
+        ),
+        "crds/apps.yaml": definition(spec=SPEC),
+        "crds/others.yaml": "# ruleop: allow RO703 the fields of Redis\n" + definition("Other", spec=SPEC),
+    }
+    rules = watch("children: {a: {template: a.yaml}}")
+    assert [each[:5] for each in said(rules, files)].count("RO703") == 2
+    assert [each[:5] for each in said(rules, files)].count("RO802") == 1, "a comment about another kind accepts nothing"
+    files["crds/apps.yaml"] = "# ruleop: allow RO703 the fields of Redis\n" + files["crds/apps.yaml"]
+    del files["crds/others.yaml"]
+    assert [each for each in said(rules, files) if each.startswith(("RO703", "RO80"))] == []

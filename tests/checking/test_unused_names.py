@@ -51,3 +51,10 @@ def test_a_shared_value_is_used_if_one_watch_uses_it():
     assert [each for each in said(watches) if "RO306" in each] == [
         'RO306 watches.yaml:1:18: warning: nothing reads the value of let "spare": remove it'
     ]
+
+
+def test_a_short_name_of_another_kind_is_reported():
+    found = said(f"{HEAD}  schema: {{spec: {{}}, shortNames: [ap, pv]}}\n  children: {{}}\n", {"crds/apps.yaml": ""})
+    assert [each for each in found if "RO301" in each] == [
+        'RO301 watches.yaml:4:39: warning: kubectl takes "pv" for PersistentVolume: choose another short name'
+    ]

@@ -111,6 +111,14 @@ def test_dev_once_explains_what_is_not_ready(sample, process, container, problem
     assert [re.sub(r"front-\w+-\w+", "front-XXX", each) for each in problems] == [f"    {problem}"]
 
 
+def test_dev_once_ends_when_only_an_edit_can_mend_what_is_not_ready(sample, process):
+    sample.edit("templates/web.yaml.j2", "{labels: {app: web}}", "{labels: {app: web, a: {{ spec.page | int + 'x' }}}}")
+    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "1h")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 1
+    assert "not ready, and only an edit can change that:\n  Site default/front is RenderFailed: web: " in err
+
+
 def test_dev_once_without_custom_resources_is_wrong_usage(sample, process):
     started = process("dev", "--once")
     out, err = started.communicate(timeout=PATIENCE)

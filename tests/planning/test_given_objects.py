@@ -53,7 +53,7 @@ def test_a_mistake_in_one_object_is_reported_and_concerns_no_other():
     known = "apps/v1 Deployment, batch/v1 CronJob, v1 ConfigMap, v1 Secret"
     assert [each.message for each in found.plan().problems] == [
         f"item 1 of objects: it is a v1 Service, and `kinds` permits only: {known}",
-        "item 2 of objects: the ConfigMap 'other' is not in the namespace of its CR: `objects` must be",
+        "item 2 of objects: the ConfigMap 'other': `objects` can only be in the namespace shop",
         "item 3 of objects: an item must be an object (a mapping with apiVersion, kind and metadata), not a list or text",
     ]
 

@@ -95,6 +95,33 @@ def test_a_new_request_runs_again_and_an_old_one_does_not():
     assert found.objects[ObjectKey("", "ConfigMap", "shop", "web")]["data"] == {"v": "1"}
 
 
+def test_an_old_request_does_not_run_again_after_any_number_of_others():
+    found = harness("1")
+    finish(found)
+    for number in range(2, 16):
+        edit_and_settle(found, {"v": str(number)})
+    recorded = runs(found)
+    assert [each.get("id") for each in recorded] == [*map(str, range(15, 5, -1)), None]
+    assert len(recorded[-1]["earlier"].split()) == 5
+    for number in (1, 5, 6, 15):
+        found.edit({"v": str(number)})
+        assert not [action for action in found.plan().actions if action.key.kind == "Job"]
+        found.settle()
+    assert runs(found) == recorded
+
+
+def test_an_old_request_that_failed_is_still_reported():
+    found = harness("0")
+    fail(found)
+    for number in range(1, 13):
+        edit_and_settle(found, {"v": str(number)})
+        for job in jobs(found):
+            if not found.objects[job].get("status"):
+                finish(found, job)
+    edit_and_settle(found, {"v": "0"})
+    assert found.plan().conditions.ready.reason == "OnceFailed"
+
+
 def test_a_second_run_waits_for_the_end_of_the_first():
     found = harness()
     edit_and_settle(found, {"v": "2"}, controllers=False)

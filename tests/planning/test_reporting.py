@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -177,3 +178,31 @@ def test_an_event_names_the_first_of_many_objects():
     (event,) = write_events([deleted(f"n{number}", "pruned") for number in range(1000)], "shop")
     assert event.message.startswith("Deleted ConfigMap/n0, ")
     assert event.message.endswith("ConfigMap/n7, and more: no longer part of the desired state")
+
+
+LET = """
+let: {gone: "{{ after(metadata.creationTimestamp, spec.ttl) }}", size: "{{ spec.sice }}"}
+children:
+  a: {template: a.yaml, when: not gone}
+  b: {template: b.yaml, when: not gone}
+  c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {size: "{{ size }}"}}}
+"""
+
+
+def test_an_error_of_a_let_is_reported_once_at_the_let() -> None:
+    harness = Harness.of(LET, {"v": "1", "ttl": ""}, a=A, b=B)
+    ready = harness.plan().conditions.ready
+    assert ready.reason == "RenderFailed"
+    places = re.findall(r"watches.yaml:\d+:\d+", ready.message)
+    line = next(
+        number for number, text in enumerate(harness.project.files["watches.yaml"].split("\n"), 1) if "let:" in text
+    )
+    assert [place.split(":")[1] for place in places] == [str(line)] * 2
+    assert ready.message.count("after") == 1
+    assert "a and 1 more: watches.yaml" in ready.message
+    assert "c: watches.yaml" in ready.message
+
+
+def test_a_missing_value_in_a_let_can_still_have_a_default() -> None:
+    body = 'let: {size: "{{ spec.size }}"}\nchildren: {a: {template: a.yaml, when: size | default(1) == 1}}\n'
+    assert Harness.of(body, {"v": "1"}, a=A).plan().problems == ()

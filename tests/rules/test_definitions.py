@@ -48,6 +48,7 @@ children:
   h: {object: {apiVersion: aps/v1, kind: Deployment, metadata: {name: a}}}
   i: {object: {apiVersion: "{{ 'policy/v1' if has_kind('policy/v1', 'PodDisruptionBudget') else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
   j: {object: {apiVersion: "{{ 'policy/v1' if spec.x else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
+  k: {object: {apiVersion: "{{ 'batch/v1' if spec.x else 'apps/v1' }}", kind: "{{ 'CronJob' if spec.z else 'Deployment' }}", metadata: {name: a}}}
 observe:
   e: {version: v1, kind: Pods, selector: {a: b}}
   f: {group: apps, version: v1, kind: Deployment, name: x}
@@ -60,12 +61,14 @@ metadata: {name: x}
 apiVersion: v1
 kind: Service
 metadata: {name: a}
->> watches.yaml:6:17: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)
->> watches.yaml:7:19: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1
->> watches.yaml:10:17: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)
->> watches.yaml:12:17: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1
->> watches.yaml:14:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)
->> watches.yaml:16:8: an observed resource needs the key "kind"
+>> templates/b.yaml:1:13: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1
+>> watches.yaml:6:45: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)
+>> watches.yaml:10:30: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)
+>> watches.yaml:12:30: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1
+>> watches.yaml:13:81: Kubernetes 1.36 has no apps/v1 CronJob: apiVersion and kind by different conditions have all combinations; choose both by one
+>> watches.yaml:13:81: Kubernetes 1.36 has no batch/v1 Deployment: apiVersion and kind by different conditions have all combinations; choose both by one
+>> watches.yaml:15:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)
+>> watches.yaml:17:8: an observed resource needs the key "kind"
 """),
     Row(
         "a misspelt field of a definition is one finding",

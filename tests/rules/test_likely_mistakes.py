@@ -27,6 +27,27 @@ validate:
 >> watches.yaml:10:8: warning: "pods[0].metadata.name" is plain text here, but looks like an expression: write "{{ pods[0].metadata.name }}" if it is one
 >> watches.yaml:11:8: warning: "not spec.x" is plain text here, but looks like an expression: write "{{ not spec.x }}" if it is one
 >> watches.yaml:18:31: warning: "spec.ingress" is plain text here, but looks like an expression: write "{{ spec.ingress }}" if it is one
+
+== expressions of kro
+children:
+  web: {template: web.yaml}
+  config:
+    object:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: web, labels: {app: "${schema.metadata.name}"}}
+      data:
+        port: "${web.status.port} of ${other.status.port}"
+        script: echo ${schema} ${NAME:-web.spec}
+-- templates/web.yaml
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec:
+  clusterIP: ${ schema.spec.address }
+>> templates/web.yaml:5:14: ${ schema.spec.address } is an expression of kro, and plain text here: write {{ spec.address }}
+>> watches.yaml:10:45: ${schema.metadata.name} is an expression of kro, and plain text here: write {{ metadata.name }}
+>> watches.yaml:12:17: ${web.status.port} is an expression of kro, and plain text here: write {{ web.status.port }}
 """)
 
 

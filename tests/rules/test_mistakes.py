@@ -27,7 +27,7 @@ THIRTY_LINES = [
     'watches.yaml:12:22: "reconcilePeriod": the duration "30" needs a unit: "30s", "30m" or "30h"',
     'watches.yaml:13:30: "maxConcurrentReconciles" must be at least 1, not 0',
     'watches.yaml:14:19: "manageStatus" must be true or false, not the text "no"',
-    'watches.yaml:15:15: "selector" is empty: leave the key out to match everything',
+    'watches.yaml:15:15: "selector" is empty: to match everything, leave the key out',
     'watches.yaml:16:17: "namespaces" is an empty list, which matches nothing: add an item, or remove the key',
     'watches.yaml:18:13: an observed resource needs "name", "names", "selector" or "ownedBy"',
     'watches.yaml:19:23: "version" must be a version without its group, like "v1", not "batch/v1"',
@@ -88,6 +88,40 @@ childs: {}
 == no near key
 zzzzzz: 1
 >> watches.yaml:4:3: unknown key "zzzzzz" in a watch
+
+== keys of Operator SDK
+playbook: playbook.yml
+watchDependentResources: true
+overrideValues: {image: a}
+>> watches.yaml:4:3: unknown key "playbook" in a watch: ruleop runs no playbooks and roles: write the objects as templates under `children`
+>> watches.yaml:5:3: unknown key "watchDependentResources" in a watch: ruleop always does: remove the key
+>> watches.yaml:6:3: unknown key "overrideValues" in a watch: write `vars`, or defaults in the templates
+
+== a task of Ansible
+children:
+  a:
+    k8s: {state: present, definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}
+    loop: "{{ spec.items }}"
+    register: made
+>> watches.yaml:6:7: unknown key "k8s" in a child: write `object`, with what is under `definition`
+>> watches.yaml:7:7: unknown key "loop" in a child: write `forEach`, with an expression
+>> watches.yaml:8:7: unknown key "register" in a child: other children read this child by its id
+
+== a resource of kro
+children:
+  a:
+    id: web
+    includeWhen: ["${schema.spec.web}"]
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+>> watches.yaml:6:7: unknown key "id" in a child: the key of the child is its id
+>> watches.yaml:7:7: unknown key "includeWhen" in a child: write `when`, without ${}
+
+== a resource of Crossplane
+children:
+  a:
+    patches: [{fromFieldPath: spec.a, toFieldPath: data.a}]
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+>> watches.yaml:6:7: unknown key "patches" in a child: write the values as templates in `object`; `patch` is for objects of others
 
 == unknown key in observe
 observe:
@@ -421,7 +455,7 @@ selector: {matchLabels: {a: b}, c: d}
 
 == selector empty
 selector: {}
->> watches.yaml:4:13: "selector" is empty: leave the key out to match everything
+>> watches.yaml:4:13: "selector" is empty: to match everything, leave the key out
 
 == selector text
 selector: app=x

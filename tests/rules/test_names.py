@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.rules.checks.read_names import OWN_CONDITIONS
+from tests.definitions import definition
 from tests.rules.projects import Row, rows, said, table, watch
 
 ROWS = rows("""
@@ -18,6 +19,28 @@ metadata: {name: a}
 spec:
   x: {{ spce.size }}
 >> templates/a.yaml:5:9: "spce" is not known in the child "a" (did you mean "spec"?)
+
+== a name that is set by the caller of a rendered file
+children:
+  a: {template: a.yaml}
+-- templates/a.yaml
+{% set tls = spec.tls %}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data:
+  x: {{ render('x.txt') }}
+  {% include 'y.yaml' %}
+-- templates/x.txt
+{% include 'z.txt' %}{{ tls }} {{ render('w.txt') }}
+-- templates/y.yaml
+own: "{{ tls }}"
+-- templates/z.txt
+{% set z = 1 %}{{ z }}
+-- templates/w.txt
+{{ z }}
+>> templates/w.txt:1:4: "z" is not known in the child "a": a file of `render()` sees no name that its caller has `set`; include it, or use `let`
+>> templates/x.txt:1:25: "tls" is not known in the child "a": a file of `render()` sees no name that its caller has `set`; include it, or use `let`
 
 == unknown name in an include
 children:
@@ -45,14 +68,14 @@ children:
   c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {x: "{{ default('a', spec.x) }}", w: "{{ toYaml(spec) }}", z: "{{ quote .Values }}"}}}
   d: {template: a.yaml, when: "spec.x == null", waitFor: "empty(spec.x) or len(spec.y)", deletion: "{{ hostvars.a }}"}
   e: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {x: "{{ sepc.x }}", w: "{{ trimSuffix('a', spec.x) }}"}}}
->> watches.yaml:5:72: "Release" is not known in the child "a": write metadata.name and metadata.namespace
+>> watches.yaml:5:72: "Release" is not known in the child "a": write metadata.name or metadata.namespace
 >> watches.yaml:5:105: "Values" is not known in the child "a": write spec.x
 >> watches.yaml:5:126: "ansible_operator_meta" is not known in the child "a": write metadata.name and metadata.namespace
 >> watches.yaml:6:86: unknown function "lookup": read objects of the cluster with `observe` in the watch, a file of templates/ with `file('x')`, the environment with `vars`
 >> watches.yaml:6:118: unknown function "include": write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`
 >> watches.yaml:6:143: unknown function "hasKey": write `'key' in x`, or `x.key is defined`
 >> watches.yaml:7:86: unknown function "default": write `x | default('a')`
->> watches.yaml:7:119: unknown function "toYaml": write `x | to_yaml`
+>> watches.yaml:7:119: unknown function "toYaml": write `{{ x }}` alone on its line, below the key: its fields or items are inserted there, indented as the line is; `x | to_yaml` is text
 >> watches.yaml:7:144: "quote" is not known in the child "c": write `x | quote`
 >> watches.yaml:8:44: "null" is not known in `when`: write none
 >> watches.yaml:8:61: unknown function "empty": write `not x`
@@ -235,3 +258,18 @@ def test_errors_in_names_are_reported_with_their_positions(row: Row) -> None:
 def test_a_condition_type_of_ruleop_is_refused(type_: str) -> None:
     mistakes = said(watch(f"children: {{a: {{template: a.yaml}}}}\nconditions: [{{type: {type_}, status: spec.x}}]"))
     assert mistakes == [f'watches.yaml:5:23: the condition "{type_}" is set by ruleop: choose another type']
+
+
+def test_a_field_of_the_spec_is_suggested_for_its_name_alone() -> None:
+    spec = "{type: object, properties: {image: {type: string}, imagePullPolicy: {type: string}}}"
+    body = """
+children:
+  a:
+    when: image_pull_policy == 'Always'
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ image }}"}, data: {a: "{{ imag }}"}}
+"""
+    assert said(watch(body), {"crds/apps.yaml": definition(spec=spec)}) == [
+        'watches.yaml:6:13: "image_pull_policy" is not known in `when` (did you mean "spec.imagePullPolicy"?)',
+        'watches.yaml:7:70: "image" is not known in the child "a" (did you mean "spec.image"?)',
+        'watches.yaml:7:96: "imag" is not known in the child "a"',
+    ]

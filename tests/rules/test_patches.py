@@ -27,6 +27,14 @@ children:
 >> watches.yaml:11:56: unknown key "forced" in a patch (did you mean "force"?)
 >> watches.yaml:12:53: "UP" is not valid: a name has up to 63 lowercase letters, digits and `-`, with a letter or digit at both ends
 
+== fields that cannot be set
+children:
+  a: {patch: {group: example.com, version: v1, kind: App, name: "{{ metadata.name }}", fields: {metadata: {labels: {a: b}}, spec: {size: 1}}}}
+  b: {patch: {group: apps, version: v1, kind: Deployment, name: x, fields: {spec: {template: {spec: {containers: [{image: a}]}}}}}}
+  c: {patch: {group: apps, version: v1, kind: Deployment, name: x, fields: {spec: {template: {spec: {containers: [{name: a, ports: [{containerPort: 80}]}]}}}}}}
+>> watches.yaml:5:127: `spec` of the CR itself belongs to its authors: set a default in its CRD
+>> watches.yaml:6:117: an item of spec.template.spec.containers needs `name`: server-side apply finds the item by it
+
 == a selector
 reach: cluster
 children:
@@ -41,7 +49,7 @@ children:
 >> watches.yaml:7:56: a patch has both "name" and "selector": remove one of them
 >> watches.yaml:8:56: a patch has "namespaces", which requires "selector"
 >> watches.yaml:9:65: a patch has both "namespace" and "namespaces": remove one of them
->> watches.yaml:10:57: "selector" is empty: leave the key out to match everything
+>> watches.yaml:10:57: "selector" is empty: to match everything, write `matchExpressions: [{key: no-such-label, operator: DoesNotExist}]`
 >> watches.yaml:11:88: `data` of a Secret in another namespace than the CR's cannot be set
 >> watches.yaml:12:61: template syntax: unexpected 'end of print statement'
 

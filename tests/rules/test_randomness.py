@@ -54,6 +54,13 @@ children:
 >> watches.yaml:6:89: `htpasswd` is random: only the body of a child with `apply: {strategy: create-only}` may use it
 >> watches.yaml:7:65: `genSelfSignedCert` in metadata.name would create another object each time: derive the name from the CR
 
+== a renewal before the certificate is made
+children:
+  a: {renewBefore: 400d, object: {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {x: "{{ genSelfSignedCert('x', days=365).Cert }}"}}, apply: {strategy: create-only}}
+  b: {renewBefore: 365d, object: {apiVersion: v1, kind: Secret, metadata: {name: b}, stringData: {x: "{{ genCA('x').Cert }}"}}, apply: {strategy: create-only}}
+  c: {renewBefore: 400d, object: {apiVersion: v1, kind: Secret, metadata: {name: c}, stringData: {x: "{{ genCA('x', spec.days).Cert }}"}}, apply: {strategy: create-only}}
+>> watches.yaml:5:9: `renewBefore` must be shorter than the 365 days of `genSelfSignedCert`
+
 == the time
 let: {u: "{{ age(metadata.creationTimestamp) }}", v: "{{ after(spec.t, '1h') }}", w: "{{ 1 if v }}"}
 observe: {o: {version: v1, kind: Pod, name: "{{ w }}"}}
@@ -87,6 +94,15 @@ data: {x: {{ age(spec.t) }}}
 >> watches.yaml:15:19: `after` takes time, optionally delay
 >> watches.yaml:15:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"
 >> watches.yaml:15:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"
+
+== a request id that changes with each write
+let: {version: "{{ cr.metadata.resourceVersion }}"}
+children:
+  a: {once: "{{ metadata.resourceVersion }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}}}
+  b: {once: "{{ spec.tag }}-{{ version }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}}}
+  c: {once: "{{ metadata.generation }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: c}}}
+>> watches.yaml:6:19: `metadata.resourceVersion` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:7:34: `version` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
 
 == random in lists and branches
 children:

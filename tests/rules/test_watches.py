@@ -119,5 +119,5 @@ def test_an_invalid_selector_hides_no_other_watch() -> None:
     lines = said(watch(f"name: one\n{broken}") + watch("name: two\nselector: {a: b}") + watch(f"name: three\n{broken}"))
     assert [line for line in lines if "never matches" in line] == []
     assert said(watch("name: one\nselector: {}") + watch("name: two")) == [
-        'watches.yaml:5:13: "selector" is empty: leave the key out to match everything'
+        'watches.yaml:5:13: "selector" is empty: to match everything, leave the key out'
     ]

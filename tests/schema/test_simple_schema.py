@@ -126,7 +126,7 @@ def test_required_is_for_the_mapping_around_the_field():
         ("[]Port | uniqueItems=true", "uniqueItems needs a list of text, numbers or booleans", 9),
         (
             'string | description="see',
-            'the closing " is missing (in YAML, ` #` begins a comment: then put the whole field in quotes)',
+            'the closing " is missing (in YAML, ` #` begins a comment, and a `,` in braces ends the field: put the whole field in quotes)',
             21,
         ),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from ruleop.core.templating import Library, RuleErrors
 from ruleop.core.templating.compile.other_tools import (
+    ALONE,
     FILTERS,
     FUNCTIONS,
     LOOKUPS,
@@ -27,7 +28,9 @@ EQUALS = "write `x == y` to compare, and `{% set x = y %}` to give a value a nam
 SYNTAX = {
     # Helm
     '{{ include "labels" . }}': f"unknown function include: {MACRO}",
-    '{{ include "labels" . | nindent 4 }}': "the arguments of a filter must be in brackets: write `x | indent(4)`",
+    '{{ include "labels" . | nindent 4 }}': f"{MACRO} alone on its line, which is indented as the line is",
+    '{{ include "labels" . | indent 4 }}': f"{MACRO} alone on its line, which is indented as the line is",
+    '{{- template "labels" $ | nindent 8 -}}': f"{MACRO} alone on its line, which is indented as the line is",
     '{{- include "labels" $ -}}': f"unknown function include: {MACRO}",
     '{{ template "labels" . }}': MACRO,
     "{{ tpl .Values.x . }}": "unknown function tpl: write `render('file.j2')`; a value is never rendered as a template",
@@ -35,8 +38,10 @@ SYNTAX = {
     '{{ default "a" .Values.x }}': "default is a filter: write `x | default('a')`",
     "{{ default 3 spec.x }}": "default is a filter: write `x | default('a')`",
     '{{ .Values.x | default "a" }}': "the arguments of a filter must be in brackets: write `x | default('a')`",
-    "{{ spec.x | nindent 4 }}": "the arguments of a filter must be in brackets: write `x | indent(4)`",
-    "{{ toYaml .Values.x | nindent 4 }}": "the arguments of a filter must be in brackets: write `x | indent(4)`",
+    "{{ spec.x | nindent 4 }}": f"write {ALONE}",
+    "{{ toYaml .Values.x | nindent 4 }}": f"write {ALONE}",
+    "{{ toYaml spec.x | indent 4 }}": f"write {ALONE}",
+    "{{ .Values.x | toYaml | nindent 4 }}": f"write {ALONE}",
     '{{ lookup "v1" "Secret" "a" "b" }}': f"unknown function lookup: {OBSERVE}",
     '{{ fail "no" }}': "unknown function fail: write a rule with its message under `validate` in the watch, or `x | required('message')`",
     '{% if hasKey .Values "x" %}{% endif %}': "unknown function hasKey: write `'key' in x`, or `x.key is defined`",
@@ -46,7 +51,9 @@ SYNTAX = {
     "{{ .Values.x }}": DOT,
     "{{ .Values.x | quote }}": DOT,
     "{{ not .Values.x }}": DOT,
-    "{{ .Release.Name }}": "write metadata.name and metadata.namespace, not .Release.Name",
+    "{{ .Release.Name }}": "write metadata.name, not .Release.Name",
+    "{{ .Release.Namespace }}": "write metadata.namespace, not .Release.Namespace",
+    "{{ .Release.Service }}": "write metadata.name or metadata.namespace; a custom resource has no release",
     "{{ .Chart.Version }}": "write vars.x, with `vars` in watches.yaml, not .Chart.x",
     '{{ .Files.Get "x" }}': "write `file('x')`, not .Files.Get",
     '{{ .Capabilities.APIVersions.Has "x" }}': "write `has_kind('group/v1', 'Kind')`, not .Capabilities",
@@ -80,7 +87,7 @@ SYNTAX = {
     "{% if a %}{% else if b %}{% endif %}": "write `{% elif x %}`, not `{% else if x %}`",
     "{% set list = a && b %}": "write `x and y`, not `x && y`",
     "{% for values in a && b %}{% endfor %}": "write `x and y`, not `x && y`",
-    "{{ toYaml . }}": "unknown function toYaml: write `x | to_yaml`",
+    "{{ toYaml . }}": f"unknown function toYaml: write {ALONE}; `x | to_yaml` is text",
     "{{ eq (len .Values.x) 3 }}": "unknown function eq: write `x == y`",
     '{% if and .Values.a .Values.b "c" %}{% endif %}': DOT,
     # nothing to say, or nothing better than Jinja does

@@ -102,7 +102,7 @@ def test_the_first_of_several_errors_is_reported():
         ("a: {{ .Values.x }}", "main.j2:1: template syntax: a name cannot start with a dot: write spec.x"),
         ("a: {{ $x }}", r"main.j2:1: template syntax: \$ is not valid"),
         ("a: {{ v | toYaml | nindent(4) }}", "main.j2:1: unknown filter toYaml; use to_yaml"),
-        ("\na: {{ v | nindent(4) }}", "main.j2:2: unknown filter nindent; use indent"),
+        ("\na: {{ v | nindent(4) }}", "main.j2:2: unknown filter nindent; use `{{ x }}` alone on its line"),
         ("a: {{ v | b64enc }}", "use b64encode"),
         ("a: {{ v | safe }}", "the filter safe is not offered: it is for HTML"),
         ("a: {{ v | attr('x') }}", r"the filter attr is not offered: use a\['b'\]"),

@@ -100,6 +100,7 @@ REFUSED = {
     "a: `x`": [(1, 4, "not YAML: a value cannot start with '`'")],
     "a: %x": [(1, 4, "not YAML: a value cannot start with '%'")],
     "- a\nb: 1": [(2, 1, "not YAML: this line does not match its neighbours")],
+    "a:\n  - \ufdd00\ufdd1\n    b: 1": [(2, 1, "not YAML: a value behind `- ` is the whole item, so keys cannot follow it")],
     "a: 1\nb\nc: 1": [(2, 1, "not YAML: a line without `: `")],
     "a: 1\nb\n  c: 1": [(2, 1, "not YAML: a line without `: `")],
     "a:\n  b\n\n  c: 1": [(2, 3, "not YAML: a line without `: `")],

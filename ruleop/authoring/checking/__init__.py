@@ -15,7 +15,7 @@ from ruleop.authoring.checking.dataflow.exposed_secrets import check_exposed_sec
 from ruleop.authoring.checking.dataflow.sensitive_fields import check_sensitive_fields
 from ruleop.authoring.checking.dataflow.sources import Sources
 from ruleop.authoring.checking.examples import check_examples, read_examples
-from ruleop.authoring.checking.ineffective_entries import check_apply_paths, check_unused_names
+from ruleop.authoring.checking.ineffective_entries import check_apply_paths, check_short_names, check_unused_names
 from ruleop.authoring.checking.inferred_definitions import checked_definitions
 from ruleop.authoring.checking.object_names import check_object_names
 from ruleop.authoring.checking.pod_references import check_pod_references
@@ -41,6 +41,7 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
     check_types(loaded, findings)
     check_unused_names(loaded, findings)
     check_apply_paths(loaded, findings)
+    check_short_names(loaded, findings)
     every_source = [Sources(watch, loaded) for watch in loaded.watches]
     check_pod_references(every_source, findings)
     for sources in every_source:

@@ -1,7 +1,8 @@
 """Findings that the authors of a project accept, each with a reason.
 
 `{# ruleop: allow RO703 REASON #}` in a template and `# ruleop: allow RO703 REASON` in YAML hold for their own line; on
-a line of its own, a comment holds for the next line that is none; in the first line, also for the file as a whole.
+a line of its own, a comment holds for the next line that is none; in the first line, also for the file as a whole,
+and in that of a CRD for what rules do with the fields of its kind.
 `allow` of watches.yaml holds for the whole project. Mistakes that keep a project from loading cannot be accepted.
 """
 
@@ -42,7 +43,8 @@ def silenced(found: Iterable[Finding], loaded: Loaded) -> tuple[Finding, ...]:
     by_place = {(each.site.path, each.id, line): each for each in allowances for line in each.lines}
     kept, used = [], set()
     for finding in found:
-        allowance = by_place.get((finding.site.path, finding.id, finding.site.line))
+        place, about_file = (finding.site.path, finding.id, finding.site.line), (finding.subject, finding.id, 0)
+        allowance = by_place.get(place) or by_place.get(about_file)
         used.add(allowance)
         if allowance is None and finding.id not in loaded.allow:
             kept.append(finding)

@@ -14,6 +14,7 @@ from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, why_unreadable
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
+from ruleop.core.planning.model.actions import distinct
 from ruleop.core.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:
@@ -99,6 +100,6 @@ def _plan(document: Document, resource: dict[str, Any], observed: Observed, load
         findings.mistake("example", message, document.node.site)
         return
     example = Site(document.node.site.path, document.node.site.line)
-    for problem in with_violations(plan(rule, resource, observed), rule, loaded.project).problems:
+    for problem in distinct(with_violations(plan(rule, resource, observed), rule, loaded.project).problems):
         message = f"{problem.child}: {problem.message} (with {example})"
         findings.mistake("example", message, problem.site or document.node.site)

@@ -1,4 +1,5 @@
-"""Entries of watches.yaml that have no effect: names that nothing reads, and paths of `apply` that lead nowhere.
+"""Entries of watches.yaml that have no effect: names that nothing reads, paths of `apply` that lead nowhere, and short
+names that kubectl takes for another kind.
 
 A path may be set for one child or, in a watch or a file, for all of them. A shared path must lead somewhere in one of
 the children. Loading refuses what is wrong with an owned path by its form; a schema may be older than the cluster.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.rules.checks.owned_lists import first_mistake, shape_of
+from ruleop.core.schema.builtin.builtin_types import served_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +39,20 @@ def _defined(watch: Watch) -> Iterator[tuple[str, str, Site]]:
         yield "the value of let", entry.name, entry.site
     for observed in watch.draft.observed.values():
         yield "the observed resource", observed.name, observed.site
+
+
+def check_short_names(loaded: Loaded, findings: Findings) -> None:
+    builtin = {
+        name: each.info.kind.kind
+        for each in served_resources()
+        for name in (*each.short_names, each.info.plural, each.singular)
+    }
+    for watch in loaded.watches:
+        schema = watch.draft.table.schema
+        for word in schema.short_names if schema is not None else ():
+            if (other := builtin.get(word.text)) is not None:
+                message = f'kubectl takes "{word.text}" for {other}: choose another short name'
+                findings.warning("taken-name", message, word.site)
 
 
 def check_apply_paths(loaded: Loaded, findings: Findings) -> None:

@@ -19,6 +19,7 @@ from ruleop.authoring.report.tree import Node, is_ready, resource_node
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF, part_of
 from ruleop.localcluster import LocalCluster
@@ -68,6 +69,8 @@ def _warnings(cluster: LocalCluster, obj: Object) -> Iterator[str]:
 
 
 CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
+_FINAL_REASONS: Final = frozenset({"RenderFailed", "Invalid", "OnceFailed"})
+"""Reasons of Stalled that nothing but an edit changes."""
 QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 
@@ -189,11 +192,12 @@ class Session:
         return self.is_settled()
 
     async def _settle(self) -> None:
-        """Waits until all custom resources are ready, and nothing has changed for a moment."""
+        """Waits until all custom resources are ready, or fail until the next edit, and nothing has changed for
+        a moment."""
         while True:
             self._changed.clear()
             start = time.monotonic()
-            settled = self.is_settled()
+            settled = self.is_settled() or self.is_stuck()
             await asyncio.sleep(max(QUIET, 10 * (time.monotonic() - start)))  # thousands take a while to check
             if settled and not self._changed.is_set():
                 return
@@ -201,6 +205,11 @@ class Session:
     def is_settled(self) -> bool:
         found = map(is_ready, self.resources())
         return next(found, False) and all(found)
+
+    def is_stuck(self) -> bool:
+        """Whether all custom resources that are not ready wait for an edit of them or of the rules."""
+        found = [each for each in self.resources() if not is_ready(each)]
+        return bool(found) and all(map(_needs_edit, found))
 
     def _on_change(self, resource: Resource, event: Event) -> None:
         self._changed.set()
@@ -261,6 +270,13 @@ class Session:
             for each in self.resources()
             for label in [part_of(each)]
         ]
+
+
+def _needs_edit(resource: Object) -> bool:
+    stalled = find_condition(resource, "Stalled")
+    generation = resource["metadata"].get("generation")
+    is_current = stalled.get("observedGeneration", generation) == generation
+    return stalled.get("status") == "True" and stalled.get("reason") in _FINAL_REASONS and is_current
 
 
 def _order(obj: Object) -> int:

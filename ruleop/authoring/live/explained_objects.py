@@ -103,7 +103,7 @@ def explained_objects(found: Found) -> Iterator[ExplainedObject]:
             yield _desired(report, each, found)
         if not report.objects:
             existing = [key for key, obj in owned.items() if _child_of(obj) == report.id]
-            if not existing:
+            if not existing and (report.state is not State.READY or _has_runs(report, found)):
                 yield _absent(report, found)
             for key in existing:
                 yield _held_back(owned.pop(key), report)
@@ -146,13 +146,20 @@ def _absent(report: ChildReport, found: Found) -> ExplainedObject:
     kinds = {kind.versionless for kind in child.kinds} if child is not None else set()
     kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
     key = ObjectKey(*kind, found.resource["metadata"].get("namespace") or "", "")
-    return ExplainedObject(key, _WORDS[report.state], _message(report.message), report.id, exists=False)
+    message = "its run has succeeded" if report.state is State.READY else _message(report.message)
+    return ExplainedObject(key, _WORDS[report.state], message, report.id, exists=False)
+
+
+def _has_runs(report: ChildReport, found: Found) -> bool:
+    """Whether the child has no object because its run has ended; others without one have an empty list."""
+    child = found.rule.children.get(report.id) if found.rule is not None else None
+    return child is not None and child.runs
 
 
 def _held_back(obj: Object, report: ChildReport) -> ExplainedObject:
-    """An object of a child that waits, or cannot be rendered: it stays as it is."""
+    """An object of a child that waits, cannot be rendered, or has runs that ended: it stays as it is."""
     node, message = child_node(obj), _message(report.message)
-    more = f"its update {message}" if message.startswith("waits for ") else f"its update: {message}"
+    more = f"its update {message}" if message.startswith("waits for ") else f"its update: {message}" if message else ""
     return _of_live(obj, node.state, _joined(node.message, more), report.id)
 
 

@@ -24,6 +24,7 @@ from ruleop.core.files import read_regular
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import State, choose_rule
 from ruleop.core.planning.child.blocking import is_wait_of
+from ruleop.core.planning.model.actions import distinct
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.rules import MAX_CRD_BYTES
 from ruleop.core.secrets.masks import NO_MASKS
@@ -69,7 +70,7 @@ class Explainer:
             rule=found.rule.title if found.rule is not None else "",
             objects=tuple(objects),
             blockers=tuple(self._blockers(plan)) if plan is not None else (),
-            problems=tuple(f"{each.child}: {each.message}" for each in plan.problems) if plan is not None else (),
+            problems=tuple(f"{each.child}: {each.message}" for each in distinct(plan.problems if plan else ())),
             events=tuple(events),
             plan=found.plan,
             operator=await process_of(self.reader, self.cluster.operator, found.resource),

@@ -24,6 +24,7 @@ from ruleop.core.planning.model.actions import (
     RemoveFinalizer,
     ServerSideApply,
     State,
+    distinct,
 )
 from ruleop.core.planning.model.conditions import NEGATIVE, type_of
 
@@ -154,7 +155,7 @@ class _PlanText:
             yield (Span(f"{indent}└─ and {len(ordered) - MAX_OBJECTS} more", Tone.FAINT),)
 
     def problems(self) -> Iterator[Line]:
-        for problem in self.plan.problems:
+        for problem in distinct(self.plan.problems):
             site = f"{self.place(problem.site)}: " if problem.site is not None else ""
             yield (Span("! ", Tone.BAD), Span(f"{problem.child}: ", Tone.BAD), Span(f"{site}{problem.message}"))
 

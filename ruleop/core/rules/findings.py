@@ -28,6 +28,7 @@ class Finding:
     severity: Severity
     code: Code
     is_fatal: bool = False  # the project cannot be used
+    subject: str = ""  # another file that the finding is about, such as a CRD: a comment at its top may allow it
 
     @property
     def check(self) -> Check:
@@ -74,8 +75,11 @@ class Findings:
     def error(self, code: Code, message: str, site: Site) -> None:
         self._found[Finding(site, message, "error", code)] = None
 
-    def warning(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
-        self._found[Finding(self.with_column(site, word, start), message, "warning", code)] = None
+    def warning(
+        self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None, subject: str = ""
+    ) -> None:
+        place = self.with_column(site, word, start)
+        self._found[Finding(place, message, "warning", code, subject=subject)] = None
 
     def with_column(self, site: Site, word: str, start: Site | None = None) -> Site:
         """The site with the column of `word` on its line, which Jinja does not provide. In a block scalar, lines are

@@ -53,7 +53,7 @@ def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
 def _report(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
     texts = sources.places(part, sources.free(part), clean=NUMBERS)
     named = {what for _, what in found}
-    any_value = sources.places(part, _is_of_spec) if named & _ANY_VALUE else frozenset()
+    any_value = sources.places(part, sources.is_of_spec) if named & _ANY_VALUE else frozenset()
     images = sources.places(part, partial(_is_no_image, sources.free(part)), clean=NUMBERS) if texts else texts
     by_what = {"image": images, **dict.fromkeys(_ANY_VALUE, any_value)}
     for field, what in found:
@@ -62,15 +62,16 @@ def _report(found: list[tuple[Field, str]], part: Part, sources: Sources, findin
                 name = ".".join(str(step) for step in field.path if isinstance(step, str))
                 message = f"`{slot.place.expression}` lets a CR decide {_POWERS[what]} ({name}): {_TO_DO}"
                 findings.warning(
-                    "sensitive-field", message, slot.place.site, word=slot.place.expression, start=part.site
+                    "sensitive-field",
+                    message,
+                    slot.place.site,
+                    word=slot.place.expression,
+                    start=part.site,
+                    subject=sources.crd_file,
                 )
 
 
 _TO_DO: Final = "bound it in the CRD with an enum or a pattern, or allow it with a reason"
-
-
-def _is_of_spec(path: Path) -> bool:
-    return path[0] == "spec"
 
 
 def _is_no_image(is_free: IsSource, path: Path) -> bool:

@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
+from ruleop.core.schema.crd.structural import declares
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, slots_from
 
 if TYPE_CHECKING:
@@ -62,6 +64,14 @@ class Sources:
         kind = self.watch.rule.kind
         return next((crd for crd in self.loaded.project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
 
+    @property
+    def crd_file(self) -> str:
+        """The file of crds/ that has the kind; "" if there is none."""
+        kind = self.watch.rule.kind
+        words = (rf"\bkind\W+{re.escape(kind.kind)}\b", rf"\bgroup\W+{re.escape(kind.group)}")
+        files = (path for path in self.loaded.files if path.startswith("crds/"))
+        return next((path for path in files if all(re.search(word, self.loaded.files[path]) for word in words)), "")
+
     def places(
         self,
         part: Part,
@@ -109,6 +119,14 @@ class Sources:
             found = _below(found, step)
         return found if isinstance(found, Mapping) and found else None
 
+    def is_of_spec(self, path: Path) -> bool:
+        """Whether a CR can have the field: the API server drops what the CRD does not declare."""
+        if path[0] != "spec":
+            return False
+        version = self.crd.version(self.watch.rule.kind.version) if self.crd is not None else None
+        known = takewhile(lambda step: step is not None, path)
+        return version is None or declares(version.schema, tuple(step for step in known if step))
+
     def free(self, part: Part) -> IsSource:
         """Whether the author of a CR decides the text of a field: neither the CRD bounds it, nor does `validate` or
         `when` of the child read it. The same function for equal children."""
@@ -121,7 +139,7 @@ class Sources:
         return self._free.setdefault(checked, partial(self._is_free, checked))
 
     def _is_free(self, checked: frozenset[Path], path: Path) -> bool:
-        if path[0] != "spec" or is_bounded(self.schema(path)) or self._has_rule(path):
+        if not self.is_of_spec(path) or is_bounded(self.schema(path)) or self._has_rule(path):
             return False
         return all(each[: len(path)] != path for each in checked)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from ruleop.core.messages import MAX_MESSAGE, shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON, Kind, Object, ObjectKey
     from ruleop.core.merge import FieldSet
@@ -195,6 +197,17 @@ class Problem:
 
     def __post_init__(self) -> None:
         _shorten(self, "message")
+
+
+def distinct(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """The problems, one for each cause: an error of a `let` that eight children read is reported once."""
+    causes: dict[object, list[Problem]] = {}
+    for number, problem in enumerate(problems):
+        cause = (problem.site, problem.reason, problem.message) if problem.site is not None else number
+        causes.setdefault(cause, []).append(problem)
+    for found in causes.values():
+        others = len({each.child for each in found}) - 1
+        yield replace(found[0], child=f"{found[0].child} and {others} more") if others else found[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,7 +237,7 @@ def _refuse_given(child: Child, document: Object, kind: Kind, place: str, own: s
     ServiceAccounts, and Pods and other objects that use one."""
     site = child.body.site
     if place != own or not place:
-        raise title.error(" is not in the namespace of its CR: `objects` must be", site)
+        raise title.error(f": `objects` can only be in the namespace {own}", site)
     if child.privileged:
         return
     if kind.versionless == SECRET:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.core.kinds import SERVER_METADATA, GroupKind, Kind
 from ruleop.core.names import RESERVED_PREFIX, is_object_name, name_in_words
+from ruleop.core.rules.checks.owned_lists import shape_of
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.core.templating.bodies.body import MARK
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.value_types import Templated
     from ruleop.core.rules.language.watches_yaml import ObserveTable, PatchTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
+    from ruleop.core.schema.shape import Shape
     from ruleop.core.templating import Library, StringTemplate, YamlNode
 
 REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
@@ -38,6 +40,7 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128
 
+_OWN_NAME = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.name\s*-?\}\}\s*")
 _OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
 _REACH = "set `reach: cluster` in the watch to allow that"
 
@@ -56,6 +59,8 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
             if draft.table.reach == "namespace" and not child.table.kinds and _is_namespaced(kind, custom) is False:
                 findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
         _check_object(draft, child, findings)
+        if child.table.patch is not None:
+            _check_patched_fields(draft, child.table.patch, crds, findings)
         if (patch := child.table.patch) is not None and patch.selector is not None:  # else the body has its namespace
             _check_place(draft, patch, f'the child "{child.id}"', child.site, custom, findings)
         _check_given(child, custom, findings)
@@ -160,6 +165,40 @@ def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: 
     if child.table.objects is not None and child.table.adopt != "never":
         message = "who writes a CR could take over objects of others: `adopt` is not for `objects`"
         findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
+
+
+def _check_patched_fields(
+    draft: Draft, patch: PatchTable, crds: Iterable[CustomResourceDefinition], findings: Findings
+) -> None:
+    """Finds fields that server-side apply cannot take, or that the authors of the CR own."""
+    if patch.fields is None or not isinstance(patch.fields.value, dict):
+        return
+    name = patch.name.node.value if patch.name is not None else None
+    is_own = isinstance(name, str) and _OWN_NAME.fullmatch(name) is not None
+    if patch.object_kind.versionless == draft.kind.versionless and is_own:
+        for key, site in patch.fields.key_sites.items():
+            if key != "metadata":
+                message = f"`{key}` of the CR itself belongs to its authors: set a default in its CRD"
+                findings.mistake("out-of-place", message, site)
+        return
+    for where, key, site in _unkeyed_items(patch.fields, shape_of(patch.object_kind, crds), ()):
+        message = f"an item of {where} needs `{key}`: server-side apply finds the item by it"
+        findings.mistake("missing-key", message, site)
+
+
+def _unkeyed_items(node: YamlNode, shape: Shape | None, path: tuple[str, ...]) -> Iterator[tuple[str, str, Site]]:
+    """The items of lists that lack a key by which the API server merges them, in plain text."""
+    if shape is None:
+        return
+    if isinstance(node.value, list):
+        keys = [key for key in shape.keys if key not in shape.key_defaults] if shape.list_type == "map" else []
+        for item in node.value:
+            if isinstance(item.value, dict) and not any(map(has_templates, item.value)):
+                yield from ((".".join(path), key, item.site) for key in keys if key not in item.value)
+            yield from _unkeyed_items(item, shape.items, path)
+    elif isinstance(node.value, dict):
+        for key, member in node.value.items():
+            yield from _unkeyed_items(member, shape.fields.get(key) or shape.values, (*path, key))
 
 
 def _check_patch(child: ChildDraft, patch: PatchTable, node: YamlNode, findings: Findings) -> None:

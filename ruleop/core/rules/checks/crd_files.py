@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules.checks.watches import is_builtin
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted
@@ -13,12 +15,11 @@ from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition, pa
 from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating import YamlNode, read_resources
+from ruleop.core.templating import Tree, YamlNode, read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from ruleop.core.errors import Site
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
 
 
@@ -121,36 +122,65 @@ def _meant(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> GroupKind | 
     return GroupKind(kind.group, near) if near is not None else None
 
 
-def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
+def check_kinds(
+    draft: Draft, crds: Iterable[CustomResourceDefinition], templates: Mapping[str, str], findings: Findings
+) -> None:
     """Finds unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which have a
     dot in their names, are known only to the cluster."""
     defined = {GroupKind(crd.group, crd.kind) for crd in crds}
-    named = [
-        (kind, child.body.node.site)
-        for child in draft.everyone
-        if child.body is not None
-        for kind in sorted(child.kinds)
-        if not _is_older_version(kind, child)
-    ]
+    for child in draft.everyone:
+        for kind in sorted(child.kinds) if child.body is not None else ():
+            if not _is_older_version(kind, child) and (unknown := _unknown_kind(kind, defined)) is not None:
+                key, message, guess = unknown
+                site = _site_of_kind(kind, key, child, templates)
+                findings.error("unknown-kind", f"{message}{_combined(kind, child) or guess}", site)
     for entry in draft.observed.values():
         table = entry.value
         if table is not None and table.version is not None and table.kind is not None:
-            named.append((Kind(table.group.text, table.version.text, table.kind.text), table.kind.site))
-    for kind, site in named:
-        builtin = [known for known in builtin_kinds() if known.group == kind.group]
-        if not builtin and "." not in kind.group and kind.versionless not in defined:
-            guess = did_you_mean_quoted(kind.group, {known.group for known in builtin_kinds()})
-            message = f'Kubernetes {builtin_release()} has no API group "{kind.group}"{guess}'
-            findings.error("unknown-kind", message, site)
-        if not builtin or kind in builtin or kind.versionless in defined or kind.kind == "List":
-            continue
-        versions = [known.version for known in builtin if known.kind == kind.kind]
-        guess = (
-            f"; there it is {versions[0]}"
-            if versions
-            else did_you_mean_quoted(kind.kind, (known.kind for known in builtin))
-        )
-        findings.error("unknown-kind", f"Kubernetes {builtin_release()} has no {kind}{guess}", site)
+            kind = Kind(table.group.text, table.version.text, table.kind.text)
+            if (unknown := _unknown_kind(kind, defined)) is not None:
+                findings.error("unknown-kind", "".join(unknown[1:]), table.kind.site)
+
+
+def _unknown_kind(kind: Kind, defined: Collection[GroupKind]) -> tuple[str, str, str] | None:
+    """The key that is wrong, the message, and what may be meant; None for a kind that Kubernetes or a CRD has."""
+    builtin = [known for known in builtin_kinds() if known.group == kind.group]
+    if kind in builtin or kind.versionless in defined or kind.kind == "List":
+        return None
+    if not builtin and "." not in kind.group:
+        guess = did_you_mean_quoted(kind.group, {known.group for known in builtin_kinds()})
+        return "apiVersion", f'Kubernetes {builtin_release()} has no API group "{kind.group}"', guess
+    if not builtin:
+        return None
+    message = f"Kubernetes {builtin_release()} has no {kind}"
+    if versions := [known.version for known in builtin if known.kind == kind.kind]:
+        return "apiVersion", message, f"; there it is {versions[0]}"
+    return "kind", message, did_you_mean_quoted(kind.kind, (known.kind for known in builtin))
+
+
+def _site_of_kind(kind: Kind, key: str, child: ChildDraft, templates: Mapping[str, str]) -> Site:
+    """The place of the apiVersion or kind in a template, or in an object."""
+    assert child.body is not None
+    compiled = child.body.compiled
+    if isinstance(compiled, Tree):
+        member = child.body.node.member(key)
+        return member.site if member is not None else child.body.node.site
+    text = kind.kind if key == "kind" else kind.api_version
+    field = re.compile(rf"(?<![\w.]){key} *:.*?(?<![\w-])({re.escape(text)})(?![\w-])")
+    for name in sorted(compiled.files, key=lambda name: name != compiled.name):
+        for number, line in enumerate(templates[name].split("\n"), 1):
+            if found := field.search(line):
+                return Site(f"templates/{name}", number, found.start(1) + 1)
+    return child.body.node.site
+
+
+def _combined(kind: Kind, child: ChildDraft) -> str:
+    """The reason that a child has a kind which nobody wrote: its apiVersion and kind are chosen separately."""
+    others = child.kinds - {kind}
+    pairs = any(each.api_version == kind.api_version for each in others) and any(
+        each.kind == kind.kind for each in others
+    )
+    return ": apiVersion and kind by different conditions have all combinations; choose both by one" if pairs else ""
 
 
 def _is_older_version(kind: Kind, child: ChildDraft) -> bool:

@@ -149,6 +149,37 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
                 findings.warning("looks-like-expression", message, site)
 
 
+_KRO = re.compile(r"\$\{\s*([A-Za-z_]\w*)\.(spec|metadata|status|data)\b[^}\n]*\}")
+
+
+def check_kro_expressions(
+    draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings
+) -> None:
+    """Finds kro's expressions, which are plain text here. No shell has names with dots, so they have no other
+    meaning."""
+    for part in parts:
+        compiled = part.compiled
+        texts = [] if isinstance(compiled, (Expression, TextTemplate)) else list(part.node.texts())
+        if isinstance(compiled, TextTemplate):
+            texts = [
+                (line, Site(f"templates/{name}", number, 1))
+                for name in compiled.files
+                for number, line in enumerate(templates[name].split("\n"), 1)
+                if "${" in line
+            ]
+        for text, site in texts:
+            for found in _KRO.finditer(text):
+                name = found[1]
+                if name != "schema" and name not in draft.children:
+                    continue
+                inner = found[0][2:-1].strip().removeprefix("schema.")
+                place = (
+                    site if not isinstance(compiled, TextTemplate) else Site(site.path, site.line, found.start() + 1)
+                )
+                message = f"{found[0]} is an expression of kro, and plain text here: write {{{{ {inner} }}}}"
+                findings.error("elsewhere", message, place)
+
+
 def _field_paths(node: YamlNode) -> Iterator[Site]:
     """The values of `fieldPath`, by which a container reads fields of its own Pod (spec.nodeName), and the keys of
     `matchFields`."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft
-    from ruleop.core.templating import Library
+    from ruleop.core.templating import Library, Reference
 
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -79,6 +79,30 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
         for name, site in _random_names(part, templates):
             message = f"`{name}` in metadata.name would create another object each time: derive the name from the CR"
             findings.mistake("random", message, site, word=name, start=part.site)
+
+
+_CHANGES_WITH_EACH_WRITE: Final = frozenset({"resourceVersion", "managedFields"})
+
+
+def check_request_ids(parts: Iterable[Part], findings: Findings) -> None:
+    """Finds request ids of `once` that change whenever ruleop writes the CR's status: each write would be a run."""
+    changing: set[str] = set()  # lets that do
+    for part in parts:
+        found = [each for each in part.compiled.references if _changes_with_each_write(each) or each.name in changing]
+        if part.let and found:
+            changing.add(part.let)
+        for each in found if part.key == "once" else ():
+            steps = ".".join(step for step in each.path if step)
+            message = (
+                f"`{steps}` changes whenever the CR is written, so it would run without end: use a field of the spec, "
+                "or `metadata.generation`"
+            )
+            findings.mistake("random", message, each.site, word=each.name or "", start=part.site)
+
+
+def _changes_with_each_write(reference: Reference) -> bool:
+    path = reference.path[1:] if reference.path[0] == "cr" else reference.path
+    return path[:1] == ("metadata",) and path[1:2] != () and path[1] in _CHANGES_WITH_EACH_WRITE
 
 
 def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> None:
@@ -155,6 +179,34 @@ def check_time(parts: Iterable[Part], library: Library, findings: Findings) -> N
         if calls:
             for tree, start in written(part, library):
                 _check_calls(tree, part, start, findings)
+
+
+_DAYS: Final = {"genCA": (1, 3650), "genSignedCert": (3, 365), "genSelfSignedCert": (3, 365)}
+"""The position of the parameter `days` of each function, and its default."""
+
+
+def check_renewals(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+    """Finds certificates that would have to be renewed before they are made."""
+    for part in parts:
+        before = part.child.table.renew_before if part.body and part.child is not None else None
+        if before is None or part.child is None:
+            continue
+        for tree, _ in written(part, library):
+            for call in tree.find_all(nodes.Call):
+                name = call.node.name if isinstance(call.node, nodes.Name) else ""
+                days = _days(call, *_DAYS[name]) if name in _DAYS else None
+                if days is not None and before >= days * 86400:
+                    message = f"`renewBefore` must be shorter than the {days} days of `{name}`"
+                    findings.mistake("wrong-value", message, part.child.table.key_sites["renewBefore"])
+
+
+def _days(call: nodes.Call, position: int, default: int) -> int | None:
+    """The days for which a certificate is valid; None if they are computed."""
+    given = {each.key: each.value for each in call.kwargs} | dict(enumerate(call.args))
+    value = given.get("days", given.get(position))
+    if value is None:
+        return default if call.dyn_args is None and call.dyn_kwargs is None else None
+    return value.value if isinstance(value, nodes.Const) and isinstance(value.value, int) else None
 
 
 def _check_calls(tree: nodes.Template, part: Part, start: Site, findings: Findings) -> None:

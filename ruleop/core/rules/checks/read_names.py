@@ -12,11 +12,13 @@ template is included where a loop variable is visible.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.scopes import ALWAYS, RESERVED, Part
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.core.schema.crd.structural import schema_at
 from ruleop.core.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
 from ruleop.core.templating.values.data import PARTIAL
 
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
 FUNCTION_NAMES = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 _MOST_LISTED = 6  # ids in a message
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ALONE = "one with `forEachOf` is made for one item, and reads no other finalize child, nor is it read by one"
 _BOOLEANS = {
     "no": "false",
@@ -97,12 +101,15 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
         seen.add(word.text)
 
 
-def check_read_names(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+def check_read_names(
+    draft: Draft, parts: Iterable[Part], crds: Iterable[CustomResourceDefinition], findings: Findings
+) -> None:
     """Checks that every name that is read is visible in its place, and that templates set no name with a meaning."""
+    fields = _fields_of_spec(draft, crds)
     for part in parts:
         known = part.view.names
         for name in sorted(part.compiled.names - known - JINJA_NAMES):
-            _report_unknown(draft, part, name, findings)
+            _report_unknown(draft, part, name, fields, findings)
         for name, site in part.compiled.assigned:
             if name in ALWAYS or name in known:
                 message = f'a template cannot set "{name}", which is already defined: choose another name'
@@ -111,7 +118,16 @@ def check_read_names(draft: Draft, parts: Iterable[Part], findings: Findings) ->
             _check_reference(draft, part, reference, findings)
 
 
-def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> None:
+def _fields_of_spec(draft: Draft, crds: Iterable[CustomResourceDefinition]) -> dict[str, str]:
+    """The fields of the CR's spec, also by the names that Ansible's operator gives them: `pull_policy`."""
+    crd = next((crd for crd in crds if (crd.group, crd.kind) == (draft.kind.group, draft.kind.kind)), None)
+    version = crd.version(draft.kind.version) if crd is not None else None
+    spec = schema_at(version.schema, ("spec",)) if version is not None else None
+    fields = (spec or {}).get("properties") or {}
+    return {_BETWEEN_WORDS.sub("_", field).lower(): field for field in fields} | {field: field for field in fields}
+
+
+def _report_unknown(draft: Draft, part: Part, name: str, fields: Mapping[str, str], findings: Findings) -> None:
     read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
     site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
     if reason := _why_not_visible(draft, part, name):
@@ -121,7 +137,10 @@ def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> 
         findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
     else:
         hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
-        instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
+        meant = f' (did you mean "spec.{fields[name]}"?)' if name in fields else ""
+        if any(assigned == name for assigned, _ in part.compiled.assigned):
+            meant = ": a file of `render()` sees no name that its caller has `set`; include it, or use `let`"
+        instead = meant or did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
         message = f'"{name}" is not known in {part.view.title}{instead}'
         findings.mistake("unknown-name", message, site, word=name, start=part.site)
 

@@ -15,7 +15,7 @@ from ruleop.core.rules.language.value_types import Reading, Type, wrong_type
 from ruleop.core.schema.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
@@ -144,6 +144,7 @@ class Table:
     TITLE: ClassVar[str]  # the name of the table in messages
     DEFINITION: ClassVar[str]  # its name in the JSON Schema
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
+    FOREIGN: ClassVar[Mapping[str, str]] = {}  # keys of other tools, with what to write instead
 
     site: Site
     key_sites: dict[str, Site]
@@ -171,19 +172,23 @@ class TableOf(Type[R], Generic[R]):
         members = dict(node.value)
         for name, member in node.value.items():
             if name not in names:
-                message = f'unknown key "{name}" in {table.TITLE}{did_you_mean_quoted(name, names)}'
+                hint = table.FOREIGN.get(name)
+                instead = f": {hint}" if hint else did_you_mean_quoted(name, names)
+                message = f'unknown key "{name}" in {table.TITLE}{instead}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
                 # Report one mistake only: the similar key does not count as missing.
-                members.setdefault(nearest(name, names) or name, member)
+                if not hint:
+                    members.setdefault(nearest(name, names) or name, member)
+        pasted = any(name in table.FOREIGN for name in members)  # what it lacks follows from that
         values: dict[str, Any] = {}
         for field, known_key in known.items():
             if (found := node.value.get(known_key.name)) is not None:
                 value = known_key.type.read(found, f'"{known_key.name}"', reading)
                 if value is not None:
                     values[field] = value
-            elif known_key.required and known_key.name not in members:
+            elif known_key.required and known_key.name not in members and not pasted:
                 reading.findings.mistake("missing-key", f'{table.TITLE} needs the key "{known_key.name}"', node.site)
-        for constraint in table.CONSTRAINTS:
+        for constraint in () if pasted else table.CONSTRAINTS:
             if violation := constraint.violation(members):
                 message, about = violation
                 reading.findings.mistake("conflict", f"{table.TITLE} {message}", node.key_sites.get(about, node.site))

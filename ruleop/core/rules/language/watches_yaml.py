@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.core.kinds import Kind
 from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
+from ruleop.core.rules.language import foreign_keys
 from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Share, Strategy
 from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
@@ -57,6 +58,8 @@ from ruleop.core.templating.compile.hints import has_templates
 from ruleop.core.templating.compile.static_kinds import COMPUTED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.core.kinds import JSON
     from ruleop.core.merge import Path
 
@@ -141,19 +144,25 @@ class FullSelectorTable(Table):
     )
 
 
+NO_LABEL = "write `matchExpressions: [{key: no-such-label, operator: DoesNotExist}]`"
+
+
+@dataclass(frozen=True, slots=True)
 class SelectorType(Type[FullSelectorTable]):
     """A label selector: matchLabels and matchExpressions, or a plain mapping, which counts as matchLabels."""
 
-    full = TableOf(FullSelectorTable)
-    plain = MapOf(Template(), "the label")
-    words = frozenset({"matchLabels", "matchExpressions"})
+    to_match_everything: str = "leave the key out"
+
+    full: ClassVar = TableOf(FullSelectorTable)
+    plain: ClassVar = MapOf(Template(), "the label")
+    words: ClassVar = frozenset({"matchLabels", "matchExpressions"})
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> FullSelectorTable | None:
         if not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping of labels, or matchLabels and matchExpressions", reading)
             return None
         if not node.value:
-            message = f"{what} is empty: leave the key out to match everything"
+            message = f"{what} is empty: to match everything, {self.to_match_everything}"
             reading.findings.mistake("wrong-value", message, node.site)
             return None
         if any(name in self.words or isinstance(member.value, (dict, list)) for name, member in node.value.items()):
@@ -274,7 +283,7 @@ class PatchTable(Table):
     kind: Word | None = key("kind", KIND, "The kind, like Namespace.", required=True)
     name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
     selector: FullSelectorTable | None = key(
-        "selector", SelectorType(), "Instead of name: all objects that match these labels."
+        "selector", SelectorType(NO_LABEL), "Instead of name: all objects that match these labels."
     )
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
@@ -342,6 +351,7 @@ class PatchType(Type[PatchTable]):
 class ChildTable(Table):
     TITLE: ClassVar[str] = "a child"
     DEFINITION: ClassVar[str] = "child"
+    FOREIGN: ClassVar[Mapping[str, str]] = foreign_keys.OF_A_CHILD
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
         ExactlyOne(("template", "object", "objects", "patch")),
         Needs("as", "forEach"),
@@ -498,7 +508,7 @@ class ObserveTable(Table):
     names: tuple[Templated[StringTemplate], ...] = key(
         "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
     )
-    selector: FullSelectorTable | None = key("selector", SelectorType(), "All objects that match these labels.")
+    selector: FullSelectorTable | None = key("selector", SelectorType(NO_LABEL), "All objects that match these labels.")
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
@@ -637,6 +647,7 @@ APPLY = TableOf(ApplyTable)
 class WatchTable(Table):
     TITLE: ClassVar[str] = "a watch"
     DEFINITION: ClassVar[str] = "watch"
+    FOREIGN: ClassVar[Mapping[str, str]] = foreign_keys.OF_A_WATCH
 
     group: Word = key("group", GROUP, "The API group of the custom resource; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)

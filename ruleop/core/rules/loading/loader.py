@@ -22,6 +22,7 @@ from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.child_bodies import check_bodies
 from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
 from ruleop.core.rules.checks.likely_mistakes import (
+    check_kro_expressions,
     warn_of_adoption,
     warn_of_job_ttl,
     warn_of_plain_text,
@@ -29,7 +30,7 @@ from ruleop.core.rules.checks.likely_mistakes import (
 )
 from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
-from ruleop.core.rules.checks.random_functions import check_random, check_time
+from ruleop.core.rules.checks.random_functions import check_random, check_renewals, check_request_ids, check_time
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
 from ruleop.core.rules.checks.secret_reads import check_secrets
@@ -307,7 +308,7 @@ class _Loading:
         findings = self.findings
         check_watch(draft, findings)
         check_defined_names(draft, findings)
-        check_read_names(draft, draft_parts, findings)
+        check_read_names(draft, draft_parts, crds, findings)
         check_lets(draft, draft_parts, findings)
         check_dependencies(draft, findings)
         read = reads(draft, draft_parts)
@@ -317,11 +318,14 @@ class _Loading:
         check_item_ends(draft, findings)
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
+        check_request_ids(draft_parts, findings)
+        check_renewals(draft_parts, self.reading.library, findings)
         check_time(draft_parts, self.reading.library, findings)
         check_secrets(draft, draft_parts, self.reading.library, findings)
         check_definition(draft, crds, used, findings)
-        check_kinds(draft, crds, findings)
+        check_kinds(draft, crds, self.reading.templates, findings)
         warn_of_plain_text(draft_parts, self.reading.library, findings)
+        check_kro_expressions(draft, draft_parts, self.reading.templates, findings)
         warn_of_job_ttl(draft_parts, self.reading.templates, findings)
         warn_of_adoption(draft, draft_parts, self.reading.templates, findings)
 

@@ -208,7 +208,10 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
             character = text[offset]
         value.append(character)
         offset += 1
-    message = f"the closing {quote} is missing (in YAML, ` #` begins a comment: then put the whole field in quotes)"
+    message = (
+        f"the closing {quote} is missing (in YAML, ` #` begins a comment, and a `,` in braces ends the field: put the "
+        "whole field in quotes)"
+    )
     raise SimpleSchemaError(message, start)
 
 

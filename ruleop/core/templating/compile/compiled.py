@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ruleop.core.templating.compile.renderer import Renderer, located
 from ruleop.core.templating.tree.filling import add_member, spread_into
 from ruleop.core.templating.values.data import noun, plain, scalar_text
-from ruleop.core.templating.values.faults import Fault, Waiting
+from ruleop.core.templating.values.faults import Fault, NotThereYet, Waiting
 from ruleop.core.templating.values.text import Dump, Slot, Text
-from ruleop.core.templating.values.undefined import OMIT, Omit, UndefinedValue
+from ruleop.core.templating.values.undefined import OMIT, Broken, Omit, UndefinedValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,8 +124,14 @@ class StringTemplate(_Compiled):
             return self.source
         parts = self.renderer.run(self.compiled, scope, self.site)
         if len(parts) == 1 and isinstance(parts[0], Slot):
-            return parts[0].value
+            return self._placed(parts[0].value)
         return Text(parts)
+
+    def _placed(self, value: Any) -> Any:
+        """An undefined value keeps this place: who reads it later reports the error here, once."""
+        if not isinstance(value, UndefinedValue) or value is OMIT or isinstance(fault := value.fault(), NotThereYet):
+            return value
+        return Broken(value.path(), fault.at(self.site, self.quotation))
 
     def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
         """The mapping to be spread for a key without a value. Empty for null, and for text, which is an ordinary

@@ -121,7 +121,7 @@ class Library:
         return TextTemplate(
             self.renderer,
             Site(main.path, 1),
-            self._joined_reads(files, [Named(name, 1)]),
+            self._joined_reads([Named(name, 1)]),
             self._load(name),
             name,
             files,
@@ -132,7 +132,7 @@ class Library:
     def text_mapping(self, name: str) -> TextTemplate:
         """A template file that renders to one mapping that is not an object: a status."""
         files = self._files([name])
-        reads = self._joined_reads(files, [Named(name, 1)])
+        reads = self._joined_reads([Named(name, 1)])
         return TextTemplate(self.renderer, Site(self.source(name).path, 1), reads, self._load(name), name, files)
 
     def computed_fields(self, name: str) -> list[RuleError]:
@@ -307,10 +307,10 @@ class Library:
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
-        files = self._files(each.name for each in named if each.is_run)
+        self._files(each.name for each in named if each.is_run)
         if mistakes := self._hidden_names(named, site):
             raise RuleErrors(mistakes)
-        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(files, named)])
+        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(named)])
 
     def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
         try:
@@ -381,11 +381,7 @@ class Library:
     def _hidden_names(self, named: Iterable[Named], site: Site) -> list[RuleError]:
         mistakes = []
         for each in named:
-            hidden = (
-                self._joined_reads(self._closure([each.name]), [each]).names
-                if each.hides_names and each.name in self.texts
-                else None
-            )
+            hidden = self._joined_reads([each]).names if each.hides_names and each.name in self.texts else None
             if hidden:
                 names = ", ".join(sorted(hidden))
                 message = (
@@ -416,19 +412,33 @@ class Library:
             raise RuleErrors(mistakes)
         return frozenset(seen)
 
-    def _document_templates(self, name: str) -> list[str]:
-        """The template, and the templates whose text may become a part of its documents: all except those that it
-        renders to a string."""
+    def _document_templates(self, *names: str) -> list[str]:
+        """The templates, and those whose text may become a part of their documents: all except those that they render
+        to a string."""
 
         def inner(each: str) -> list[str]:
             named = self.source(each).named
             return sorted(one.name for one in named if one.is_part_of_document and one.name in self.texts)
 
-        return list(reached([name], inner))
+        return list(reached(names, inner))
 
-    def _joined_reads(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
-        """The reads of all files together, without unused macros. `first`: the files that are run first. A name that a
-        template sets is known to the templates that it includes."""
+    def _joined_reads(self, first: Iterable[Named]) -> Reads:
+        """The reads of these files and of all that they run. A name that a template sets is known to the templates that
+        it includes, and not to those that it renders."""
+        first = [each for each in first if each.is_run and each.name in self.texts]
+        together = self._document_templates(*(each.name for each in first if each.is_part_of_document))
+        rendered = reached(self._rendered(first, together), lambda name: self._rendered((), [name]))
+        groups = [(together, first), *((self._document_templates(name), [Named(name, 1)]) for name in sorted(rendered))]
+        return Reads.joined(self._reads_together(frozenset(files), named) for files, named in groups)
+
+    def _rendered(self, first: Iterable[Named], files: Iterable[str]) -> set[str]:
+        """The templates that these files, or those whose text becomes a part of theirs, render to a string."""
+        inner = (named for name in self._document_templates(*files) for named in self.source(name).named)
+        named = (each for each in (*first, *inner) if each.is_run and not each.is_part_of_document)
+        return {each.name for each in named if each.name in self.texts}
+
+    def _reads_together(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
+        """The reads of files that see the names of one another."""
         imported: dict[str, frozenset[str] | None] = {}
         for each in (*first, *(named for name in files for named in self.source(name).named)):
             known = imported.get(each.name, frozenset())

@@ -14,6 +14,7 @@ from ruleop.core.templating.filters.registry import FILTER_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ALONE = "`{{ x }}` alone on its line, below the key: its fields or items are inserted there, indented as the line is"
 FILTERS = {  # the equivalent: a filter, or an expression
     "toYaml": "to_yaml", "toJson": "to_json", "fromYaml": "from_yaml", "fromJson": "from_json",
     "toPrettyJson": "to_json", "to_nice_json": "to_json", "toRawJson": "to_json",
@@ -22,7 +23,7 @@ FILTERS = {  # the equivalent: a filter, or an expression
     "sha512sum": "`x | hash('sha512')`", "squote": "quote",
     "toString": "string", "regexMatch": "regex_match", "regexReplaceAll": "regex_replace", "regexFind": "regex_search",
     "regexFindAll": "regex_findall", "mergeOverwrite": "combine", "merge": "combine", "mustMerge": "combine",
-    "kebabcase": "dns_label", "trunc": "truncate", "abbrev": "truncate", "mandatory": "required", "nindent": "indent",
+    "kebabcase": "dns_label", "trunc": "truncate", "abbrev": "truncate", "mandatory": "required", "nindent": ALONE,
     "splitList": "split", "uniq": "unique", "sortAlpha": "sort", "without": "difference", "quantity_to_int": "quantity",
     "human_to_bytes": "quantity", "atoi": "int", "int64": "int", "float64": "float", "human_readable": "filesizeformat",
     "wrap": "wordwrap", "base": "basename", "dir": "dirname", "trimPrefix": "`x.removeprefix('a')`",
@@ -57,6 +58,7 @@ NOT_OFFERED = {
 }  # fmt: skip
 
 _MACRO = "write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`"
+_ON_ITS_LINE = "alone on its line, which is indented as the line is"
 _OBSERVE = (
     "read objects of the cluster with `observe` in the watch, a file of templates/ with `file('x')`, "
     "the environment with `vars`"
@@ -75,7 +77,7 @@ FUNCTIONS = {  # hints
     "le": "write `x <= y`", "gt": "write `x > y`", "ge": "write `x >= y`", "kindIs": "write `x is mapping`",
     "env": "read the environment in `vars`: `name: ${NAME}`", "randAlphaNum": _PASSWORD, "randAlpha": _PASSWORD,
     "randAscii": _PASSWORD, "randNumeric": _PASSWORD, "uuidv4": _PASSWORD, "derivePassword": _PASSWORD,
-    "password": _PASSWORD,
+    "password": _PASSWORD, "toYaml": f"write {ALONE}; `x | to_yaml` is text",
 }  # fmt: skip
 LOOKUPS = {  # hints, by the first argument of Ansible's lookup and query
     "env": FUNCTIONS["env"], "k8s": "read objects of the cluster with `observe` in the watch",
@@ -90,7 +92,7 @@ LOOKUPS = {  # hints, by the first argument of Ansible's lookup and query
 }  # fmt: skip
 _NO_HOSTS = "ruleop has no inventory of hosts; what a rule needs is in `spec` or `vars`"
 NAMES = {  # hints
-    "Values": "write spec.x", "Release": "write metadata.name and metadata.namespace",
+    "Values": "write spec.x", "Release": "write metadata.name or metadata.namespace",
     "Chart": "write vars.x, with `vars` in watches.yaml", "Files": "write `file('x')`",
     "Template": "write the name out", "Capabilities": "write `has_kind('group/v1', 'Kind')`",
     "ansible_operator_meta": "write metadata.name and metadata.namespace", "hostvars": _NO_HOSTS, "groups": _NO_HOSTS,
@@ -144,11 +146,15 @@ _FIRST_WORD = re.compile(r"\{\{-?\s*([A-Za-z]\w*)(?=[\s(]+[\"$.\w(]|\s*-?\}\})")
 _NO_WORD = r"(?!(?:if|else|and|or|in|is|not|for)\b)"
 _WORD_AND_VALUE = re.compile(rf"(?<![\w.])([A-Za-z]\w*)\s+{_NO_WORD}(?=[\"$(.\w])")
 _TAG = re.compile(r"\{%[-+]?\s*\w+")
+_INDENTED = re.compile(r"\|\s*n?indent\s+\d")
+_INCLUDED = re.compile(r"\b(?:include|template)\s+\"")
 _PIPED_WITH_VALUE = re.compile(rf"\|\s*([A-Za-z]\w*)\s+{_NO_WORD}(?=[\"$(.\w])")
 _FOREIGN_SYNTAX = (
     (r"/\*", "write a comment as `{# ... #}`"),
     (r":=", "write `{% set x = y %}`, not `$x := y`"),
-    (r"\.Release\b", f"{NAMES['Release']}, not .Release.Name"),
+    (r"\.Release\.Name\b", "write metadata.name, not .Release.Name"),
+    (r"\.Release\.Namespace\b", "write metadata.namespace, not .Release.Namespace"),
+    (r"\.Release\b", f"{NAMES['Release']}; a custom resource has no release"),
     (r"\.Chart\b", f"{NAMES['Chart']}, not .Chart.x"),
     (r"\.Files\b", f"{NAMES['Files']}, not .Files.Get"),
     (r"\.Capabilities\b", f"{NAMES['Capabilities']}, not .Capabilities"),
@@ -183,6 +189,8 @@ def _texts_in_braces(source: str, line: int) -> Iterator[str]:
 
 
 def _find_hint(text: str) -> str:
+    if _INDENTED.search(text):
+        return f"{_MACRO} {_ON_ITS_LINE}" if _INCLUDED.search(text) else f"write {ALONE}"
     if (first := _FIRST_WORD.match(text)) and first[1] in _GO_KEYWORDS:
         return _GO_KEYWORDS[first[1]]
     if (piped := _PIPED_WITH_VALUE.search(text)) and (name := FILTERS.get(piped[1], piped[1])) in FILTER_NAMES:

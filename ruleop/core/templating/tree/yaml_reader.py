@@ -285,6 +285,8 @@ class _Reader:
         if mark is not None and "mapping values are not allowed" in problem:
             before = text.split("\n")[: mark.line]
             number = next((number for number in reversed(range(len(before))) if _has_content(before[number])), None)
+            if number is not None and _BARE_ITEM.fullmatch(before[number]):
+                return RuleError(_ITEM_WITH_KEYS, self.locate(number + 1, 1))
             if number is not None and _BARE_WORDS.fullmatch(before[number]):
                 column = len(before[number]) - len(before[number].lstrip())
                 return RuleError(_NO_COLON, self.locate(number + 1, column + 1))
@@ -311,6 +313,11 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
 
 
 _NO_COLON = "not YAML: a line without `: ` among the entries of a mapping; add the colon, or check its indentation"
+_ITEM_WITH_KEYS = (
+    "not YAML: a value behind `- ` is the whole item, so keys cannot follow it: put the value on a line of its own, "
+    "indented as the keys are"
+)
+_BARE_ITEM = re.compile(" *- +\ufdd0[0-9]+\ufdd1 *")
 _BARE_WORDS = re.compile(r" *(?:- +)*(?![-\"'{\[|>&*!%@`#])(?:(?!: )[^#])*[^:#\s] *(?: #.*)?")
 """A line of plain text among the entries of a mapping."""
 

@@ -3,6 +3,7 @@ place."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -248,6 +249,10 @@ class Conformance:
         self.found[key] = self.found.get(key, 0) + 1
 
 
+_TEXT = re.compile(r"\)\s*$|\|\s*to_(?:nice_)?(?:yaml|json)\b")
+"""An expression that results in text for a place that takes data: the call of a macro, or data as text."""
+
+
 def _is_null(body: Body) -> bool:
     """Whether the body omits its field."""
     return isinstance(body, Literal) and body.value is None
@@ -264,6 +269,8 @@ def _mismatch(
         advice = ": use `| string`" if in_quotes else ": write it in quotes, or use `| string`"
     elif allowed == {"integer"} and wrong == {"string"}:
         advice = ": use `| int`, or change its type in the CRD"
+    elif not nested and wrong == {"string"} and allowed <= {"mapping", "list"} and _TEXT.search(slot.expression):
+        advice = ": data is inserted where `{{ x }}` is alone on its line, below the key"
     return f"{what} {'may be' if possible else 'is'} {describe(wrong)}, and {path} must be {describe(allowed)}{advice}"
 
 

@@ -11,10 +11,12 @@ from ruleop.core.planning.child.child_plan import ready_when
 from ruleop.core.planning.child.readiness import Readiness, readiness
 from ruleop.core.planning.child.runs.once import (
     FAILED,
+    MAX_RECORDED,
     RETRY,
     SUCCEEDED,
     Records,
     Runs,
+    abridged,
     can_record,
     no_record,
     result_of,
@@ -100,13 +102,14 @@ class ChildRuns:
             if child.schedule is not None:
                 due = self._due.get(child.id) or kept_entries(child, self.scope.resource)
                 skipped += [(child, due.skipped)] if due.skipped else []
-                record = due.recorded_with(runs.record(due.run, self.scope.observed.now))
+                record = due.recorded_with(runs.record(due.run, self.scope.observed.now)[:MAX_RECORDED])
+                found[child.id] = record
             else:
                 current = None
                 with contextlib.suppress(ChildWaits, ChildFails):
                     current = run_of(child, self.scope.names, self.scope.resource)
                 record = runs.record(current, self.scope.observed.now)
-            found[child.id] = record
+                found[child.id] = abridged(record, runs.earlier)
             prunes_next |= replace(runs, recorded=record).kept() != runs.kept()
         return Records(found, skipped, prunes_next)
 

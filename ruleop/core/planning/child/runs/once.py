@@ -36,6 +36,9 @@ RUNNING, SUCCEEDED, FAILED = "Running", "Succeeded", "Failed"
 SKIPPED, SCHEDULED = "Skipped", "Scheduled"  # entries of the record about a schedule, not about an object
 ENDED: Final = frozenset({SUCCEEDED, FAILED})
 MAX_RECORDED: Final = 10  # runs of one child
+MAX_EARLIER: Final = 1000  # runs before those, of which only the name and the result are kept
+_EARLIER: Final = "earlier"
+_HAD_FAILED: Final = "!"  # ends the name of an earlier run
 _MAX_ID: Final = 253
 RECORD: Final = "ruleop"  # the field of the status
 _PLACE: Final = (RECORD, "once")
@@ -82,7 +85,11 @@ def digest_of_texts(*texts: str) -> str:
 
 def result_of(resource: Object, child: Child, run: Run) -> str:
     """The recorded result; empty if there is none."""
-    return next((each["result"] for each in recorded_runs(resource, child) if each["run"] == run.name), "")
+    recorded = next((each["result"] for each in recorded_runs(resource, child) if each["run"] == run.name), "")
+    if recorded:
+        return recorded
+    earlier = earlier_runs(resource, child)
+    return SUCCEEDED if run.name in earlier else FAILED if run.name + _HAD_FAILED in earlier else ""
 
 
 def can_record(info: KindInfo) -> bool:
@@ -100,14 +107,31 @@ def no_record(kind: str, key: str) -> str:
 
 def recorded_runs(resource: Object, child: Child) -> list[dict[str, str]]:
     """The recorded runs, newest first. Anybody who may write the status may write them."""
+    return [
+        each
+        for each in _record(resource, child)
+        if all(isinstance(each.get(key), str) for key in ("run", "result", "time"))
+    ]
+
+
+def earlier_runs(resource: Object, child: Child) -> list[str]:
+    """The names of the runs before those, newest first; that of a failed one ends with a mark."""
+    found = next((each[_EARLIER] for each in _record(resource, child) if _EARLIER in each), "")
+    return found.split()[:MAX_EARLIER] if isinstance(found, str) else []
+
+
+def _record(resource: Object, child: Child) -> list[dict[str, Any]]:
     found: Any = resource.get("status")
     for name in (*_PLACE, child.id):
         found = found.get(name) if isinstance(found, dict) else None
-    return [
-        each
-        for each in (found if isinstance(found, list) else [])[: MAX_RECORDED + 2]
-        if isinstance(each, dict) and all(isinstance(each.get(key), str) for key in ("run", "result", "time"))
-    ]
+    return [each for each in (found if isinstance(found, list) else [])[: MAX_RECORDED + 2] if isinstance(each, dict)]
+
+
+def abridged(runs: list[dict[str, str]], earlier: Sequence[str]) -> list[dict[str, str]]:
+    """The record of all runs for the status: whole entries of the last ones, the names of those before."""
+    ended = [each["run"] + (_HAD_FAILED if each["result"] == FAILED else "") for each in runs[MAX_RECORDED:]]
+    names = list(dict.fromkeys([*ended, *earlier]))[:MAX_EARLIER]
+    return [*runs[:MAX_RECORDED], *([{_EARLIER: " ".join(names)}] if names else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +154,14 @@ class Runs:
     recorded: Sequence[Mapping[str, str]]
     objects: Sequence[Existing]  # newest first
     readiness: Callable[[Object], Readiness]
+    earlier: Sequence[str] = ()
 
     @classmethod
     def of(
         cls, child: Child, resource: Object, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
     ) -> Runs:
-        return cls(child, recorded_runs(resource, child), sorted(existing, key=age_of, reverse=True), readiness)
+        objects = sorted(existing, key=age_of, reverse=True)
+        return cls(child, recorded_runs(resource, child), objects, readiness, earlier_runs(resource, child))
 
     @property
     def begun(self) -> frozenset[str]:
@@ -154,7 +180,7 @@ class Runs:
         return frozenset(each.key for each in self.objects) - {*ended[self.child.history :]}
 
     def record(self, current: Run | None, now: str) -> list[dict[str, str]]:
-        """The runs for the status. An end is final, whatever becomes of the object."""
+        """The runs, newest first. An end is final, whatever becomes of the object."""
         found = {each["run"]: dict(each) for each in self.recorded}
         begun = self.begun
         kept: dict[str, dict[str, str]] = {
@@ -163,6 +189,8 @@ class Runs:
         fresh: dict[str, dict[str, str]] = {}
         for each in self.objects:
             run, result = _run_of(each), self._result(each)
+            if self._is_earlier(run):
+                continue
             if run in kept and kept[run]["result"] in {*ENDED, result}:
                 continue
             if run not in kept and each.terminating and result == RUNNING:
@@ -170,11 +198,14 @@ class Runs:
             id_ = current.id if current is not None and current.name == run else kept.get(run, {}).get("id", "")
             entry = {"id": id_, "run": run, "result": result, "object": each.key.name, "time": now}
             (kept if run in kept else fresh)[run] = {key: value for key, value in entry.items() if value}
-        return [*fresh.values(), *kept.values()][:MAX_RECORDED]
+        return [*fresh.values(), *kept.values()]
 
     def _has_ended(self, each: Existing) -> bool:
         run = _run_of(each)
-        return any(of["run"] == run and of["result"] in ENDED for of in self.recorded)
+        return self._is_earlier(run) or any(of["run"] == run and of["result"] in ENDED for of in self.recorded)
+
+    def _is_earlier(self, run: str) -> bool:
+        return run in self.earlier or run + _HAD_FAILED in self.earlier
 
     def _result(self, each: Existing) -> str:
         live = {**each.live, "metadata": {**each.live["metadata"], "deletionTimestamp": None}}
