@@ -26,7 +26,7 @@ from ruleop.core.schema.cel.cel_types import (
     mismatch,
 )
 from ruleop.core.schema.cel.functions import FUNCTIONS
-from ruleop.core.schema.cel.parser import parse
+from ruleop.core.schema.cel.parser import RESERVED, parse
 from ruleop.core.schema.cel.syntax import (
     Call,
     EvaluationError,
@@ -164,9 +164,11 @@ class _Compiler:
             raise NotEvaluatedError("optional values are not implemented")
         type_, operand = self.compile(node.operand)
         if type_.kind == "object":
-            if node.field not in type_.fields:
+            # A field that is named like a reserved word may be selected by its own name, too.
+            exposed = f"__{node.field}__" if node.field in RESERVED else node.field
+            if exposed not in type_.fields:
                 raise InvalidRuleError(f"{node.field} is not in the schema{did_you_mean(node.field, type_.fields)}")
-            name, found = type_.fields[node.field]
+            name, found = type_.fields[exposed]
         elif type_.kind == "map" and type_.items is not None:
             name, found = node.field, type_.items
         else:

@@ -405,7 +405,7 @@ class Writer:
                 subresource,
                 ignored,
                 served.shapes,
-                schema_changes=served.is_custom,
+                is_custom=served.is_custom,
                 zero=EMPTY if served.is_custom else zero_of(served.shape),
             )
         return found

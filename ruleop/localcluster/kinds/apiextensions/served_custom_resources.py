@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from ruleop.core.schema.crd.crds import crd_shape, parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.crd.structural import default
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.shape import EMPTY
 from ruleop.localcluster.kinds.apiextensions.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
@@ -34,21 +36,22 @@ def follow(store: Store, registry: Registry) -> None:
             store.begin(resource)
         registry.serve(resource, _served(event.new.obj))
         if event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]:
-            _complete(store, resource, event.new.obj)
+            _read_again(store, resource, event.new.obj)
 
     for each in store.all(CRDS):
         registry.serve(resource_of(each.obj), _served(each.obj))
     store.listen(CRDS, changed)
 
 
-def _complete(store: Store, resource: Resource, document: Object) -> None:
-    """Fills the defaults of a changed schema into the stored objects, as the real server does whenever it reads one.
-    An object keeps the version in which it was stored."""
+def _read_again(store: Store, resource: Resource, document: Object) -> None:
+    """Prunes the stored objects by a changed schema and fills in its defaults, as the real server does whenever it
+    reads one. An object keeps the version in which it was stored."""
     crd = parse_crd(document)
     for each in list(store.all(resource)):
         version = crd.version(each.obj["apiVersion"].rpartition("/")[2])
         if version is not None:
-            store.amend(resource, default(each.obj, version.schema))
+            pruned = prune(orjson.loads(each.written), version.schema)
+            store.amend(resource, default(pruned, version.schema), written=each.written)
 
 
 def resource_of(crd: Object) -> Resource:
