@@ -30,6 +30,61 @@ def test_the_aggregated_form_has_every_group_with_its_resources(server: Server) 
     }
 
 
+NOT_ANSWERED = {"bindings", "componentstatuses", "pods/ephemeralcontainers", "pods/resize"}
+
+
+def test_discovery_names_the_resources_and_their_subresources(server: Server) -> None:
+    """The hashes are those of the versions in which objects are stored."""
+    found = {each["name"]: each for each in server.get("/api/v1")["resources"] if each["name"] not in NOT_ANSWERED}
+    assert {name for name in found if name.startswith("pods/")} == {
+        f"pods/{each}"
+        for each in ("attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status")
+    }
+    assert {"podtemplates", "replicationcontrollers", "replicationcontrollers/scale"} <= found.keys()
+    assert found["serviceaccounts/token"] == {
+        "name": "serviceaccounts/token",
+        "singularName": "",
+        "namespaced": True,
+        "group": "authentication.k8s.io",
+        "version": "v1",
+        "kind": "TokenRequest",
+        "verbs": ["create"],
+    }
+    assert found["pods"]["storageVersionHash"] == "xPOwRZ+Yhw8="
+    events = {each["name"]: each for each in server.get("/apis/events.k8s.io/v1")["resources"]}
+    assert events["events"]["storageVersionHash"] == found["events"]["storageVersionHash"] == "r2yiGXH7wu8="
+    group = next(each for each in server.get("/api", accept=AGGREGATED)["items"])
+    pods = next(each for each in group["versions"][0]["resources"] if each["resource"] == "pods")
+    eviction = next(each for each in pods["subresources"] if each["subresource"] == "eviction")
+    assert eviction["responseKind"] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+
+
+def test_discovery_names_the_built_in_groups_in_the_servers_order(server: Server) -> None:
+    names = [each["name"] for each in server.get("/apis")["groups"]]
+    assert [each for each in names if not each.endswith((".example.com", ".example.org"))] == [
+        "apiregistration.k8s.io",
+        "apps",
+        "events.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "storage.k8s.io",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "scheduling.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "discovery.k8s.io",
+        "resource.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+    ]
+
+
 def test_custom_groups_come_last(server: Server, definitions: Definitions) -> None:
     """In the plain form they are sorted by their least version, in the aggregated form by name."""
     for group, version_name in (("b-groups.example.com", "v1"), ("a-groups.example.com", "v2")):

@@ -6,14 +6,14 @@ a document for each group version, made when it is first asked for, under an add
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import ServedResource, Subresource, served_resources, type_schemas
+from ruleop.core.schema.builtin.builtin_types import ServedResource, served_resources, type_schemas
 from ruleop.core.schema.builtin.table import ResourceInfo, builtin_release
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
@@ -26,6 +26,8 @@ from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.core.kinds import Kind
+    from ruleop.core.schema.builtin.builtin_types import Subresource
     from ruleop.core.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
@@ -78,8 +80,10 @@ def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any]
         return None
     resources: list[dict[str, Any]] = []
     for each in registry.in_group_version(name, version):
-        resources.append(_resource(each))
-        resources += [_subresource(each, subresource) for subresource in subresources(each)]
+        resources += [
+            _resource(each, registry),
+            *(_subresource(each, subresource) for subresource in each.subresources),
+        ]
     title = f"{name}/{version}" if name else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
 
@@ -93,11 +97,7 @@ def _verbs(served: Served) -> list[str]:
     return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
 
 
-def subresources(served: Served) -> list[str]:
-    return [name for name, there in (("scale", served.scale is not None), ("status", served.status)) if there]
-
-
-def _resource(served: Served) -> dict[str, Any]:
+def _resource(served: Served, registry: Registry) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": served.plural,
         "singularName": served.singular,
@@ -105,19 +105,23 @@ def _resource(served: Served) -> dict[str, Any]:
         "kind": served.kind.kind,
         "verbs": _verbs(served),
     }
+    stored = registry.of(served.resource)
+    if "list" in served.verbs and stored is not None:
+        digest = hashlib.sha256(f"{stored.kind.group}/{stored.storage_version}/{stored.kind.kind}".encode()).digest()
+        found["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
     return found | _names_of_several(served)
 
 
-def _subresource(served: Served, name: str) -> dict[str, Any]:
+def _subresource(served: Served, subresource: Subresource) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "name": f"{served.plural}/{name}",
+        "name": f"{served.plural}/{subresource.name}",
         "singularName": "",
         "namespaced": served.namespaced,
-        "kind": served.kind.kind,
-        "verbs": ["get", "patch", "update"],
+        "kind": subresource.kind.kind,
+        "verbs": list(subresource.verbs),
     }
-    if name == "scale":
-        found |= {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    if (own := subresource.kind)[:2] != served.kind[:2]:
+        found |= {"group": own.group, "version": own.version}
     return found
 
 
@@ -143,30 +147,24 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
 
 
 def _aggregated_resource(served: Served) -> dict[str, Any]:
-    kind = served.kind
-    response = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     found: dict[str, Any] = {
         "resource": served.plural,
-        "responseKind": response,
+        "responseKind": _response_kind(served.kind),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": _verbs(served),
     }
     found |= _names_of_several(served)
-    if names := subresources(served):
-        scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    if served.subresources:
         found["subresources"] = [
-            {
-                "subresource": name,
-                "responseKind": scale if name == "scale" else response,
-                "verbs": ["get", "patch", "update"],
-            }
-            for name in names
+            {"subresource": each.name, "responseKind": _response_kind(each.kind), "verbs": list(each.verbs)}
+            for each in served.subresources
         ]
     return found
 
 
-_SCALE = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
+def _response_kind(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
 class OpenApiDocuments:
@@ -232,17 +230,13 @@ def _path(group: str, version: str) -> str:
 
 
 def _described(served: Served) -> ServedResource:
-    verbs = ("get", "patch", "update")
-    subresources = [Subresource("status", served.kind, verbs)] if served.status else []
-    if served.scale is not None:
-        subresources.append(_SCALE)
     return ServedResource(
         ResourceInfo(served.plural, served.namespaced, served.status, served.kind),
         served.singular,
         served.verbs,
         served.short_names,
         served.categories,
-        tuple(subresources),
+        served.subresources,
     )
 
 

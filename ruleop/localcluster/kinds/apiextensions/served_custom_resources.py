@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin.builtin_types import Subresource
 from ruleop.core.schema.crd.crds import crd_shape, parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.crd.structural import default, prune
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
     from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.store.object_store import Event, Store
+_SCALE: Final = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
 
 
 def follow(store: Store, registry: Registry) -> None:
@@ -79,6 +82,8 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
         if info is None:
             continue
         more = versions.get(version.name, EMPTY)
+        scale = _scale((more.get("subresources") or EMPTY).get("scale"))
+        own = (Subresource("status", info.kind, _SCALE.verbs),) if version.status_subresource else ()
         yield Served(
             kind=info.kind,
             plural=crd.plural,
@@ -87,7 +92,8 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             short_names=crd.short_names,
             categories=crd.categories,
             status=version.status_subresource,
-            scale=_scale((more.get("subresources") or EMPTY).get("scale")),
+            scale=scale,
+            subresources=own if scale is None else (_SCALE, *own),
             shape=shapes[version.name],
             list_kind=crd.list_kind,
             storage_version=storage.name,
