@@ -37,8 +37,7 @@ def test_discovery_names_the_resources_and_their_subresources(server: Server) ->
     """The hashes are those of the versions in which objects are stored."""
     found = {each["name"]: each for each in server.get("/api/v1")["resources"] if each["name"] not in NOT_ANSWERED}
     assert {name for name in found if name.startswith("pods/")} == {
-        f"pods/{each}"
-        for each in ("attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status")
+        f"pods/{each}" for each in ("attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status")
     }
     assert {"podtemplates", "replicationcontrollers", "replicationcontrollers/scale"} <= found.keys()
     assert found["serviceaccounts/token"] == {

@@ -66,6 +66,13 @@ def _same(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
+def with_labels_of_template(obj: dict[str, Any]) -> dict[str, Any]:
+    labels = ((obj["spec"].get("template") or {}).get("metadata") or {}).get("labels")
+    if not labels or obj["metadata"].get("labels"):
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+
+
 def _accept(_new: Object, _old: Object | None) -> list[Any]:
     return []
 
@@ -93,6 +100,7 @@ VALIDATORS: Final[Mapping[tuple[str, str], Validator]] = {
         prepare=with_sources_of_new, validate=validate_persistent_volume_claim, warn=claim_warnings
     ),
     ("", "Pod"): Validator(default=with_pod_defaults, validate=validate_pod, warn=pod_warnings),
+    ("", "ReplicationController"): Validator(default=with_labels_of_template),
     ("", "Secret"): Validator(default=with_encoded_data, validate=validate_secret, warn=secret_warnings),
     ("", "Service"): Validator(
         default=with_service_defaults,

@@ -377,6 +377,7 @@ class Api:
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
         config = configuration(read_patch(request, APPLY), SCALE)
+        config["metadata"] = {"name": route.name, **(config.get("metadata") or {})}
         check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(
