@@ -26,6 +26,7 @@ from ruleop.localcluster.controllers.apps.replica_set import ReplicaSets
 from ruleop.localcluster.controllers.apps.stateful_set import StatefulSets
 from ruleop.localcluster.controllers.batch.job import CronJobs, Jobs
 from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
+from ruleop.localcluster.controllers.core.nodes import Nodes
 from ruleop.localcluster.controllers.core.pods import Pods, node
 from ruleop.localcluster.controllers.core.services import Ingresses, Services
 from ruleop.localcluster.controllers.core.volume_binding import VolumeProtection, Volumes, storage_class
@@ -55,6 +56,7 @@ CONTROLLERS = (
     Namespaces,
     Definitions,
     GarbageCollector,
+    Nodes,
     Volumes,
     VolumeProtection,
     Pods,

@@ -162,6 +162,40 @@ def test_an_unchanged_openapi_document_is_not_sent_again(server: Server) -> None
     assert server.send("GET", document, hash=tag.strip('"')).headers["Etag"] == tag
 
 
+def _without_prose(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_prose(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_prose(each) for name, each in value.items() if name not in ("description", "tags")}
+
+
+def test_one_document_of_openapi_v2_has_all_kinds(server: Server) -> None:
+    """Terraform and older clients read it."""
+    found = _without_prose(json.loads(server.send("GET", "/openapi/v2").text))
+    definitions, prefix = found["definitions"], "#/definitions/io.k8s"
+    assert found["swagger"] == "2.0"
+    assert definitions["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"] == {
+        "$ref": f"{prefix}.api.apps.v1.DeploymentStrategy",
+        "x-kubernetes-patch-strategy": "retainKeys",
+    }
+    assert definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"] == {"type": "string"}
+    assert definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"] == {
+        "type": "string",
+        "format": "int-or-string",
+    }
+    widget = definitions["com.example.contract.v1.Widget"]
+    assert widget["properties"]["metadata"] == {"$ref": f"{prefix}.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    fields = widget["properties"]["spec"]["properties"]
+    assert fields["note"] == {}
+    assert fields["options"] == {"x-kubernetes-preserve-unknown-fields": True}
+    assert fields["port"] == {"x-kubernetes-int-or-string": True}
+    assert fields["size"] == {"type": "integer", "minimum": 1, "maximum": 10}
+    patch = found["paths"]["/apis/contract.example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"]["kind"] == "Widget"
+    assert patch["responses"]["200"]["schema"] == {"$ref": "#/definitions/com.example.contract.v1.Widget"}
+
+
 def test_the_index_of_openapi_documents_has_no_version(server: Server) -> None:
     reply = server.send("GET", "/openapi/v3")
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"

@@ -17,6 +17,7 @@ from ruleop.core.schema.builtin.builtin_types import ServedResource, served_reso
 from ruleop.core.schema.builtin.table import ResourceInfo, builtin_release
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from ruleop.core.schema.openapi_v2 import openapi_v2
 from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.resources import CRDS
@@ -190,6 +191,11 @@ class OpenApiDocuments:
                 return self._document(group, version)
         return None
 
+    def in_version_2(self) -> bytes:
+        """All documents in one of OpenAPI v2."""
+        documents = (orjson.loads(self._document(*each)) for each in self.registry.group_versions())
+        return orjson.dumps(openapi_v2(documents, release=f"v{builtin_release()}.0"))
+
     def _identity(self, group: str, version: str) -> bytes:
         """The sources of the document: the release, or the definitions of custom kinds."""
         custom = [each for each in self.registry.in_group_version(group, version) if each.is_custom]
@@ -267,8 +273,11 @@ class General:
             return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
         if path.startswith(_OPENAPI):
             return self._openapi(path.removeprefix(_OPENAPI), request)
-        if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
-            return Response(200, b"", _OPENAPI_V2)
+        if path == "/openapi/v2":
+            if "protobuf" in request.headers.get("accept", ""):
+                return Response(200, b"", _OPENAPI_V2)
+            data = self.openapi.in_version_2()
+            return _with_tag(Response(200, data), hashlib.sha512(data).hexdigest().upper(), request)
         if path == "/openapi/v3":
             return Response(200, orjson.dumps(self.openapi.index()), "text/plain; charset=utf-8")
         document = self._document(path, request.headers.get("host", ""))
@@ -303,9 +312,8 @@ class General:
         groups = {group for group, _ in self.registry.group_versions() if group}
         versions = {f"/apis/{group}/{version}" for group, version in self.registry.group_versions() if group}
         found = {*versions, *(f"/apis/{group}" for group in groups)}
-        return sorted(
-            [*found, *_HEALTH, "/api", "/api/v1", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"]
-        )
+        documents = ("/openapi/v2", "/openapi/v3", "/openapi/v3/")
+        return sorted([*found, *_HEALTH, *documents, "/api", "/api/v1", "/apis", "/apis/", "/version"])
 
     def _openapi(self, path: str, request: Request) -> Response:
         """The document of a group version. With its hash in the address it may be kept for good."""
