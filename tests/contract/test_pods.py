@@ -207,6 +207,15 @@ def test_a_pod_of_another_scheduler_waits_until_it_is_bound(
     assert refused(409) == ('Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n"')
 
 
+def test_the_host_names_of_a_stateful_sets_template_are_its_controllers(server: Server, namespace: str) -> None:
+    root = f"/apis/apps/v1/namespaces/{namespace}"
+    for kind, accepted in (("StatefulSet", True), ("Deployment", False)):
+        spec = {"selector": {"matchLabels": LABELS}, "template": template(hostname="ABC", subdomain="A_b")}
+        obj = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+        reply = server.send("POST", f"{root}/{kind.lower()}s", obj, dryRun="All")
+        assert (reply.status == 201) == accepted
+
+
 def _messages(server: Server, namespace: str, reason: str) -> list[str]:
     events = server.get(f"/api/v1/namespaces/{namespace}/events")["items"]
     return [each["message"] for each in events if each["reason"] == reason]

@@ -27,6 +27,7 @@ from ruleop.core.validation.batch.job import validate_job, with_job_defaults, wi
 from ruleop.core.validation.coordination.lease import validate_lease
 from ruleop.core.validation.core.config_map import validate_config_map
 from ruleop.core.validation.core.event import validate_event
+from ruleop.core.validation.core.persistent_volume import validate_persistent_volume
 from ruleop.core.validation.core.persistent_volume_claim import (
     claim_warnings,
     validate_persistent_volume_claim,
@@ -96,6 +97,7 @@ _TEMPLATE: Final = ("spec", "template")
 VALIDATORS: Final[Mapping[tuple[str, str], Validator]] = {
     ("", "ConfigMap"): Validator(validate=validate_config_map),
     ("", "Event"): Validator(validate=validate_event),
+    ("", "PersistentVolume"): Validator(validate=validate_persistent_volume),
     ("", "PersistentVolumeClaim"): Validator(
         prepare=with_sources_of_new, validate=validate_persistent_volume_claim, warn=claim_warnings
     ),
