@@ -215,7 +215,7 @@ def _current(managers: Managers, live: Object, tracking: Tracking) -> Managers:
     """The managers by today's schema. The live object has to fit each version in which one of them wrote."""
     if not tracking.is_custom:
         return managers
-    for version in {entry.api_version for entry in managers.values()} - {tracking.api_version}:
+    for version in sorted({entry.api_version for entry in managers.values()} - {tracking.api_version}):
         shape = tracking.shape_in(version)
         if shape is None:
             raise NotConvertedError(f"request to convert CR to an invalid group/version: {version}")

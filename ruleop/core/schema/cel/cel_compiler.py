@@ -402,8 +402,8 @@ def _accepts(parameter: str, found: Type) -> bool:
 
 
 def _check_literal(node: Call, overloads: list[Overload]) -> None:
-    """Raises InvalidRuleError for a text that the server would not compile: a pattern, or one that is no value of the
-    type to which it is converted."""
+    """Raises InvalidRuleError for a text that the server would not compile: a pattern, or one that cannot be
+    converted."""
     last = node.arguments[-1] if node.arguments else None
     if node.name not in _COMPILED or not isinstance(last, Literal) or not isinstance(last.value, str):
         return
