@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import importlib.resources
 import secrets
 import threading
 from dataclasses import replace
@@ -25,6 +26,7 @@ from ruleop.localcluster.controllers.apps.replica_set import ReplicaSets
 from ruleop.localcluster.controllers.apps.stateful_set import StatefulSets
 from ruleop.localcluster.controllers.batch.job import CronJobs, Jobs
 from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
+from ruleop.localcluster.controllers.core.nodes import Nodes
 from ruleop.localcluster.controllers.core.pods import Pods, node
 from ruleop.localcluster.controllers.core.services import Ingresses, Services
 from ruleop.localcluster.controllers.core.volume_binding import VolumeProtection, Volumes, storage_class
@@ -54,6 +56,7 @@ CONTROLLERS = (
     Namespaces,
     Definitions,
     GarbageCollector,
+    Nodes,
     Volumes,
     VolumeProtection,
     Pods,
@@ -68,7 +71,6 @@ CONTROLLERS = (
     DisruptionBudgets,
 )
 
-FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 SAVED_AFTER: Final = 0.5  # seconds after the first change
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -112,9 +114,10 @@ class LocalCluster:
 
     def _fill(self) -> None:
         """Creates the objects that every cluster has."""
-        for name in FIRST_NAMESPACES:
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            self.machinery.create(NAMESPACES, "", namespace)
+        for each in orjson.loads(importlib.resources.files(__package__).joinpath("bootstrap.json").read_bytes()):
+            served = self.registry.of_kind(Kind.of(each))
+            assert served is not None
+            self.writer.create(served, each["metadata"].get("namespace", ""), each)
         status = (document := node()).pop("status")
         made = self.machinery.create(NODES, "", document)
         self.machinery.update_status(NODES, made, status)

@@ -12,7 +12,7 @@ import yaml
 from ruleop.localcluster.objects.patches import merge_patch
 from tests.contract.client import Reply, Server
 
-CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "IngressClass")
+CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "IngressClass", "PersistentVolume")
 
 
 class Cases:

@@ -257,6 +257,12 @@ def test_an_update_does_not_check_again_what_it_leaves_as_it_was(
         "'a' in self",
         "self.s.matches(5)",
         "self.if == 1",
+        "duration('1nns') == duration('1s')",
+        "self.s.matches(')')",
+        "self.l.exists(x, x.matches('('))",
+        "self.a == int('x')",
+        "self.a > 0 || bool('x')",
+        "double('x') > 1.0",
     ],
 )
 def test_a_crd_with_a_rule_that_cannot_be_compiled_is_rejected(server: Server, rule: str) -> None:

@@ -62,6 +62,32 @@ def with_versions(fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {**found, "spec": {**found["spec"], "versions": versions}}
 
 
+def with_rule(**fields: Any) -> dict[str, Any]:
+    properties = {"a": {"type": "string"}, "l": {"type": "array", "items": {"type": "string"}}}
+    schema = {"type": "object", "properties": properties, "x-kubernetes-validations": [{"rule": "true", **fields}]}
+    return with_version(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": schema}}})
+
+
+CLIENT, REVIEWS = {"clientConfig": {"service": {"name": "a", "namespace": "b"}}}, {"conversionReviewVersions": ["v1"]}
+CONVERSIONS: dict[str, dict[str, Any]] = {
+    "without a strategy": {},
+    "of an unknown strategy": {"strategy": "Both"},
+    "with a client that is not called": {"strategy": "None", "webhook": {**CLIENT, **REVIEWS}},
+    "without a client": {"strategy": "Webhook"},
+    "without an address": {"strategy": "Webhook", "webhook": {"clientConfig": {}, **REVIEWS}},
+    "with two addresses": {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": {"url": "https://a/b", **CLIENT["clientConfig"]}, **REVIEWS},
+    },
+    "in plain HTTP": {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "http://a"}, **REVIEWS}},
+    "at port 0": {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": {"service": {"name": "", "namespace": "", "port": 0}}, **REVIEWS},
+    },
+    "without versions": {"strategy": "Webhook", "webhook": CLIENT},
+    "of an unknown version": {"strategy": "Webhook", "webhook": {**CLIENT, "conversionReviewVersions": ["v2"]}},
+    "of wrong versions": {"strategy": "Webhook", "webhook": {**CLIENT, "conversionReviewVersions": ["v1", "0v", "v1"]}},
+}
 TEXT = {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "text"}}}}
 TWO = [version("v1", ANYTHING), version("v1", ANYTHING, storage=False)]
 INVALID_DEFINITIONS = {
@@ -106,6 +132,13 @@ INVALID_DEFINITIONS = {
     ),
     "a column without a path": with_version(additionalPrinterColumns=[{"name": "a", "type": "string"}]),
     "a scale without paths": with_version(subresources={"scale": {}}),
+    **{
+        f"a conversion {title}": {**with_version(), "spec": {**with_version()["spec"], "conversion": conversion}}
+        for title, conversion in CONVERSIONS.items()
+    },
+    "a rule with an unknown reason": with_rule(reason="InternalError"),
+    "a rule for a field that there is not": with_rule(fieldPath=".a.b"),
+    "a rule for an item": with_rule(fieldPath=".l[0]"),
     "a scale with a path elsewhere": with_version(
         subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".b", "labelSelectorPath": ".c"}}
     ),
@@ -116,6 +149,55 @@ INVALID_DEFINITIONS = {
 def test_an_invalid_definition_is_answered_with_its_causes(server: Server, name: str, recording: Recording) -> None:
     reply = server.send("POST", PATH, INVALID_DEFINITIONS[name], dryRun="All")
     recording.check(name, refusal(reply))
+
+
+def test_fields_beside_declared_ones_may_have_any_values(server: Server) -> None:
+    """`additionalProperties: true` beside `properties`; any other value is refused there."""
+    for others, accepted in ((True, True), (False, False), ({"type": "string"}, False)):
+        spec = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": others}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        assert (server.send("POST", PATH, with_version(schema=schema), dryRun="All").status == 201) == accepted
+
+
+def test_a_resource_has_no_other_in_its_metadata(server: Server) -> None:
+    inner = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    for name, accepted in (("spec", True), ("metadata", False)):
+        outer = {**inner, "properties": {name: inner}}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": outer}}}
+        assert (server.send("POST", PATH, with_version(schema=schema), dryRun="All").status == 201) == accepted
+
+
+def test_the_kind_and_the_metadata_of_an_embedded_resource_are_validated(
+    server: Server, namespace: str, definitions: Definitions
+) -> None:
+    resource = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    spec = {"type": "object", "properties": {"r": resource, "l": {"type": "array", "items": resource}}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    _, plural = definitions.make([version("v1", schema)])
+
+    def wrong(**fields: Any) -> set[str]:
+        obj = {"apiVersion": "contract.example.com/v1", "kind": plural.title(), "metadata": {"name": "a"}}
+        path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
+        reply = server.send("POST", path, {**obj, "spec": fields}, dryRun="All")
+        causes = reply.refused(422, "Invalid")["details"]["causes"] if reply.status >= 400 else []
+        return {f"{each['field']}: {each['message'].partition(';')[0][:40]}" for each in causes}
+
+    good = {"apiVersion": "v1", "kind": "Pod"}
+    assert wrong(r=good, l=[{**good, "metadata": {"name": "A_b", "labels": {"a": "b"}}}]) == set()
+    assert wrong(r={}, l=[{}]) == {
+        f"spec.{place}.{name}: Required value" for place in ("r", "l[0]") for name in ("apiVersion", "kind")
+    }
+    assert wrong(r={"apiVersion": "", "kind": ""}) == {
+        f'spec.r.{name}: Invalid value: "": must not be empty' for name in ("apiVersion", "kind")
+    }
+    assert wrong(r={"apiVersion": "a/b/c", "kind": "a b"}) == {
+        'spec.r.apiVersion: Invalid value: "a/b/c": unexpected Group',
+        'spec.r.kind: Invalid value: "a b": may have mixed cas',
+    }
+    assert wrong(r={**good, "metadata": {"labels": {"a b": "c"}, "annotations": {"d e": "f"}}}) == {
+        'spec.r.metadata.labels: Invalid value: "a b": name part must con',
+        'spec.r.metadata.annotations: Invalid value: "d e": name part must con',
+    }
 
 
 def test_objects_are_readable_in_each_served_version(server: Server, namespace: str) -> None:

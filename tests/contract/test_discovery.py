@@ -30,6 +30,60 @@ def test_the_aggregated_form_has_every_group_with_its_resources(server: Server) 
     }
 
 
+NOT_ANSWERED = {"bindings", "componentstatuses", "pods/ephemeralcontainers", "pods/resize"}
+
+
+def test_discovery_names_the_resources_and_their_subresources(server: Server) -> None:
+    """The hashes are those of the versions in which objects are stored."""
+    found = {each["name"]: each for each in server.get("/api/v1")["resources"] if each["name"] not in NOT_ANSWERED}
+    assert {name for name in found if name.startswith("pods/")} == {
+        f"pods/{each}" for each in ("attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status")
+    }
+    assert {"podtemplates", "replicationcontrollers", "replicationcontrollers/scale"} <= found.keys()
+    assert found["serviceaccounts/token"] == {
+        "name": "serviceaccounts/token",
+        "singularName": "",
+        "namespaced": True,
+        "group": "authentication.k8s.io",
+        "version": "v1",
+        "kind": "TokenRequest",
+        "verbs": ["create"],
+    }
+    assert found["pods"]["storageVersionHash"] == "xPOwRZ+Yhw8="
+    events = {each["name"]: each for each in server.get("/apis/events.k8s.io/v1")["resources"]}
+    assert events["events"]["storageVersionHash"] == found["events"]["storageVersionHash"] == "r2yiGXH7wu8="
+    group = next(each for each in server.get("/api", accept=AGGREGATED)["items"])
+    pods = next(each for each in group["versions"][0]["resources"] if each["resource"] == "pods")
+    eviction = next(each for each in pods["subresources"] if each["subresource"] == "eviction")
+    assert eviction["responseKind"] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+
+
+def test_discovery_names_the_built_in_groups_in_the_servers_order(server: Server) -> None:
+    names = [each["name"] for each in server.get("/apis")["groups"]]
+    assert [each for each in names if not each.endswith((".example.com", ".example.org"))] == [
+        "apiregistration.k8s.io",
+        "apps",
+        "events.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "storage.k8s.io",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "scheduling.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "discovery.k8s.io",
+        "resource.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+    ]
+
+
 def test_custom_groups_come_last(server: Server, definitions: Definitions) -> None:
     """In the plain form they are sorted by their least version, in the aggregated form by name."""
     for group, version_name in (("b-groups.example.com", "v1"), ("a-groups.example.com", "v2")):
@@ -106,6 +160,40 @@ def test_an_unchanged_openapi_document_is_not_sent_again(server: Server) -> None
         assert not {"Content-Type", "Content-Length"} & set(reply.headers)
     assert server.send("GET", document, headers={"If-None-Match": '"x"'}).text == first.text
     assert server.send("GET", document, hash=tag.strip('"')).headers["Etag"] == tag
+
+
+def _without_prose(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_prose(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_prose(each) for name, each in value.items() if name not in ("description", "tags")}
+
+
+def test_one_document_of_openapi_v2_has_all_kinds(server: Server) -> None:
+    """Terraform and older clients read it."""
+    found = _without_prose(json.loads(server.send("GET", "/openapi/v2").text))
+    definitions, prefix = found["definitions"], "#/definitions/io.k8s"
+    assert found["swagger"] == "2.0"
+    assert definitions["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"] == {
+        "$ref": f"{prefix}.api.apps.v1.DeploymentStrategy",
+        "x-kubernetes-patch-strategy": "retainKeys",
+    }
+    assert definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"] == {"type": "string"}
+    assert definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"] == {
+        "type": "string",
+        "format": "int-or-string",
+    }
+    widget = definitions["com.example.contract.v1.Widget"]
+    assert widget["properties"]["metadata"] == {"$ref": f"{prefix}.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    fields = widget["properties"]["spec"]["properties"]
+    assert fields["note"] == {}
+    assert fields["options"] == {"x-kubernetes-preserve-unknown-fields": True}
+    assert fields["port"] == {"x-kubernetes-int-or-string": True}
+    assert fields["size"] == {"type": "integer", "minimum": 1, "maximum": 10}
+    patch = found["paths"]["/apis/contract.example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"]["kind"] == "Widget"
+    assert patch["responses"]["200"]["schema"] == {"$ref": "#/definitions/com.example.contract.v1.Widget"}
 
 
 def test_the_index_of_openapi_documents_has_no_version(server: Server) -> None:

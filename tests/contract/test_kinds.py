@@ -19,19 +19,17 @@ from tests.patching import patched
 from tests.waiting import eventually
 
 TESTS = Path(__file__).resolve().parent.parent
-# Kinds that the server in memory does not serve, and those of tests/contract/test_crds.py.
-OTHERS = frozenset(
-    {
-        "APIService", "CSIDriver", "CSIStorageCapacity", "DeviceClass", "FlowSchema", "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding", "PodTemplate", "PriorityLevelConfiguration", "ReplicationController",
-        "CustomResourceDefinition", "ResourceClaim", "ResourceClaimTemplate", "RuntimeClass", "ServiceCIDR", "VolumeAttributesClass",
-    }
-)  # fmt: skip
+# Kinds of other tests, and one whose finalizer is that of a controller.
+OTHERS = frozenset({"CustomResourceDefinition", "VolumeAttributesClass"})
 PLURALS = {
     "NetworkPolicy": "networkpolicies",
     "StorageClass": "storageclasses",
     "IngressClass": "ingressclasses",
     "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
+    "DeviceClass": "deviceclasses",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "Ingress": "ingresses",
     "Endpoints": "endpoints",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -39,6 +37,8 @@ PLURALS = {
 CLUSTER = frozenset(
     {
         "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "StorageClass", "PriorityClass",
+        "RuntimeClass", "APIService", "CSIDriver", "DeviceClass", "FlowSchema", "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding", "PriorityLevelConfiguration", "ServiceCIDR",
         "IngressClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
     }
@@ -168,3 +168,45 @@ def test_the_table_of_immutable_fields_foresees_refusals(server: Server, namespa
     single = [json.dumps({**reply.body, "details": {"causes": [each]}}).encode() for each in causes]
     is_foreseen = bool(immutable_changes(patched(live, patch), live))
     assert is_foreseen == any(response_error(422, each, verb="patch", resource=own).immutable for each in single)
+
+
+def test_bytes_may_have_line_breaks(server: Server, namespace: str) -> None:
+    """As `base64` without `-w0` writes them. They are stored without."""
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "a"},
+        "data": {"a": "aGVs\nbG8=", "b": "aGVsbG8=\r\n"},
+    }
+    assert server.create(path, secret)["data"] == {"a": "aGVsbG8=", "b": "aGVsbG8="}
+    for data, byte in (("aG\nVs!bG8=", 5), ("aGVs\nbG8", 5)):
+        refused = server.send("POST", path, {**secret, "data": {"a": data}}).refused(400, "BadRequest")
+        assert refused["message"].endswith(f": illegal base64 data at input byte {byte}")
+
+
+def test_every_cluster_has_the_same_first_objects(server: Server) -> None:
+    service = server.get("/api/v1/namespaces/default/services/kubernetes")
+    assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+    assert service["spec"]["clusterIP"] == "10.96.0.1"
+    (port,) = service["spec"]["ports"]
+    assert (port["name"], port["port"]) == ("https", 443)
+    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)):
+        assert server.get(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")["value"] == value
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    roles = {name: server.get(f"{rbac}/clusterroles/{name}") for name in ("cluster-admin", "admin", "edit", "view")}
+    assert roles["cluster-admin"]["rules"][0] == {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    for name in ("admin", "edit", "view"):
+        assert roles[name]["aggregationRule"] == {
+            "clusterRoleSelectors": [{"matchLabels": {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true"}}]
+        }
+        assert any("services" in each["resources"] for each in roles[name]["rules"])
+    assert server.get(f"{rbac}/clusterrolebindings/cluster-admin")["roleRef"]["name"] == "cluster-admin"
+
+
+def test_a_kind_without_a_controller_is_stored(server: Server) -> None:
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    obj = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "fast"}, "handler": "fast"}
+    assert server.create(path, obj) == server.get(f"{path}/fast")
+    server.delete(f"{path}/fast")
+    assert not server.exists(f"{path}/fast")

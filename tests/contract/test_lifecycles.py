@@ -32,6 +32,14 @@ def test_a_new_namespace_gets_its_account_and_certificates(server: Server, recor
     server.delete(f"{NAMESPACES}/{name}")
 
 
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+def test_the_first_namespaces_may_not_be_deleted(server: Server, name: str) -> None:
+    for query in ({}, {"dryRun": "All"}):
+        refused = server.send("DELETE", f"{NAMESPACES}/{name}", **query).refused(403, "Forbidden")
+        assert refused["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+        assert refused["details"] == {"name": name, "kind": "namespaces"}
+
+
 def creation_without_namespace(server: Server, namespace: str) -> Reply | None:
     """None while admission, which has a cache, takes the namespace for one that terminates."""
     reply = server.send("POST", CONFIG_MAPS.path(namespace), config_map())

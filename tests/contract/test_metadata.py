@@ -216,3 +216,33 @@ def test_an_applied_owner_without_uid_is_refused_for_it(server: Server, namespac
     reply = server.send("PATCH", sample.path(namespace, "a"), obj, media=APPLY, fieldManager="m")
     (cause,) = reply.refused(422, "Invalid")["details"]["causes"]
     assert cause["field"] == "metadata.ownerReferences.uid"
+
+
+def test_a_version_of_0_is_none(server: Server, namespace: str, sample: Sample) -> None:
+    """A custom resource is not updated without its version."""
+    path = sample.path(namespace, "a")
+    server.create(sample.path(namespace), sample.obj(resourceVersion="0"))
+    for method, media, label in (("PUT", JSON, "b"), ("PATCH", MERGE, "c"), ("PATCH", APPLY, "d")):
+        obj, force = sample.obj(resourceVersion="0", labels={"a": label}), "true" if media == APPLY else None
+        reply = server.send(method, path, obj, media=media, fieldManager="one", force=force)
+        if sample is WIDGETS:
+            (cause,) = reply.refused(422, "Invalid")["details"]["causes"]
+            assert (cause["field"], cause["message"]) == (
+                "metadata.resourceVersion",
+                "Invalid value: 0: must be specified for an update",
+            )
+        else:
+            assert reply.ok()["metadata"]["labels"] == {"a": label}
+
+
+def test_the_version_of_a_new_object_matters_only_where_it_is_stored(
+    server: Server, namespace: str, sample: Sample
+) -> None:
+    path, obj = sample.path(namespace), sample.obj(resourceVersion="5")
+    assert server.create(path, obj, dryRun="All")["metadata"]["resourceVersion"] == "5"
+    server.send("POST", path, sample.obj("A", resourceVersion="5")).refused(422, "Invalid")
+    refused = server.send("POST", path, obj)
+    assert (refused.status, refused.body["message"]) == (
+        500,
+        "resourceVersion should not be set on objects to be created",
+    )

@@ -9,6 +9,7 @@ import pytest
 from tests.contract.client import MERGE, Reply, Server
 from tests.contract.creation import CREATIONS
 from tests.contract.workloads import LABELS, container, template
+from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -179,3 +180,108 @@ def test_a_condition_without_times_has_empty_ones(server: Server, namespace: str
     given = {"type": "Tested", "status": "True"}
     made = server.merge(f"{path}/a/status?dryRun=All", {"status": {"conditions": [given]}})
     assert made["status"]["conditions"] == [{**given, "lastUpdateTime": None, "lastTransitionTime": None}]
+
+
+def test_a_pod_of_another_scheduler_waits_until_it_is_bound(
+    server: Server, namespace: str, pod: dict[str, Any]
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods/a"
+    metadata = {"name": "a", "labels": {"a": "b"}, "annotations": {"c": "d"}}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"kind": "Node", "name": "n"}}
+
+    def refused(code: int, **changes: Any) -> str:
+        reply = server.send("POST", f"{path}/binding", {**binding, **changes})
+        assert reply.status == code
+        return str(reply.body["message"])
+
+    assert refused(400, metadata={"name": "b"}) == "name in URL does not match name in Binding object"
+    assert refused(500, target={"kind": "Node"}) == "target.name: Required value"
+    unknown = 'target.kind: Unsupported value: "Minion": supported values: "Node", "<empty>"'
+    assert refused(500, target={"kind": "Minion", "name": "n"}) == unknown
+    server.create(f"{path}/binding", binding, dryRun="All")
+    assert "nodeName" not in server.get(path)["spec"]
+    assert server.create(f"{path}/binding", binding)["status"] == "Success"
+    found = server.get(path)
+    assert (found["spec"]["nodeName"], found["metadata"]["labels"]) == ("n", {"a": "b"})
+    assert found["metadata"]["annotations"] == {"c": "d"}
+    assert refused(409) == ('Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n"')
+
+
+def test_the_host_names_of_a_stateful_sets_template_are_its_controllers(server: Server, namespace: str) -> None:
+    root = f"/apis/apps/v1/namespaces/{namespace}"
+    for kind, accepted in (("StatefulSet", True), ("Deployment", False)):
+        spec = {"selector": {"matchLabels": LABELS}, "template": template(hostname="ABC", subdomain="A_b")}
+        obj = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+        reply = server.send("POST", f"{root}/{kind.lower()}s", obj, dryRun="All")
+        assert (reply.status == 201) == accepted
+
+
+def _messages(server: Server, namespace: str, reason: str) -> list[str]:
+    events = server.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+    return [each["message"] for each in events if each["reason"] == reason]
+
+
+def test_a_schedule_that_never_comes_is_reported(server: Server, namespace: str) -> None:
+    schedule = "59 23 31 2 *"
+    spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": template(restartPolicy="Never")}}}
+    obj = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": spec}
+    server.create(f"/apis/batch/v1/namespaces/{namespace}/cronjobs", obj)
+    found = eventually("the Event", lambda: _messages(server, namespace, "InvalidSchedule"))
+    assert found[0] == f"invalid schedule: {schedule} : time difference between two schedules is less than 1 second"
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_a_revision_keeps_the_annotations_that_its_owner_had(server: Server, namespace: str, kind: str) -> None:
+    """`kubectl rollout history` shows the cause of a change."""
+    root, cause = f"/apis/apps/v1/namespaces/{namespace}", "kubernetes.io/change-cause"
+    metadata = {"name": "a", "annotations": {cause: "first"}}
+    more = {"serviceName": "a"} if kind == "StatefulSet" else {}
+    spec = {"selector": {"matchLabels": LABELS}, "template": template(), **more}
+    path = f"{root}/{kind.lower()}s"
+    server.create(path, {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec})
+
+    def causes() -> list[tuple[int, str]]:
+        items = server.get(f"{root}/controllerrevisions")["items"]
+        return sorted((each["revision"], each["metadata"]["annotations"][cause]) for each in items)
+
+    eventually("the first revision", lambda: causes() == [(1, "first")])
+    change = {"metadata": {"annotations": {cause: "second"}}, "spec": {"template": template(container(image="b"))}}
+    server.merge(f"{path}/a", change)
+    eventually("the second revision", lambda: causes() == [(1, "first"), (2, "second")])
+
+
+def test_a_daemon_sets_pods_run_on_a_cordoned_node_too(server: Server, namespace: str) -> None:
+    spec = {"selector": {"matchLabels": LABELS}, "template": template()}
+    obj = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a"}, "spec": spec}
+    server.create(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", obj)
+    pods = eventually("its pods", lambda: server.get(f"/api/v1/namespaces/{namespace}/pods")["items"])
+    assert [(each["key"].rpartition("/")[2], each["effect"]) for each in pods[0]["spec"]["tolerations"]] == [
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    ]
+
+
+def test_a_replica_set_that_is_current_again_keeps_its_earlier_revisions(server: Server, namespace: str) -> None:
+    root = f"/apis/apps/v1/namespaces/{namespace}"
+    spec = {"selector": {"matchLabels": LABELS}, "template": template()}
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}
+    server.create(f"{root}/deployments", obj)
+
+    def revisions() -> list[tuple[str, str]]:
+        prefix = "deployment.kubernetes.io/revision"
+        annotations = [each["metadata"]["annotations"] for each in server.get(f"{root}/replicasets")["items"]]
+        return sorted((each[prefix], each.get(f"{prefix}-history", "")) for each in annotations)
+
+    eventually("the first", lambda: revisions() == [("1", "")])
+    for image, expected in (
+        ("b", [("1", ""), ("2", "")]),
+        ("a", [("2", ""), ("3", "1")]),
+        ("b", [("3", "1"), ("4", "2")]),
+        ("a", [("4", "2"), ("5", "1,3")]),
+    ):
+        server.merge(f"{root}/deployments/a", {"spec": {"template": template(container(image=image))}})
+        eventually(f"{image} is current", lambda expected=expected: revisions() == expected)

@@ -61,6 +61,8 @@ def test_a_scale_can_be_applied_to_builtin_kinds(server: Server, namespace: str)
         ("Apply", "apps/v1", "scale")
     ]
     assert entries[0]["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
+    nameless = {each: value for each, value in scale(4).items() if each != "metadata"}
+    assert server.send("PATCH", f"{path}/scale", nameless, **query).ok()["spec"] == {"replicas": 4}
     other = {**scale(3), "metadata": {"name": "b"}}
     server.send("PATCH", f"{path}/scale", other, **query).refused(400, "BadRequest")
 

@@ -325,6 +325,42 @@ def test_the_fields_of_a_version_that_is_no_longer_served_are_still_owned(
     assert kind.apply("v1", "one", a=2).ok()["spec"] == {"a": 2}
 
 
+def test_nothing_can_be_applied_while_a_manager_is_of_a_version_that_is_gone(
+    server: Server, namespace: str, definitions: Definitions
+) -> None:
+    """An update is carried out, without managers."""
+    same = schema(a=NUMBER, b=TEXT)
+    kind = Kind(server, definitions, namespace, [version("v1", same), version("v1beta1", same, storage=False)])
+    kind.apply("v1beta1", "one", a=1, b="b").ok()
+    kind.change(lambda versions: versions.pop())
+    eventually("v1beta1 is gone", lambda: server.send("GET", kind.path("v1beta1")).status == 404)
+    for manager in ("one", "two"):
+        refused = kind.apply("v1", manager, force=True, a=2)
+        assert (refused.status, refused.body["message"]) == (
+            500,
+            f"request to convert CR to an invalid group/version: {GROUP}/v1beta1",
+        )
+    found = server.merge(kind.path("v1", "x"), {"spec": {"a": 3}})
+    assert (found["spec"], managers(found)) == ({"a": 3, "b": "b"}, [])
+    assert kind.apply("v1", "one", force=True, a=4).ok()["spec"] == {"a": 4, "b": "b"}
+
+
+def test_a_default_that_a_managers_version_lacks_fails_its_apply_inside_of_an_atomic_list_too(
+    server: Server, namespace: str, definitions: Definitions
+) -> None:
+    def parts(**fields: Any) -> dict[str, Any]:
+        return schema(parts={"type": "array", "items": {"type": "object", "properties": fields}})
+
+    versions = [
+        version("v1", parts(a=TEXT, b={**TEXT, "default": "b"})),
+        version("v1beta1", parts(a=TEXT), storage=False),
+    ]
+    kind = Kind(server, definitions, namespace, versions)
+    kind.apply("v1beta1", "one", parts=[{"a": "a"}]).ok()
+    refused = kind.apply("v1", "one", parts=[{"a": "c"}])
+    assert (refused.status, refused.body["message"]) == (500, ".spec.parts[0].b: field not declared in schema")
+
+
 # -- values from before a change of the schema -------------------------------------------------------------------------
 
 
@@ -364,3 +400,24 @@ def test_values_that_an_update_leaves_as_they_are_need_not_be_valid(
     assert causes({"parts": [{"name": "p", "size": 8}, sizes[1]]}) == ["spec.parts[0].size"]
     assert causes({"plain": [8, 9, 1]}) == ["spec.plain[0]", "spec.plain[1]"]
     assert causes({"inner": {"name": "m"}}) == ["spec.inner.must"]
+
+
+def test_stored_objects_are_read_by_todays_schema(server: Server, namespace: str, definitions: Definitions) -> None:
+    """They are not written again: what a schema hides is there again when the field returns."""
+    kind = Kind(server, definitions, namespace, [version("v1", schema(a=NUMBER, b=TEXT))])
+    made = kind.create("v1", a=1, b="b")
+
+    def of(**fields: Any) -> None:
+        kind.change(lambda versions: versions[0].update(schema={"openAPIV3Schema": schema(**fields)}))
+
+    def is_read_as(**spec: Any) -> None:
+        found = eventually("it is read", lambda: (got := server.get(kind.path("v1", "x")))["spec"] == spec and got)
+        assert found["metadata"] == made["metadata"]
+
+    of(a=NUMBER)
+    is_read_as(a=1)
+    of(a=NUMBER, c={**TEXT, "default": "c"})
+    is_read_as(a=1, c="c")
+    of(a=NUMBER, b=TEXT, c={**TEXT, "default": "d"})
+    is_read_as(a=1, b="b", c="d")
+    assert server.get(kind.path("v1"))["items"][0]["spec"] == {"a": 1, "b": "b", "c": "d"}

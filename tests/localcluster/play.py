@@ -31,7 +31,8 @@ class Play:
         return found.obj if found is not None else None
 
     def all(self, resource, namespace="default"):
-        return [each.obj for each in self.store.all(resource, namespace)]
+        """Without those that every cluster has."""
+        return [each.obj for each in self.store.all(resource, namespace) if each.name.name != "kubernetes"]
 
     def names(self, resource):
         return [each["metadata"]["name"] for each in self.all(resource)]

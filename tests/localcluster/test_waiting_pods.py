@@ -408,3 +408,55 @@ def test_a_namespace_with_many_objects_ends(play):
     play.machinery.settle()
     assert play.store.get(namespaces, found.name) is None
     assert play.all(Resource("", "configmaps"), "full") == []
+
+
+# -- the node ----------------------------------------------------------------------------------------------------------
+
+NOT_AVAILABLE = (
+    "0/1 nodes are available: 1 node(s) {}. no new claims to deallocate, preemption: 0/1 nodes are available: 1 "
+    "Preemption is not helpful for scheduling."
+)
+CORDON = "node.kubernetes.io/unschedulable"
+
+
+def taints(play):
+    return [each["key"] for each in play.store.get(NODES, Name("", "local-node")).obj["spec"].get("taints", ())]
+
+
+def change_node(play, **spec):
+    found = play.store.get(NODES, Name("", "local-node"))
+    play.machinery.update(NODES, found, {**found.obj, "spec": spec})
+    play.machinery.settle()
+
+
+def test_a_cordoned_node_takes_no_more_pods(play):
+    assert taints(play) == []
+    change_node(play, unschedulable=True)
+    assert taints(play) == [CORDON]
+    play.apply(single(**container()))
+    found = play.get(PODS, "p")
+    assert "nodeName" not in found["spec"]
+    assert events(play, "FailedScheduling") == [NOT_AVAILABLE.format("were unschedulable")]
+    play.apply(workload("DaemonSet"))
+    assert play.get(DAEMONS, "web")["status"]["numberReady"] == 1
+    change_node(play)
+    assert taints(play) == []
+    assert play.get(PODS, "p")["spec"]["nodeName"] == "local-node"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "runs"),
+    [
+        ({"key": "a", "value": "b", "effect": "NoSchedule"}, True),
+        ({"key": "a", "operator": "Exists"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "a", "value": "c"}, False),
+        ({"key": "a", "value": "b", "effect": "NoExecute"}, False),
+    ],
+)
+def test_a_tainted_node_takes_the_pods_that_tolerate_it(play, toleration, runs):
+    change_node(play, taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}])
+    play.apply(single(**container(), tolerations=[toleration]))
+    assert ("nodeName" in play.get(PODS, "p")["spec"]) == runs
+    expected = [] if runs else [NOT_AVAILABLE.format("had untolerated taint(s)")]
+    assert events(play, "FailedScheduling") == expected

@@ -27,6 +27,7 @@ from ruleop.core.validation.batch.job import validate_job, with_job_defaults, wi
 from ruleop.core.validation.coordination.lease import validate_lease
 from ruleop.core.validation.core.config_map import validate_config_map
 from ruleop.core.validation.core.event import validate_event
+from ruleop.core.validation.core.persistent_volume import validate_persistent_volume
 from ruleop.core.validation.core.persistent_volume_claim import (
     claim_warnings,
     validate_persistent_volume_claim,
@@ -66,6 +67,13 @@ def _same(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
+def with_labels_of_template(obj: dict[str, Any]) -> dict[str, Any]:
+    labels = ((obj["spec"].get("template") or {}).get("metadata") or {}).get("labels")
+    if not labels or obj["metadata"].get("labels"):
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+
+
 def _accept(_new: Object, _old: Object | None) -> list[Any]:
     return []
 
@@ -89,10 +97,12 @@ _TEMPLATE: Final = ("spec", "template")
 VALIDATORS: Final[Mapping[tuple[str, str], Validator]] = {
     ("", "ConfigMap"): Validator(validate=validate_config_map),
     ("", "Event"): Validator(validate=validate_event),
+    ("", "PersistentVolume"): Validator(validate=validate_persistent_volume),
     ("", "PersistentVolumeClaim"): Validator(
         prepare=with_sources_of_new, validate=validate_persistent_volume_claim, warn=claim_warnings
     ),
     ("", "Pod"): Validator(default=with_pod_defaults, validate=validate_pod, warn=pod_warnings),
+    ("", "ReplicationController"): Validator(default=with_labels_of_template),
     ("", "Secret"): Validator(default=with_encoded_data, validate=validate_secret, warn=secret_warnings),
     ("", "Service"): Validator(
         default=with_service_defaults,

@@ -47,6 +47,7 @@ from ruleop.localcluster.api.responses import (
 )
 from ruleop.localcluster.api.route import Route, parse_route, verb_of
 from ruleop.localcluster.api.subresources.authentication import TOKEN_REQUEST, review, token_request
+from ruleop.localcluster.api.subresources.bindings import bound, read_binding
 from ruleop.localcluster.api.subresources.evictions import eviction_options
 from ruleop.localcluster.api.subresources.scale import (
     SCALE,
@@ -327,6 +328,12 @@ class Api:
             options = eviction_options(request, route, served, self.registry, self.writer.warnings)
             self.writer.delete(served, self._find(route, served), options)
             return json_response({**_SUCCESS, "code": 201}, 201)
+        if request.method == "POST" and (route.plural, route.subresource) == ("pods", "binding"):
+            binding = read_binding(request, route, served, self.registry, self.writer.warnings)
+            pod = bound(self._find(route, served).obj, binding)
+            if "dryRun" not in request.query:
+                self.store.put(served.resource, pod)
+            return json_response({**_SUCCESS, "code": 201}, 201)
         if not served.is_custom:
             raise self._not_answered(request, route, served)
         if route.subresource == "status" and served.status:
@@ -377,6 +384,7 @@ class Api:
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
         config = configuration(read_patch(request, APPLY), SCALE)
+        config["metadata"] = {"name": route.name, **(config.get("metadata") or {})}
         check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(

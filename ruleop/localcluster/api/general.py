@@ -6,17 +6,18 @@ a document for each group version, made when it is first asked for, under an add
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import ServedResource, Subresource, served_resources, type_schemas
+from ruleop.core.schema.builtin.builtin_types import ServedResource, served_resources, type_schemas
 from ruleop.core.schema.builtin.table import ResourceInfo, builtin_release
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from ruleop.core.schema.openapi_v2 import openapi_v2
 from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.resources import CRDS
@@ -26,6 +27,8 @@ from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.core.kinds import Kind
+    from ruleop.core.schema.builtin.builtin_types import Subresource
     from ruleop.core.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
@@ -78,8 +81,10 @@ def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any]
         return None
     resources: list[dict[str, Any]] = []
     for each in registry.in_group_version(name, version):
-        resources.append(_resource(each))
-        resources += [_subresource(each, subresource) for subresource in subresources(each)]
+        resources += [
+            _resource(each, registry),
+            *(_subresource(each, subresource) for subresource in each.subresources),
+        ]
     title = f"{name}/{version}" if name else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
 
@@ -93,11 +98,7 @@ def _verbs(served: Served) -> list[str]:
     return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
 
 
-def subresources(served: Served) -> list[str]:
-    return [name for name, there in (("scale", served.scale is not None), ("status", served.status)) if there]
-
-
-def _resource(served: Served) -> dict[str, Any]:
+def _resource(served: Served, registry: Registry) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": served.plural,
         "singularName": served.singular,
@@ -105,19 +106,23 @@ def _resource(served: Served) -> dict[str, Any]:
         "kind": served.kind.kind,
         "verbs": _verbs(served),
     }
+    stored = registry.of(served.resource)
+    if "list" in served.verbs and stored is not None:
+        digest = hashlib.sha256(f"{stored.kind.group}/{stored.storage_version}/{stored.kind.kind}".encode()).digest()
+        found["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
     return found | _names_of_several(served)
 
 
-def _subresource(served: Served, name: str) -> dict[str, Any]:
+def _subresource(served: Served, subresource: Subresource) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "name": f"{served.plural}/{name}",
+        "name": f"{served.plural}/{subresource.name}",
         "singularName": "",
         "namespaced": served.namespaced,
-        "kind": served.kind.kind,
-        "verbs": ["get", "patch", "update"],
+        "kind": subresource.kind.kind,
+        "verbs": list(subresource.verbs),
     }
-    if name == "scale":
-        found |= {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    if (own := subresource.kind)[:2] != served.kind[:2]:
+        found |= {"group": own.group, "version": own.version}
     return found
 
 
@@ -143,30 +148,24 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
 
 
 def _aggregated_resource(served: Served) -> dict[str, Any]:
-    kind = served.kind
-    response = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     found: dict[str, Any] = {
         "resource": served.plural,
-        "responseKind": response,
+        "responseKind": _response_kind(served.kind),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": _verbs(served),
     }
     found |= _names_of_several(served)
-    if names := subresources(served):
-        scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    if served.subresources:
         found["subresources"] = [
-            {
-                "subresource": name,
-                "responseKind": scale if name == "scale" else response,
-                "verbs": ["get", "patch", "update"],
-            }
-            for name in names
+            {"subresource": each.name, "responseKind": _response_kind(each.kind), "verbs": list(each.verbs)}
+            for each in served.subresources
         ]
     return found
 
 
-_SCALE = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
+def _response_kind(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
 class OpenApiDocuments:
@@ -191,6 +190,11 @@ class OpenApiDocuments:
             if _path(group, version) == path:
                 return self._document(group, version)
         return None
+
+    def in_version_2(self) -> bytes:
+        """All documents in one of OpenAPI v2."""
+        documents = (orjson.loads(self._document(*each)) for each in self.registry.group_versions())
+        return orjson.dumps(openapi_v2(documents, release=f"v{builtin_release()}.0"))
 
     def _identity(self, group: str, version: str) -> bytes:
         """The sources of the document: the release, or the definitions of custom kinds."""
@@ -232,17 +236,13 @@ def _path(group: str, version: str) -> str:
 
 
 def _described(served: Served) -> ServedResource:
-    verbs = ("get", "patch", "update")
-    subresources = [Subresource("status", served.kind, verbs)] if served.status else []
-    if served.scale is not None:
-        subresources.append(_SCALE)
     return ServedResource(
         ResourceInfo(served.plural, served.namespaced, served.status, served.kind),
         served.singular,
         served.verbs,
         served.short_names,
         served.categories,
-        tuple(subresources),
+        served.subresources,
     )
 
 
@@ -273,8 +273,11 @@ class General:
             return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
         if path.startswith(_OPENAPI):
             return self._openapi(path.removeprefix(_OPENAPI), request)
-        if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
-            return Response(200, b"", _OPENAPI_V2)
+        if path == "/openapi/v2":
+            if "protobuf" in request.headers.get("accept", ""):
+                return Response(200, b"", _OPENAPI_V2)
+            data = self.openapi.in_version_2()
+            return _with_tag(Response(200, data), hashlib.sha512(data).hexdigest().upper(), request)
         if path == "/openapi/v3":
             return Response(200, orjson.dumps(self.openapi.index()), "text/plain; charset=utf-8")
         document = self._document(path, request.headers.get("host", ""))
@@ -309,9 +312,8 @@ class General:
         groups = {group for group, _ in self.registry.group_versions() if group}
         versions = {f"/apis/{group}/{version}" for group, version in self.registry.group_versions() if group}
         found = {*versions, *(f"/apis/{group}" for group in groups)}
-        return sorted(
-            [*found, *_HEALTH, "/api", "/api/v1", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"]
-        )
+        documents = ("/openapi/v2", "/openapi/v3", "/openapi/v3/")
+        return sorted([*found, *_HEALTH, *documents, "/api", "/api/v1", "/apis", "/apis/", "/version"])
 
     def _openapi(self, path: str, request: Request) -> Response:
         """The document of a group version. With its hash in the address it may be kept for good."""

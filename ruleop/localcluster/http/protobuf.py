@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 MAGIC: Final = b"k8s\x00"
 
-_GROUPS: Final = {
-    "": "core",
-    "events.k8s.io": "events",
-    "networking.k8s.io": "networking",
-    "rbac.authorization.k8s.io": "rbac",
-    "storage.k8s.io": "storage",
-    "admissionregistration.k8s.io": "admissionregistration",
-    "scheduling.k8s.io": "scheduling",
-    "coordination.k8s.io": "coordination",
-    "discovery.k8s.io": "discovery",
-    "authentication.k8s.io": "authentication",
-    "authorization.k8s.io": "authorization",
-}
-
 
 class ProtobufError(Exception):
     """A body that cannot be read."""
@@ -77,7 +63,7 @@ def _message_name(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     if kind == "DeleteOptions":
         return "meta/v1.DeleteOptions"
-    return f"{_GROUPS.get(group, group)}/{version}.{kind}"
+    return f"{group.partition('.')[0] or 'core'}/{version}.{kind}"
 
 
 @functools.cache

@@ -88,6 +88,7 @@ _COUNTED: Final = Strategy(has_generation=True)
 _WEBHOOKS: Final = Strategy(has_generation=True, counted=("webhooks",))
 _UPSERTED: Final = Strategy(creates_on_update=True)
 _ADMISSION: Final = "admissionregistration.k8s.io"
+_FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     **{("", kind): _UPSERTED for kind in ("Endpoints", "Event", "LimitRange")},
@@ -122,6 +123,9 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("apps", "Deployment"): Strategy(has_generation=True, counted_metadata=("annotations",)),
     **{("apps", kind): _COUNTED for kind in ("ReplicaSet", "StatefulSet")},
+    **{("", kind): _COUNTED for kind in ("PodTemplate", "ReplicationController")},
+    **{(_FLOW_CONTROL, kind): _COUNTED for kind in ("FlowSchema", "PriorityLevelConfiguration")},
+    ("resource.k8s.io", "DeviceClass"): _COUNTED,
     ("apps", "DaemonSet"): Strategy(
         create=lambda new: numbered(new, 1), update=daemon_set_updated, has_generation=True
     ),
@@ -138,6 +142,10 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     **{(RBAC, kind): _UPSERTED for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, counted=()),
-    **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},
+    **{
+        (_ADMISSION, f"{policy}{kind}"): _COUNTED
+        for policy in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+        for kind in ("", "Binding")
+    },
     **{(_ADMISSION, kind): _WEBHOOKS for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")},
 }

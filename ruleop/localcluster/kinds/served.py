@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.core.kinds import Kind, Object
+    from ruleop.core.schema.builtin.builtin_types import Subresource
     from ruleop.core.schema.crd.crds import PrinterColumn
     from ruleop.core.schema.openapi import Schema
     from ruleop.localcluster.store.object_store import Store
@@ -45,7 +46,7 @@ class Scale:
 
     replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
-    selector: str = "status.selector"
+    selector: str = "spec.selector.matchLabels"  # labels, of a custom resource a text
 
 
 def _same(obj: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +95,7 @@ class Served:
     categories: tuple[str, ...] = ()
     status: bool = False  # the subresource
     scale: Scale | None = None
+    subresources: tuple[Subresource, ...] = ()  # all that discovery names
     verbs: tuple[str, ...] = VERBS
     returns_deleted: bool = False  # a deletion is answered with the object, not with a Status
     shape: Shape = UNKNOWN

@@ -19,26 +19,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Kind
     from ruleop.localcluster.store.object_store import Resource
 
-GROUP_VERSIONS: Final = (
-    ("", "v1"),
-    ("apps", "v1"),
-    ("events.k8s.io", "v1"),
-    ("authentication.k8s.io", "v1"),
-    ("authorization.k8s.io", "v1"),
-    ("autoscaling", "v2"),
-    ("batch", "v1"),
-    ("networking.k8s.io", "v1"),
-    ("policy", "v1"),
-    ("rbac.authorization.k8s.io", "v1"),
-    ("storage.k8s.io", "v1"),
-    ("admissionregistration.k8s.io", "v1"),
-    ("apiextensions.k8s.io", "v1"),
-    ("scheduling.k8s.io", "v1"),
-    ("coordination.k8s.io", "v1"),
-    ("discovery.k8s.io", "v1"),
-)
-"""In the order in which discovery names them."""
-
 REVIEWS: Final = frozenset(
     {
         "TokenReview",
@@ -51,18 +31,26 @@ REVIEWS: Final = frozenset(
 )
 """Kinds that are asked, not stored."""
 
-_NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
-_BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
-
-
+_NOT_SERVED: Final = frozenset(
+    {("v1", "Binding"), ("v1", "ComponentStatus"), ("autoscaling/v1", "HorizontalPodAutoscaler")}
+)
+_NOT_ANSWERED: Final = frozenset({"approval", "ephemeralcontainers", "resize"})
+_SCALES: Final = {("", "ReplicationController"): Scale(selector="spec.selector")}
 _EVENTS: Final = Alias(EVENTS, to_core, from_core)
 _DEPRECATIONS: Final = {
     ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
 
 
+@cache
+def builtin_group_versions() -> tuple[tuple[str, str], ...]:
+    """In the order in which discovery names them."""
+    return tuple(dict.fromkeys((each.kind.group, each.kind.version) for each in _builtin()))
+
+
+@cache
 def is_builtin_group(group: str) -> bool:
-    return group in _BUILTIN_GROUPS
+    return any(group == each for each, _ in builtin_group_versions())
 
 
 class Registry:
@@ -95,11 +83,12 @@ class Registry:
         """The served group versions: the built-in ones, and those of custom kinds. Of a group, the preferred version
         is the first."""
         custom = {(each.kind.group, each.kind.version) for versions in self._custom.values() for each in versions}
-        others = custom.difference(GROUP_VERSIONS)
+        builtin = builtin_group_versions()
+        others = custom.difference(builtin)
         first: dict[str, str] = {}  # the real server sorts groups by the names of their APIServices, such as v1.group
         for group, version in sorted(others, key=lambda each: each[1]):
             first.setdefault(group, f"{version}.{group}")
-        return [*GROUP_VERSIONS, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
+        return [*builtin, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
 
     def in_group_version(self, group: str, version: str) -> list[Served]:
         if (group, version) not in self._versions:
@@ -132,8 +121,9 @@ def _builtin() -> tuple[Served, ...]:
 def _served_builtin() -> Iterator[Served]:
     for resource in served_resources():
         kind = resource.info.kind
-        if (kind.group, kind.version) not in GROUP_VERSIONS or kind.kind in _NOT_SERVED:
+        if (kind.api_version, kind.kind) in _NOT_SERVED:
             continue
+        subresources = tuple(each for each in resource.subresources if each.name not in _NOT_ANSWERED)
         yield Served(
             kind=kind,
             plural=resource.info.plural,
@@ -142,7 +132,8 @@ def _served_builtin() -> Iterator[Served]:
             short_names=resource.short_names,
             categories=resource.categories,
             status=resource.info.status_subresource,
-            scale=Scale() if resource.subresource("scale") is not None else None,
+            scale=_SCALES.get(kind[::2], Scale()) if resource.subresource("scale") is not None else None,
+            subresources=subresources,
             verbs=tuple(sorted(resource.verbs)),
             returns_deleted=resource.returns_deleted,
             shape=typed_shape(kind) or UNKNOWN,

@@ -233,10 +233,11 @@ class _Decoder:
                 expected = "2006" if not value[:4].isdecimal() else layout
                 raise DecodingError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "{expected}"')
             case "byte" if kind is str:
-                if not _BASE64.fullmatch(value):
+                unbroken = value.replace("\n", "").replace("\r", "")
+                if not _BASE64.fullmatch(unbroken):
                     problem = f"illegal base64 data at input byte {_illegal_byte(value)}"
                     self.problem = self.problem or DecodingError(problem, f"error decoding from json: {problem}")
-                return value
+                return unbroken
         match shape.scalar:
             case "string" if kind is not str:
                 self.report(value, shape, place)
@@ -350,8 +351,9 @@ def _simple_name(shape: Shape) -> str:
 
 
 def _illegal_byte(text: str) -> int:
-    """Where Go's decoder stops: at the first character of another alphabet, or at a padding that is out of place."""
+    """Where Go's decoder stops: at the first character of another alphabet, or at a padding that is out of place. It
+    skips line breaks."""
     for index, character in enumerate(text):
-        if not re.match(r"[A-Za-z0-9+/]", character) and not (character == "=" and index >= len(text) - 2):
+        if not re.match(r"[A-Za-z0-9+/\r\n]", character) and not (character == "=" and index >= len(text) - 2):
             return index
-    return len(text) - len(text) % 4 if "=" not in text else text.index("=")
+    return len(text) - len(re.sub(r"[\r\n]", "", text)) % 4 if "=" not in text else text.index("=")

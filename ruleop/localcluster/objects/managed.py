@@ -90,8 +90,8 @@ class Tracking:
     )  # fields that a write at this address does not change: `ignored_fields`
     versions: tuple[tuple[str, Shape], ...] = ()
     """The other versions of the kind."""
-    schema_changes: bool = True
-    """Whether the schema may have changed since the managers were recorded, as that of a custom resource may."""
+    is_custom: bool = True
+    """Whether the schema and the versions may have changed since the managers were recorded."""
     zero: Object = field(default_factory=lambda: EMPTY)
     """The fields that an empty object of the kind has."""
 
@@ -153,14 +153,9 @@ def read_managers(entries: JSON) -> Managers:
     return managers
 
 
-def current_managers(recorded: Managers, tracking: Tracking) -> Managers:
-    """The managers of a stored object by today's schema."""
-    return _reconciled(recorded, tracking) if tracking.schema_changes else recorded
-
-
-def _reconciled(managers: Managers, tracking: Tracking) -> Managers:
+def current_managers(managers: Managers, tracking: Tracking) -> Managers:
     """The managers by today's schema: the owner of a field below a map or list that has become atomic owns the whole of
-    it. Entries of versions that are not served any more are left as they are, and dropped with the next change."""
+    it. Entries of versions that the kind does not have are left as they are, and dropped with the next change."""
     after: Managers = {}
     for manager, entry in managers.items():
         shape = tracking.shape_in(entry.api_version)
@@ -200,7 +195,7 @@ def managers_of(live: Object | None, new: Object, tracking: Tracking) -> Manager
     try:
         managers = read_managers(requested)
         managers = {manager: replace(entry, fields=parse_fields(entry.fields)) for manager, entry in managers.items()}
-        return _reconciled(managers, tracking) or _readable(recorded)
+        return current_managers(managers, tracking) or _readable(recorded)
     except InvalidFieldsError:
         return _readable(recorded)
 

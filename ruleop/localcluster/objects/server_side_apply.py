@@ -178,7 +178,7 @@ def _applied(
 ) -> tuple[Object, Managers]:
     shape = tracking.shape
     identity = tracking.manager(name, APPLY)
-    after = dict(current_managers(managers, tracking))
+    after = dict(_current(managers, live, tracking))
     last = after.get(identity)
     fields = field_set(config, shape)
     if tracking.ignored:
@@ -201,7 +201,7 @@ def _applied(
 
 def _updated(old: Object, new: Object, managers: Managers, tracking: Tracking, name: str, now: str) -> Managers:
     changes = compare(old, new, tracking.shape)
-    after = _taken_over(current_managers(managers, tracking), changes, old, new, tracking, None, force=True)
+    after = _taken_over(_current(managers, old, tracking), changes, old, new, tracking, None, force=True)
     fields = strip(fieldsets.union(changes.modified, changes.added), tracking.ignored)
     if fields:
         identity = tracking.manager(name, UPDATE)
@@ -209,6 +209,18 @@ def _updated(old: Object, new: Object, managers: Managers, tracking: Tracking, n
         joined = fieldsets.union(fields, previous.fields) if previous else fields
         after[identity] = Entry(tracking.api_version, joined, now)
     return cap(after)
+
+
+def _current(managers: Managers, live: Object, tracking: Tracking) -> Managers:
+    """The managers by today's schema. The live object has to fit each version in which one of them wrote."""
+    if not tracking.is_custom:
+        return managers
+    for version in sorted({entry.api_version for entry in managers.values()} - {tracking.api_version}):
+        shape = tracking.shape_in(version)
+        if shape is None:
+            raise NotConvertedError(f"request to convert CR to an invalid group/version: {version}")
+        _convert(live, shape, "")
+    return current_managers(managers, tracking)
 
 
 def _taken_over(
@@ -264,17 +276,16 @@ def _lost_in(version: str, old: Object, new: Object, tracking: Tracking) -> tupl
     shape = tracking.shape_in(version)
     if shape is None:
         return None
-    _convert(old, shape, "old object")
-    _convert(new, shape, "new object")
+    _convert(new, shape, "failed to convert new object: ")
     return _changed_and_removed(compare(old, new, shape), EMPTY)
 
 
-def _convert(obj: Object, shape: Shape, what: str) -> None:
+def _convert(obj: Object, shape: Shape, step: str) -> None:
     """Raises NotConvertedError where an object has fields that another version does not declare."""
     try:
         check_typed(obj, shape)
     except NotTypedError as error:
-        raise NotConvertedError(f"failed to convert {what}: {error}") from None
+        raise NotConvertedError(f"{step}{error}") from None
 
 
 def _changed_and_removed(changes: Comparison, ignored: FieldSet) -> tuple[FieldSet, FieldSet]:
@@ -290,7 +301,7 @@ def _pruned(merged: Object, managers: Managers, fields: FieldSet, last: Entry, t
     if shape is None:
         return merged
     if shape is not tracking.shape:
-        _convert(merged, shape, "merged object to last applied version")
+        _convert(merged, shape, "failed to convert merged object to last applied version: ")
     if not fieldsets.difference(last.fields, fields):
         return merged
     last_fields = fieldsets.named_members(last.fields, shape)

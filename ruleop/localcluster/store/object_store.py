@@ -54,14 +54,15 @@ class Resource(NamedTuple):
 
 class Stored:
     """One version of an object: its JSON, and the object. A store keeps the objects of recent versions only: others are
-    read from their JSON again when they are needed."""
+    read from their JSON again when they are needed. `written` is the JSON of the last write, where a change of the
+    schema shows the object in another way since."""
 
-    __slots__ = ("_obj", "_recent", "data", "name", "version")
+    __slots__ = ("_obj", "_recent", "data", "name", "version", "written")
 
     def __init__(self, obj: Object, version: int, data: bytes) -> None:
         metadata = obj["metadata"]
         self.name = Name(metadata.get("namespace", ""), metadata["name"])
-        self.version, self.data = version, data
+        self.version, self.data, self.written = version, data, data
         self._obj: Object | None = obj
         self._recent: Recent | None = None
 
@@ -230,9 +231,11 @@ class Store:
         if not table.events:
             table.known_since = self.version
 
-    def amend(self, resource: Resource, obj: Object) -> Stored:
-        """Changes a stored object without a new version and without an event."""
+    def amend(self, resource: Resource, obj: Object, *, written: bytes | None = None) -> Stored:
+        """Changes a stored object without a new version and without an event. `written`: its JSON as it was written
+        last, if it is only shown in another way."""
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        found.written = written or found.data
         found.keep_in(self._recent)
         self._table(resource).objects[found.name] = found
         return found

@@ -59,6 +59,11 @@ def _replica_set(obj: Object, _now: float) -> list[JSON]:
     ]
 
 
+def _replication_controller(obj: Object, now: float) -> list[JSON]:
+    selector = {"matchLabels": spec(obj).get("selector") or {}}
+    return _replica_set({**obj, "spec": {**spec(obj), "selector": selector}}, now)
+
+
 def _daemon_set(obj: Object, _now: float) -> list[JSON]:
     of, desired = status(obj), spec(obj)
     numbers = (
@@ -80,6 +85,9 @@ APPS: Final = {
     ("apps", "Deployment"): printer(f"Name|Ready|Up-to-date|Available|Age|{OF_TEMPLATE}", _deployment),
     ("apps", "ReplicaSet"): printer(
         f"Name|Desired:integer|Current:integer|Ready:integer|Age|{OF_TEMPLATE}", _replica_set
+    ),
+    ("", "ReplicationController"): printer(
+        f"Name|Desired:integer|Current:integer|Ready:integer|Age|{OF_TEMPLATE}", _replication_controller
     ),
     ("apps", "StatefulSet"): printer(
         "Name|Ready|Age|Containers+|Images+",

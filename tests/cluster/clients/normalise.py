@@ -12,6 +12,7 @@ _RULES: Final = [
         # The client ended a watch while it read it, and logs that, but not always.
         (r'^E\d{4} .*"Unexpected error when reading response body" err="context canceled"\n', ""),
         (r'^I\d{4} .*"Warning: watch ended with error" .*context canceled.*\n', ""),
+        (r"^W\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (?=\w+\.go:)", "WARNING "),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "TIME"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ruleop.core.schema.builtin.builtin_types import served_resources
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.protobuf import MAGIC, MEDIA_TYPE, ProtobufError, read_protobuf
 from tests.localcluster.http.requests import send
@@ -115,6 +116,15 @@ def test_a_deployment_in_protobuf_is_read() -> None:
     assert made["resources"] == {"requests": {"cpu": "100m"}} or made["resources"] == {"limits": {"cpu": "100m"}}
     assert made["ports"] == [{"name": "http", "containerPort": 8080, "protocol": "TCP"}]
     assert made["readinessProbe"]["httpGet"]["port"] == "http"
+
+
+def test_a_kind_of_every_group_is_known() -> None:
+    """Definitions and API services are of modules of their own, whose clients send JSON."""
+    for resource in served_resources():
+        kind = resource.info.kind
+        if kind.group not in ("apiextensions.k8s.io", "apiregistration.k8s.io"):
+            found = read_protobuf(body(kind.api_version, kind.kind, (1, METADATA)))
+            assert found.get("metadata", {"name": "web"})["name"] == "web", kind
 
 
 def test_negative_numbers_and_times_in_protobuf_are_read() -> None:

@@ -15,14 +15,15 @@ SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.ING
 
 def tracking_of(subject: Subject, subresource: str = "") -> Tracking:
     kind = Kind.parse(subject.api_version, subject.kind)
-    if subject is objects.EVERYTHING:
+    is_custom = subject is objects.EVERYTHING
+    if is_custom:
         shape = parse_crd(everything.CRD).shape(everything.VERSION)
     else:
         shape = typed_shape(kind)
     assert shape is not None
     has_status = "status" in shape.fields
     ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=has_status)
-    return Tracking(subject.api_version, shape, subresource, ignored, zero=zero_of(shape))
+    return Tracking(subject.api_version, shape, subresource, ignored, is_custom=is_custom, zero=zero_of(shape))
 
 
 TRACKING = {subject.kind: tracking_of(subject) for subject in SUBJECTS}

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ruleop.core.kinds import GroupKind, Object
 from ruleop.core.messages import shortened
+from ruleop.core.planning.model.conditions import NEGATIVE
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
 MAX_DETAIL: Final = 300
@@ -232,16 +233,19 @@ def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Re
     if "observedGeneration" in status and not _current(metadata, status):
         return NOT_CURRENT
     conditions = _conditions(status)
-    for type_ in ("Ready", "Available"):
-        if type_ in conditions:
-            found = conditions[type_]
-            generation = found.get("observedGeneration")
-            if generation is not None and _number(generation) < _number(metadata.get("generation")):
-                return NOT_CURRENT
-            if found.get("status") == "True":
-                return READY
-            value = "False" if found.get("status") == "False" else "Unknown"
-            return Readiness(False, f"condition {type_} is {value}", detail=_condition_words(found))
+    decisive = next((type_ for type_ in ("Ready", "Available") if type_ in conditions), "")
+    for type_, good in ((decisive, "True"), ("Stalled", "False"), ("Reconciling", "False")):
+        found = conditions.get(type_, {})
+        value = found.get("status")
+        if type_ not in conditions or (type_ in NEGATIVE and value != "True"):
+            continue
+        generation = found.get("observedGeneration")
+        if generation is not None and _number(generation) < _number(metadata.get("generation")):
+            return NOT_CURRENT
+        if value != good:
+            shown = value if value in ("True", "False") else "Unknown"
+            failed = conditions.get("Stalled", {}).get("status") == "True"
+            return Readiness(False, f"condition {type_} is {shown}", failed, _condition_words(found))
     return READY
 
 

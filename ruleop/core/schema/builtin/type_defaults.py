@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _CORE, _APPS, _BATCH, _SCALING = (f"io.k8s.api.{each}" for each in ("core.v1", "apps.v1", "batch.v1", "autoscaling.v2"))
 _NETWORKING, _STORAGE, _POLICY = (f"io.k8s.api.{each}.v1" for each in ("networking", "storage", "policy"))
-_ADMISSION = "io.k8s.api.admissionregistration.v1"
+_ADMISSION, _FLOW = "io.k8s.api.admissionregistration.v1", "io.k8s.api.flowcontrol.v1"
 _MODE: Final = {"defaultMode": 420}
 _ROLLING: Final = "RollingUpdate"
 _WEBHOOK: Final = {
@@ -75,6 +75,18 @@ TYPE_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{_ADMISSION}.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
     f"{_ADMISSION}.ServiceReference": {"port": 443},
     f"{_ADMISSION}.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    f"{_ADMISSION}.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    f"{_CORE}.ReplicationControllerSpec": {"replicas": 1},
+    f"{_STORAGE}.CSIDriverSpec": {
+        "attachRequired": True,
+        "podInfoOnMount": False,
+        "seLinuxMount": False,
+        "storageCapacity": False,
+    },
+    f"{_FLOW}.FlowSchemaSpec": {"matchingPrecedence": 1000},
+    f"{_FLOW}.LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+    f"{_FLOW}.QueuingConfiguration": {"handSize": 8, "queueLengthLimit": 50, "queues": 64},
+    "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference": {"port": 443},
 }
 
 NOT_FILLED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -115,6 +127,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": {"reason": "", "message": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
+    f"{_CORE}.ReplicationControllerStatus": {"replicas": 0},
     f"{_APPS}.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
     f"{_APPS}.DaemonSetStatus": {
         "currentNumberScheduled": 0,

@@ -26,7 +26,7 @@ from ruleop.core.schema.cel.cel_types import (
     mismatch,
 )
 from ruleop.core.schema.cel.functions import FUNCTIONS
-from ruleop.core.schema.cel.parser import parse
+from ruleop.core.schema.cel.parser import RESERVED, parse
 from ruleop.core.schema.cel.syntax import (
     Call,
     EvaluationError,
@@ -40,6 +40,7 @@ from ruleop.core.schema.cel.syntax import (
     Select,
 )
 from ruleop.core.schema.cel.values import Budget, ListValue, MapValue, TypeValue, Value, compare, equal, type_name
+from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
 from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ _NAMESPACES: Final = frozenset(
     }
 )
 """The first names of functions and types that are not implemented."""
+_COMPILED: Final = frozenset({"bool", "double", "duration", "int", "matches"})
+"""Functions whose literal arguments are read when a rule is compiled."""
 _ARITHMETIC: Final[Mapping[str, tuple[Callable[..., Value], tuple[tuple[str, ...], ...]]]] = {
     "-": (values.subtract, (("int",), ("double",), ("duration",))),
     "*": (values.multiply, (("int",), ("double",))),
@@ -164,9 +167,11 @@ class _Compiler:
             raise NotEvaluatedError("optional values are not implemented")
         type_, operand = self.compile(node.operand)
         if type_.kind == "object":
-            if node.field not in type_.fields:
+            # A field that is named like a reserved word may be selected by its own name, too.
+            exposed = f"__{node.field}__" if node.field in RESERVED else node.field
+            if exposed not in type_.fields:
                 raise InvalidRuleError(f"{node.field} is not in the schema{did_you_mean(node.field, type_.fields)}")
-            name, found = type_.fields[node.field]
+            name, found = type_.fields[exposed]
         elif type_.kind == "map" and type_.items is not None:
             name, found = node.field, type_.items
         else:
@@ -326,6 +331,7 @@ class _Compiler:
             raise NotEvaluatedError(f"{message} here")
         if len(fitting) > 1 and types[0].kind == "list":
             raise NotEvaluatedError(f"{node.name}() of a list of values without a type is not implemented")
+        _check_literal(node, fitting)
         results = [each.result(types[0]) if callable(each.result) else each.result for each in fitting]
 
         def run(frame: Frame) -> Value:
@@ -395,16 +401,39 @@ def _accepts(parameter: str, found: Type) -> bool:
     return parameter == "any" or found.kind in (parameter, "dyn")
 
 
+def _check_literal(node: Call, overloads: list[Overload]) -> None:
+    """Raises InvalidRuleError for a text that the server would not compile: a pattern, or one that cannot be
+    converted."""
+    last = node.arguments[-1] if node.arguments else None
+    if node.name not in _COMPILED or not isinstance(last, Literal) or not isinstance(last.value, str):
+        return
+    try:
+        if node.name == "matches":
+            compile_pattern(last.value)
+        else:
+            _chosen(overloads, [last.value])(Budget(len(last.value)), last.value)
+    except (EvaluationError, InvalidPatternError) as error:
+        raise InvalidRuleError(f"invalid argument of {node.name}(): {error}") from None
+    except NotEvaluatedError:
+        return
+
+
 def _chosen(overloads: list[Overload], arguments: list[Value]) -> Callable[..., Value]:
     """The overload for values, of those that fit their types."""
     names = [type_name(each) for each in arguments]
     for each in overloads:
-        if all(
-            sought == "any" or sought.partition("(")[0] == name
-            for sought, name in zip(each.parameters, names, strict=True)
-        ):
+        if all(map(_is_value_of, each.parameters, names, arguments)):
             return each.call
     raise EvaluationError("no such overload")
+
+
+def _is_value_of(sought: str, name: str, value: Value) -> bool:
+    """Whether a value is of a type. A list is of the type of its first item."""
+    kind, _, items = sought.partition("(")
+    if kind not in ("any", name):
+        return False
+    first = next(iter(value), None) if items and isinstance(value, ListValue) else None
+    return first is None or type_name(first) == items[:-1]
 
 
 def _truth(value: Value) -> bool:

@@ -58,6 +58,7 @@ class CelRule:
     reason: str
     field: tuple[str, ...]
     schema_type: str
+    wrong_field: str = ""  # a `fieldPath` that the schema does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,7 @@ def _node(schema: Schema, type_: Type, path: FieldPath) -> _Node:
     return _Node(
         type_,
         tuple(
-            _rule(each, type_, schema.get("type") or "", (*path, "x-kubernetes-validations", index))
-            for index, each in enumerate(given)
+            _rule(each, type_, schema, (*path, "x-kubernetes-validations", index)) for index, each in enumerate(given)
         ),
         {name: each for name, each in below.items() if not each.is_empty()},
         values if values is not None and not values.is_empty() else None,
@@ -169,7 +169,19 @@ def _node(schema: Schema, type_: Type, path: FieldPath) -> _Node:
     )
 
 
-def _rule(given: Mapping[str, Any], type_: Type, schema_type: str, path: FieldPath) -> CelRule:
+def _has_field(schema: Schema, field_path: str) -> bool:
+    """Whether a schema declares what a `fieldPath` leads to."""
+    for one, other in _STEP.findall(field_path):
+        name, others = one or other.replace("\\", ""), schema.get("additionalProperties")
+        inner = (schema.get("properties") or {}).get(name, others)
+        if not isinstance(inner, Mapping):
+            return False
+        schema = inner
+    return not _STEP.sub("", field_path)
+
+
+def _rule(given: Mapping[str, Any], type_: Type, schema: Schema, path: FieldPath) -> CelRule:
+    field_path = given.get("fieldPath") or ""
     rule = given["rule"].strip()
     program, problem, is_invalid = None, "", False
     try:
@@ -192,8 +204,9 @@ def _rule(given: Mapping[str, Any], type_: Type, schema_type: str, path: FieldPa
         (given.get("message") or "").strip(),
         message,
         given.get("reason") or "FieldValueInvalid",
-        tuple(one or other.replace("\\", "") for one, other in _STEP.findall(given.get("fieldPath") or "")),
-        schema_type,
+        tuple(one or other.replace("\\", "") for one, other in _STEP.findall(field_path)),
+        schema.get("type") or "",
+        "" if _has_field(schema, field_path) else field_path,
     )
 
 

@@ -185,8 +185,12 @@ def _schema_findings(schema: Schema, path: FieldPath, *, root: bool = False) -> 
         yield SchemaFinding((*path, "type"), "is required in a structural schema")
     if declared == "array" and not isinstance(schema.get("items"), Mapping):
         yield SchemaFinding((*path, "items"), "is required: the schema of the list's items")
-    if properties and schema.get("additionalProperties") is not None:
+    if properties and schema.get("additionalProperties") not in (None, True):
         yield SchemaFinding((*path, "additionalProperties"), "cannot be combined with properties")
+    for name in META_FIELDS & properties.keys() if embedded else ():
+        if properties[name].get("x-kubernetes-embedded-resource"):
+            place = (*path, "properties", name, "x-kubernetes-embedded-resource")
+            yield SchemaFinding(place, "is not allowed inside the metadata of a resource")
     if embedded and not schema.get("x-kubernetes-preserve-unknown-fields") and not properties:
         yield SchemaFinding(
             (*path, "properties"),

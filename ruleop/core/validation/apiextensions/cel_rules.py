@@ -8,7 +8,7 @@ from ruleop.core.messages import format_path
 from ruleop.core.schema.cel import Verdict, cel_rules
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.validation.field_errors import FieldError, duplicate, invalid_value
+from ruleop.core.validation.field_errors import FieldError, duplicate, invalid_value, validate_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +28,7 @@ _BLOCKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
+_RULE_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _REASONS: Final = {"FieldValueForbidden": "Forbidden", "FieldValueRequired": "Required value"}
 _OVERLOAD: Final = "call arguments did not match a supported operator, function or macro signature for rule"
 
@@ -61,13 +62,17 @@ def _cause(broken: BrokenRule) -> FieldError:
 
 def validate_rule_expressions(schema: Schema, path: str) -> Iterator[FieldError]:
     """The rules for which a CRD is rejected. The real server prints its Go structure and the place in the rule."""
-    for each in cel_rules(schema).invalid:
+    for each in cel_rules(schema).rules:
         field, steps = path, iter(each.path)
         for keyword in steps:
             field += f".{keyword}" if keyword in ("items", "additionalProperties") else f".{keyword}[{next(steps)}]"
-        yield FieldError(
-            "FieldValueInvalid", f"Invalid value: {each.rule}: compilation failed: {each.problem}", f"{field}.rule"
-        )
+        if each.is_invalid:
+            yield FieldError(
+                "FieldValueInvalid", f"Invalid value: {each.rule}: compilation failed: {each.problem}", f"{field}.rule"
+            )
+        yield from validate_one_of(f"{field}.reason", each.reason, _RULE_REASONS)
+        if each.wrong_field:
+            yield invalid_value(f"{field}.fieldPath", each.wrong_field, "must be a valid path")
 
 
 def rule_warnings(document: Object, old: Object | None) -> list[str]:

@@ -13,13 +13,14 @@ from ruleop.core.schema.validation import subschemas
 from ruleop.core.validation.apiextensions.cel_rules import validate_rule_expressions
 from ruleop.core.validation.field_errors import (
     FieldError,
+    forbidden_value,
     immutable_value,
     invalid_value,
     invalid_values,
     required,
     validate_one_of,
 )
-from ruleop.core.validation.fields.field_names import letter_label_problems, subdomain_problems
+from ruleop.core.validation.fields.field_names import kind_problems, letter_label_problems, subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _INVALID: Final = "FieldValueInvalid"
 _SCOPES: Final = ("Cluster", "Namespaced")
+_STRATEGIES: Final = ("None", "Webhook")
 _SCALE_PATHS: Final = (
     ("specReplicasPath", (".spec.",), ".spec"),
     ("statusReplicasPath", (".status.",), ".status"),
@@ -69,6 +71,7 @@ def _errors(document: Object) -> Iterator[FieldError]:
     else:
         yield required("spec.scope")
     yield from _validate_names(spec.get("names") or {})
+    yield from _validate_conversion(spec.get("conversion") or {})
     versions = spec.get("versions") or []
     shown = None if spec.get("versions") is None else [_version(each) for each in versions]
     if len({each.get("name") for each in versions}) < len(versions):
@@ -94,14 +97,56 @@ def _validate_names(names: Object) -> Iterator[FieldError]:
         elif name in ("plural", "singular"):
             yield from invalid_values(f"spec.names.{name}", value, letter_label_problems(value))
         else:
-            for problem in letter_label_problems(value.lower()):
-                mixed = f"may have mixed case, but should otherwise match: {problem}"
-                yield invalid_value(f"spec.names.{name}", value, mixed)
+            yield from invalid_values(f"spec.names.{name}", value, kind_problems(value))
     if kind and kind == given["listKind"]:
         yield invalid_value("spec.names.listKind", kind, "kind and listKind may not be the same")
     for name in ("shortNames", "categories"):
         for index, value in enumerate(names.get(name) or ()):
             yield from invalid_values(f"spec.names.{name}[{index}]", value, letter_label_problems(value))
+
+
+def _validate_conversion(conversion: Object) -> Iterator[FieldError]:
+    """The real server names the fields as its internal type has them."""
+    field, strategy, webhook = "spec.conversion", conversion.get("strategy"), conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
+    client_field, versions_field = f"{field}.webhookClientConfig", f"{field}.conversionReviewVersions"
+    if not strategy:
+        yield required(f"{field}.strategy")
+        return
+    yield from validate_one_of(f"{field}.strategy", strategy, _STRATEGIES)
+    if strategy != "Webhook":
+        yield from (
+            forbidden_value(each, "should not be set when strategy is not set to Webhook")
+            for each, value in ((client_field, client), (versions_field, versions))
+            if value
+        )
+        return
+    if client is None:
+        yield required(client_field, "required when strategy is set to Webhook")
+    else:
+        yield from _validate_client(client, client_field)
+    if not versions:
+        yield required(versions_field)
+    elif not {"v1", "v1beta1"} & set(versions):
+        yield invalid_value(versions_field, list(versions), "must include at least one of v1, v1beta1")
+    for index, each in enumerate(versions):
+        yield from invalid_values(f"{versions_field}[{index}]", each, letter_label_problems(each))
+        if each in versions[:index]:
+            yield invalid_value(f"{versions_field}[{index}]", each, "duplicate version")
+
+
+def _validate_client(client: Object, field: str) -> Iterator[FieldError]:
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        yield required(field, "exactly one of url or service is required")
+    elif url is not None and not url.startswith("https://"):
+        problem = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
+        yield invalid_value(f"{field}.url", url.partition(":")[0], problem)
+    elif service is not None:
+        yield from (required(f"{field}.service.{name}") for name in ("name", "namespace") if not service.get(name))
+        if not 1 <= service.get("port", 443) <= 65535:
+            problem = "port is not valid: must be between 1 and 65535, inclusive"
+            yield invalid_value(f"{field}.service.port", service["port"], problem)
 
 
 def _validate_versions(versions: Sequence[Object]) -> Iterator[FieldError]:

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 _RETENTIONS: Final = ("Retain", "Delete")
 
 
+def _without_host_names(template: Object) -> Object:
+    """The template without the names that the controller gives to its pods, which are not validated."""
+    spec = {name: each for name, each in (template.get("spec") or {}).items() if name not in ("hostname", "subdomain")}
+    return {**template, "spec": spec}
+
+
 def validate_stateful_set(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec, template = new["spec"], new["spec"].get("template") or {}
     claims = spec.get("volumeClaimTemplates") or ()
@@ -41,6 +47,7 @@ def validate_stateful_set(new: Object, old: Object | None) -> Iterator[FieldErro
         for index, claim in enumerate(claims):
             yield from validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     yield from validate_nonnegative(spec, "replicas", "minReadySeconds")
+    yield from validate_nonnegative(spec.get("ordinals") or {}, "start", field="spec.ordinals")
     if old is None and (name := spec.get("serviceName")):
         yield from invalid_values("spec.serviceName", name, label_problems(name))
     yield from validate_given_selector(spec.get("selector"), "statefulset")
@@ -49,7 +56,7 @@ def validate_stateful_set(new: Object, old: Object | None) -> Iterator[FieldErro
     else:
         yield from validate_template_labels(spec.get("selector"), template, TEMPLATE)
         yield from validate_changed_template(
-            template, old, [(each.get("metadata") or {}).get("name", "") for each in claims]
+            _without_host_names(template), old, [(each.get("metadata") or {}).get("name", "") for each in claims]
         )
         yield from validate_template_metadata(template.get("metadata") or {}, TEMPLATE)
     yield from validate_lasting_pods(template, "StatefulSet")

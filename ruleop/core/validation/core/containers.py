@@ -252,9 +252,21 @@ def validate_resources(resources: Object, field: str) -> Iterator[FieldError]:
             amount, limit = parse_quantity(value), parse_quantity(limits.get(name)) if part == "requests" else None
             if amount is not None and amount < 0:
                 yield invalid_value(at, value, "must be greater than or equal to 0")
-            if amount is not None and limit is not None and amount > limit:
+            if part == "requests" and _is_exact(name):
+                if limit is None:
+                    yield required(f"{field}.limits", "Limit must be set for non overcommitable resources")
+                elif amount != limit:
+                    problem = f"must be equal to {name} limit of {limits[name]}"
+                    yield invalid_value(f"{field}.requests", value, problem)
+            elif amount is not None and limit is not None and amount > limit:
                 problem = f"must be less than or equal to {name} limit of {limits[name]}"
                 yield invalid_value(f"{field}.requests", value, problem)
+
+
+def _is_exact(name: str) -> bool:
+    """Whether a container gets as much of a resource as it requests: huge pages, and those of devices."""
+    prefix, slash, _ = name.partition("/")
+    return name.startswith("hugepages-") or bool(slash and not prefix.endswith("kubernetes.io"))
 
 
 def _validate_security(context: Object, field: str) -> Iterator[FieldError]:

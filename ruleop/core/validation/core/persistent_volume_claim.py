@@ -20,13 +20,13 @@ from ruleop.core.validation.fields.field_names import label_problems, subdomain_
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ruleop.core.kinds import Object
     from ruleop.core.validation.field_errors import FieldError
 
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_VOLUME_MODES: Final = ("Block", "Filesystem")
+VOLUME_MODES: Final = ("Block", "Filesystem")
 _BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _DEPRECATED: Final = 'deprecated since v1.8; use "storageClassName" attribute instead'
 _REQUESTED: Final = "spec.resources.requests.storage"
@@ -83,16 +83,21 @@ def storage_warnings(spec: Object, field: str) -> Iterator[str]:
             yield f"{field}.resources.{name}[storage]: {problem}"
 
 
+def validate_modes(modes: Sequence[str], field: str) -> Iterator[FieldError]:
+    """Validates the access modes of a claim or of a volume."""
+    for each in modes:
+        yield from validate_one_of(field, each, _MODES)
+    if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
+        yield forbidden_value(field, "may not use ReadWriteOncePod with other access modes")
+
+
 def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
     """Validates a claim, and of the claims in a StatefulSet."""
     modes = spec.get("accessModes") or []
     if not modes:
         yield required(f"{field}.accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.get("selector"), f"{field}.selector")
-    for each in modes:
-        yield from validate_one_of(f"{field}.accessModes", each, _MODES)
-    if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
-        yield forbidden_value(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
+    yield from validate_modes(modes, f"{field}.accessModes")
     requested = value_at(spec, "resources.requests.storage")
     amount = parse_quantity(requested)
     if requested is None:
@@ -100,7 +105,7 @@ def validate_claim_spec(spec: Object, field: str) -> Iterator[FieldError]:
     elif amount is not None and amount <= 0:
         yield invalid_value(f"{field}.resources[storage]", requested, "must be greater than zero")
     yield from _validate_name(spec.get("storageClassName"), f"{field}.storageClassName")
-    yield from validate_one_of(f"{field}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES, optional=True)
+    yield from validate_one_of(f"{field}.volumeMode", spec.get("volumeMode"), VOLUME_MODES, optional=True)
     for name in ("dataSource", "dataSourceRef"):
         if (source := spec.get(name)) is not None:
             yield from _validate_source(f"{field}.{name}", source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.validation.field_errors import FieldError
 
+_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_INTEGER: Final = re.compile(r"-?[1-9][0-9]{0,9}|0")
 # The scheduler of the local cluster writes `nodeName` with an update.
 _FIXED: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -26,9 +30,25 @@ def validate_pod(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec = new.get("spec") or {}
     if old is not None and spec == old["spec"]:
         return
+    yield from _validate_annotations(new)
     yield from validate_pod_spec(spec, "spec", is_pod=True)
+    for part in ("containers", "initContainers"):  # not checked in templates
+        for index, image in enumerate(each.get("image", "") for each in spec.get(part) or ()):
+            if image.strip() != image:
+                problem = "must not have leading or trailing whitespace"
+                yield invalid_value(f"spec.{part}[{index}].image", image, problem)
     if old is not None:
         yield from _validate_update(new, old)
+
+
+def _validate_annotations(pod: Object) -> Iterator[FieldError]:
+    annotations = pod["metadata"].get("annotations") or {}
+    cost = annotations.get(_COST)
+    if cost is not None and not (_INTEGER.fullmatch(cost) and -(2**31) <= int(cost) < 2**31):
+        yield invalid_value(f"metadata.annotations[{_COST}]", cost, "must be a 32bit integer")
+    if _MIRROR in annotations and not pod["spec"].get("nodeName"):
+        problem = "must set spec.nodeName if mirror pod annotation is set"
+        yield invalid_value(f"metadata.annotations[{_MIRROR}]", annotations[_MIRROR], problem)
 
 
 def _validate_update(new: Object, old: Object) -> Iterator[FieldError]:
@@ -39,7 +59,8 @@ def _validate_update(new: Object, old: Object) -> Iterator[FieldError]:
             yield forbidden_value(f"spec.{part}", "pod updates may not add or remove containers")
             return
         for index, container in enumerate(containers):
-            yield from _validate_image(container.get("image", ""), f"spec.{part}[{index}].image")
+            if not container.get("image"):
+                yield required(f"spec.{part}[{index}].image")
     deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if deadline is not None and earlier is not None and deadline > earlier:
         yield invalid_value("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
@@ -53,13 +74,6 @@ def _validate_update(new: Object, old: Object) -> Iterator[FieldError]:
         yield forbidden_value("spec.tolerations", problem)
     if immutable_changes(new, old):
         yield forbidden_value("spec", _FIXED)
-
-
-def _validate_image(image: str, field: str) -> Iterator[FieldError]:
-    if not image:
-        yield required(field)
-    if image.strip() != image:
-        yield invalid_value(field, image, "must not have leading or trailing whitespace")
 
 
 def _without_seconds(toleration: Object) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ruleop.core.validation.core.containers import validate_containers, validate
 from ruleop.core.validation.core.volumes import validate_volumes
 from ruleop.core.validation.field_errors import (
     duplicate,
+    forbidden_value,
     invalid_value,
     invalid_values,
     required,
@@ -54,7 +55,10 @@ _NAMED: Final[dict[str, Callable[[str], Iterable[str]]]] = {
 def validate_template(template: Object, field: str, claims: Iterable[str] = ()) -> Iterator[FieldError]:
     metadata = template.get("metadata") or {}
     yield from validate_template_metadata(metadata, field)
-    yield from validate_pod_spec(template.get("spec") or {}, f"{field}.spec", claims)
+    spec = template.get("spec") or {}
+    yield from validate_pod_spec(spec, f"{field}.spec", claims)
+    if spec.get("ephemeralContainers"):
+        yield forbidden_value(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def validate_template_labels(selector: Object | None, template: Object, field: str) -> Iterator[FieldError]:

@@ -46,6 +46,7 @@ _DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _LONGEST_AFFINITY: Final = 86400
 _ANY_NODE_PORT: Final = 30000
 _BALANCER: Final = "LoadBalancer"
+_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _NOT_BALANCER: Final = "may only be used when `type` is 'LoadBalancer'"
 _HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
@@ -64,6 +65,7 @@ def validate_service(new: Object, old: Object | None) -> list[FieldError]:
         *validate_one_of("spec.type", spec.get("type"), _TYPES),
         *_validate_repeated_ports(spec.get("ports") or [], spec),
         *_validate_balancer(spec, before),
+        *(_validate_annotated_ranges(new) if old is None else ()),
         *_validate_traffic(spec),
     ]
 
@@ -216,6 +218,16 @@ def _validate_repeated_ports(ports: Sequence[Object], spec: Object) -> Iterator[
                 shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": number}
                 yield duplicate(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0})
             seen.add((protocol, number))
+
+
+def _validate_annotated_ranges(service: Object) -> Iterator[FieldError]:
+    text, field = (service["metadata"].get("annotations") or {}).get(_RANGES), f"metadata.annotations[{_RANGES}]"
+    if text is None or service["spec"].get("loadBalancerSourceRanges"):
+        return
+    if service["spec"].get("type") != _BALANCER:
+        yield forbidden_value(field, _NOT_BALANCER)
+    for each in text.split(",") if text.strip() else ():
+        yield from validate_cidr(field, each.strip())
 
 
 def _validate_balancer(spec: Object, before: Object) -> Iterator[FieldError]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # What a source of each type must name.
 _REQUIRED: Final = {
     "hostPath": "path",
+    "local": "path",
     "secret": "secretName",
     "configMap": "name",
     "persistentVolumeClaim": "claimName",
@@ -62,7 +63,7 @@ def _validate_volume(volume: Object, field: str, names: set[str]) -> Iterator[Fi
     for kind in given[1:]:
         yield forbidden_value(f"{field}.{kind}", "may not specify more than 1 volume type")
     if given:
-        yield from _validate_source(given[0], volume[given[0]], f"{field}.{given[0]}")
+        yield from validate_source(given[0], volume[given[0]], f"{field}.{given[0]}")
     else:
         yield required(field, "must specify a volume type")
     yield from validate_required(f"{field}.name", name, label_problems)
@@ -70,10 +71,12 @@ def _validate_volume(volume: Object, field: str, names: set[str]) -> Iterator[Fi
         yield duplicate(f"{field}.name", name)
 
 
-def _validate_source(kind: str, source: Object, field: str) -> Iterator[FieldError]:
+def validate_source(kind: str, source: Object, field: str) -> Iterator[FieldError]:
     needed = _REQUIRED.get(kind)
     if needed and not source.get(needed):
         yield required(f"{field}.{needed}")
+    if kind in ("hostPath", "local") and ".." in source.get("path", "").split("/"):
+        yield invalid_value(f"{field}.path", source["path"], "must not contain '..'")
     if kind == "hostPath":
         yield from validate_one_of(f"{field}.type", source.get("type", ""), _ON_HOST)
     if kind not in _FILES:

@@ -72,6 +72,11 @@ def letter_label_problems(name: str) -> Iterator[str]:
     return _problems(name, _LETTER_LABEL, 63, _NOT_LETTER_LABEL)
 
 
+def kind_problems(kind: str) -> Iterator[str]:
+    problems = letter_label_problems(kind.lower())
+    return (f"may have mixed case, but should otherwise match: {each}" for each in problems)
+
+
 def subdomain_problems(name: str) -> Iterator[str]:
     """The reasons for which a text is not a subdomain: the name of most objects."""
     return _problems(name, _SUBDOMAIN, 253, _NOT_SUBDOMAIN)

@@ -158,8 +158,7 @@ def _with(obj: Any, names: list[str], value: Any) -> dict[str, Any]:
 
 def _selector(served: Served, obj: Object) -> str:
     assert served.scale is not None
+    labels = _at(obj, served.scale.selector)
     if served.is_custom:
-        found = _at(obj, served.scale.selector)
-        return found if isinstance(found, str) else ""
-    labels = _at(obj, "spec.selector.matchLabels")
+        return labels if isinstance(labels, str) else ""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) if isinstance(labels, dict) else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.validation.field_errors import immutable_value, invalid_value
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
-from ruleop.localcluster.status_errors import MODIFIED, Rejected, conflict, internal, invalid, invalid_named
+from ruleop.localcluster.status_errors import MODIFIED, Rejected, conflict, forbidden, internal, invalid, invalid_named
 from ruleop.localcluster.timestamps import as_duration, timestamp
 
 if TYPE_CHECKING:
@@ -26,17 +26,18 @@ _FOLDERS: Final = {
     "services": "services/specs",
 }
 """Where the key of a built-in kind in etcd has another name than the kind's plural."""
+_IMMORTAL: Final = ("default", "kube-system", "kube-public")
 
 
 def check_identity(served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
     group, plural, name = served.kind.group, served.plural, old.name.name
-    version = given.get("resourceVersion")
-    if not version and (served.is_custom or not served.strategy.unconditional_update):
+    version = given.get("resourceVersion") or "0"
+    if not version.isdecimal():
+        raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if int(version) == 0 and (served.is_custom or not served.strategy.unconditional_update):
         error = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid_named(group, plural, name, [error])
-    if version and not version.isdecimal():
-        raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
+    uid, outdated = given.get("uid"), int(version) not in (0, old.version)
     if options.is_patch and outdated:  # of a patch, the version is compared first
         raise conflict(group, plural, name, MODIFIED)
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
@@ -74,6 +75,8 @@ def check_preconditions(served: Served, old: Stored, options: DeleteOptions) -> 
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
             f"ResourceVersion in record ({old.version}). The object might have been modified",
         )
+    if served.resource == NAMESPACES and name in _IMMORTAL:
+        raise forbidden(group, served.plural, name, "this namespace may not be deleted")
 
 
 def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:

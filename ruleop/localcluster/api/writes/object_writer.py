@@ -120,6 +120,11 @@ class Writer:
         if new["metadata"].get("labels") != metadata.get("labels"):  # those of a Job
             errors = validate_new_metadata(served, new["metadata"])
         self.validate(served, new, None, [*errors, *found])
+        given = obj["metadata"].get("resourceVersion", "")
+        if options.dry_run and given:
+            new["metadata"]["resourceVersion"] = given
+        elif given.isdecimal() and int(given):  # others are ignored
+            raise internal("resourceVersion should not be set on objects to be created")
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
             if generated:
@@ -130,8 +135,6 @@ class Writer:
 
     def _new_metadata(self, served: Served, namespace: str, obj: Object, *, is_applied: bool) -> dict[str, Any]:
         metadata = dict(obj["metadata"])
-        if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
-            raise internal("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"][:58] + "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
         for name in SERVER_METADATA if is_applied else SERVER_METADATA - {"managedFields"}:
@@ -405,7 +408,7 @@ class Writer:
                 subresource,
                 ignored,
                 served.shapes,
-                schema_changes=served.is_custom,
+                is_custom=served.is_custom,
                 zero=EMPTY if served.is_custom else zero_of(served.shape),
             )
         return found

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.object_store import Stored
 
 _COMPONENT: Final = "daemonset-controller"
+_TOLERATIONS: Final = tuple(
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
+    for effect, keys in (
+        ("NoExecute", ("not-ready", "unreachable")),
+        ("NoSchedule", ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
+    )
+    for key in keys
+)
 
 
 class DaemonSets(OwningController):
@@ -58,6 +66,7 @@ class DaemonSets(OwningController):
         if len(pods) < desired:
             pod = pod_of(found.obj, found.obj["spec"]["template"])
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), REVISION: revision}
+            pod["spec"] = {**pod["spec"], "tolerations": [*(pod["spec"].get("tolerations") or ()), *_TOLERATIONS]}
             create_pod(self.machinery, found, pod, _COMPONENT)
         on_delete = (found.obj["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
         for each in pods:

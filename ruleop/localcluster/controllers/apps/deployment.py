@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
-_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, DESIRED, MAXIMUM})
+_HISTORY: Final = "deployment.kubernetes.io/revision-history"
+_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, _HISTORY, DESIRED, MAXIMUM})
 
 
 class Deployments(OwningController):
@@ -63,7 +64,9 @@ class Deployments(OwningController):
         current = max(found, key=lambda each: _revision(each.obj))
         if _revision(current.obj) == newest:
             return current
-        return self._with_annotations(current, {REVISION: str(newest + 1)})
+        annotations = current.obj["metadata"].get("annotations") or {}
+        before = [each for each in (annotations.get(_HISTORY), annotations.get(REVISION)) if each]
+        return self._with_annotations(current, {REVISION: str(newest + 1), _HISTORY: ",".join(before)})
 
     def _create(self, deployment: Stored, sets: Sequence[Stored]) -> None:
         obj = deployment.obj

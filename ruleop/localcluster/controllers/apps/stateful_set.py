@@ -172,7 +172,12 @@ def record_revision(machinery: Machinery, owner: Stored) -> str:
         revision = {
             "kind": "ControllerRevision",
             "apiVersion": "apps/v1",
-            "metadata": {"name": name, "labels": labels, "ownerReferences": [reference_to(owner.obj)]},
+            "metadata": {
+                "name": name,
+                "labels": labels,
+                "annotations": owner.obj["metadata"].get("annotations") or {},
+                "ownerReferences": [reference_to(owner.obj)],
+            },
             "data": data,
             "revision": newest + 1,
         }

@@ -96,6 +96,10 @@ class CronJobs(OwningController):
         last = status.get("lastScheduleTime") or found.obj["metadata"]["creationTimestamp"]
         at_once = NOW in (found.obj["metadata"].get("annotations") or {}) and not jobs
         due = next_time(spec["schedule"], seconds_of(last), zone)
+        if due is None and not spec.get("suspend"):
+            problem = "time difference between two schedules is less than 1 second"
+            message = f"invalid schedule: {spec['schedule']} : {problem}"
+            self.machinery.record(found.obj, "InvalidSchedule", message, "cronjob-controller", type_="Warning")
         if not spec.get("suspend") and (at_once or (due is not None and due <= time.time())):
             when = time.time() if at_once else due or 0.0
             self._start(found, when)

@@ -158,6 +158,8 @@ class Pods(Controller):
         if behaviour == "pending":
             self._stay_pending(found, NO_NODE)
             return
+        if not is_scheduled and pod["spec"]["schedulerName"] != "default-scheduler":
+            return  # it waits for its own scheduler
         if not is_scheduled and (problem := unschedulable(self.machinery, pod)):
             self._stay_pending(found, problem)
             return

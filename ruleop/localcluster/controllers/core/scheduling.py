@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.labels import Requirement, meets
+from ruleop.localcluster.controllers.core.nodes import UNSCHEDULABLE
 from ruleop.localcluster.controllers.machinery import is_being_deleted
 from ruleop.localcluster.kinds.resources import CLAIMS, NODES
 from ruleop.localcluster.store.object_store import Name
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
     from ruleop.localcluster.controllers.machinery import Machinery
 
 NODE: Final = "local-node"
+_REPELLING: Final = ("NoSchedule", "NoExecute")
 NO_NODE: Final = "0/1 nodes are available"
-_NO_MATCH: Final = (
-    f"{NO_NODE}: 1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, "
-    f"preemption: {NO_NODE}: 1 Preemption is not helpful for scheduling."
-)
+_PREEMPTION: Final = f"no new claims to deallocate, preemption: {NO_NODE}: 1 Preemption is not helpful for scheduling."
 
 
 def unschedulable(machinery: Machinery, pod: Object) -> str:
@@ -30,9 +29,10 @@ def unschedulable(machinery: Machinery, pod: Object) -> str:
         if problem := _claim_problem(machinery, Name(namespace, claim)):
             machinery.wait_for(CLAIMS, Name(namespace, claim))
             return f"{NO_NODE}: {problem}. not found"  # this is how the real one ends
-    if not matches_node(machinery, pod["spec"]):
-        return _NO_MATCH
-    return ""
+    problem = _taint_problem(machinery, pod["spec"])
+    if not problem and not matches_node(machinery, pod["spec"]):
+        problem = "didn't match Pod's node affinity/selector"
+    return f"{NO_NODE}: 1 node(s) {problem}. {_PREEMPTION}" if problem else ""
 
 
 def claim_names(pod: Object) -> list[str]:
@@ -48,6 +48,30 @@ def _claim_problem(machinery: Machinery, claim: Name) -> str:
         return f'persistentvolumeclaim "{claim.name}" is being deleted'
     is_bound = (found.obj.get("status") or {}).get("phase") == "Bound"
     return "" if is_bound else "pod has unbound immediate PersistentVolumeClaims"
+
+
+def _taint_problem(machinery: Machinery, spec: Object) -> str:
+    node = machinery.get(NODES, "", NODE)
+    given = {} if node is None else node.obj["spec"]
+    tolerations = spec.get("tolerations") or []
+    cordon = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
+    problem = ""
+    if given.get("unschedulable") and not _tolerated(cordon, tolerations):
+        problem = "were unschedulable"
+    elif any(each["effect"] in _REPELLING and not _tolerated(each, tolerations) for each in given.get("taints") or ()):
+        problem = "had untolerated taint(s)"
+    if problem:
+        machinery.wait_for(NODES, Name("", NODE))
+    return problem
+
+
+def _tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
+    return any(
+        each.get("effect") in (None, "", taint["effect"])
+        and (each.get("key") or taint["key"]) == taint["key"]
+        and (each.get("operator") == "Exists" or (each.get("value") or "") == (taint.get("value") or ""))
+        for each in tolerations
+    )
 
 
 def matches_node(machinery: Machinery, spec: Object) -> bool:

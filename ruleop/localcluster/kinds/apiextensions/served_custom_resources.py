@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin.builtin_types import Subresource
 from ruleop.core.schema.crd.crds import crd_shape, parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.crd.structural import default
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.shape import EMPTY
 from ruleop.localcluster.kinds.apiextensions.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
     from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.store.object_store import Event, Store
+_SCALE: Final = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
 
 
 def follow(store: Store, registry: Registry) -> None:
@@ -34,21 +39,22 @@ def follow(store: Store, registry: Registry) -> None:
             store.begin(resource)
         registry.serve(resource, _served(event.new.obj))
         if event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]:
-            _complete(store, resource, event.new.obj)
+            _read_again(store, resource, event.new.obj)
 
     for each in store.all(CRDS):
         registry.serve(resource_of(each.obj), _served(each.obj))
     store.listen(CRDS, changed)
 
 
-def _complete(store: Store, resource: Resource, document: Object) -> None:
-    """Fills the defaults of a changed schema into the stored objects, as the real server does whenever it reads one.
-    An object keeps the version in which it was stored."""
+def _read_again(store: Store, resource: Resource, document: Object) -> None:
+    """Prunes the stored objects by a changed schema and fills in its defaults, as the real server does whenever it
+    reads one. An object keeps the version in which it was stored."""
     crd = parse_crd(document)
     for each in list(store.all(resource)):
         version = crd.version(each.obj["apiVersion"].rpartition("/")[2])
         if version is not None:
-            store.amend(resource, default(each.obj, version.schema))
+            pruned = prune(orjson.loads(each.written), version.schema)
+            store.amend(resource, default(pruned, version.schema), written=each.written)
 
 
 def resource_of(crd: Object) -> Resource:
@@ -76,6 +82,8 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
         if info is None:
             continue
         more = versions.get(version.name, EMPTY)
+        scale = _scale((more.get("subresources") or EMPTY).get("scale"))
+        own = (Subresource("status", info.kind, _SCALE.verbs),) if version.status_subresource else ()
         yield Served(
             kind=info.kind,
             plural=crd.plural,
@@ -84,7 +92,8 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
             short_names=crd.short_names,
             categories=crd.categories,
             status=version.status_subresource,
-            scale=_scale((more.get("subresources") or EMPTY).get("scale")),
+            scale=scale,
+            subresources=own if scale is None else (_SCALE, *own),
             shape=shapes[version.name],
             list_kind=crd.list_kind,
             storage_version=storage.name,
