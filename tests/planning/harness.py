@@ -175,8 +175,9 @@ class Harness:
 
     # -- a pass --------------------------------------------------------------------------------------------------------
 
-    def step(self, *, crash_after: int | None = None) -> Plan:
-        """One pass. `crash_after`: the number of writes before the operator crashes and loses its history."""
+    def step(self, *, crash_after: int | None = None, delays_status: bool = False) -> Plan:
+        """One pass. `crash_after`: the number of writes before the operator crashes and loses its history.
+        `delays_status`: it ends after its writes, as while children of other CRs are being written."""
         planned = self.plan()
         if crash_after is not None:
             self.execute(planned.actions[:crash_after])
@@ -188,6 +189,9 @@ class Harness:
         last = planned
         if planned.actions:
             self.history = self.history.after(planned, outcome, 0.0)
+            if delays_status:
+                self.history = replace(self.history.before_writes(), drift={})
+                return planned
             last = self.plan()
         self.write_status(last)
         self.events.extend(last.events)

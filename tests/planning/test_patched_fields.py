@@ -102,6 +102,17 @@ def test_fields_that_are_given_up_are_released(spec: dict[str, Any]):
     assert labels(harness, OTHER) == {"theirs": "x"} | ({"team": "red"} if "quota" not in spec else {})
 
 
+def test_fields_that_were_given_up_return_also_if_the_status_was_not_written_in_between():
+    harness = settled()
+    harness.edit({**SPEC, "quota": False})
+    harness.step(delays_status=True)
+    assert labels(harness) == {"theirs": "x"}
+    edit_and_settle(harness, {**SPEC, "quota": True})
+    assert labels(harness)["team"] == "red"
+    edit_and_settle(harness, {**SPEC, "team": "blue"})
+    assert labels(harness)["team"] == "blue"
+
+
 def test_a_deleted_custom_resource_releases_its_fields_and_then_its_finalizer():
     harness = settled()
     harness.writes.clear()

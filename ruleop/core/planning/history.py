@@ -257,13 +257,15 @@ def _learned(before: Mapping[ObjectKey, Learned], outcome: Outcome) -> Mapping[O
 
 
 def _applied(before: Mapping[ObjectKey, str], outcome: Outcome) -> Mapping[ObjectKey, str]:
-    """The answers to the applies of children with `patch`."""
+    """The answers to the applies of children with `patch`. Of fields that were given up nothing is known any more."""
+    done = [each for each in outcome.done if isinstance(each, ServerSideApply) and each.manager]
+    given_up = {action.key for action in done if action.why == "given up"}
     found = {
         action.key: fingerprint_of(outcome.written[action.key], action.manager, action.desired_digest)
-        for action in outcome.done
-        if isinstance(action, ServerSideApply) and action.manager and action.key in outcome.written
+        for action in done
+        if action.why != "given up" and action.key in outcome.written
     }
-    return {**before, **found} if found else before
+    return {key: each for key, each in before.items() if key not in given_up} | found if done else before
 
 
 def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:

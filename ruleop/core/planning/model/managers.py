@@ -110,10 +110,10 @@ class _Items:
 
 
 def fingerprint_of(live: Object, manager: str, desired: str) -> str:
-    """A fingerprint of a desired object, and of what it became: the fields of the manager, and their values. Empty if
-    there are none."""
+    """A fingerprint of a desired object, and of what it became: the fields of the manager, and their values. There may
+    be none: the server does not record a manager without fields."""
     found = applied_fields(live, manager)
     if found is None:
-        return ""
+        return fingerprint([desired])
     version, fields = found
     return fingerprint([desired, version, dict(fields), values_of(dict(live), fields)])
