@@ -46,6 +46,7 @@ from ruleop.core.planning import (
 from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
+from ruleop.core.planning.model.proofs import Proofs
 from ruleop.core.rules import Observe, Project, Rule, build_project
 from ruleop.core.schema.crd.structural import default, drop_unknown
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
@@ -125,6 +126,8 @@ class Harness:
     seed: bytes = b"seed"
     held_until: str = ""
     namespace_terminating: bool = False
+    proofs: Proofs | None = None  # None: as offline
+    patched: frozenset[ObjectKey] | None = None  # by the inventory; None: there is none
     remembers: bool = True  # whether the history keeps the reason of Ready between passes
     counter: int = 100
 
@@ -153,6 +156,8 @@ class Harness:
             "seed": self.seed,
             "held_until": self.held_until,
             "namespace_terminating": self.namespace_terminating,
+            "proofs": self.proofs,
+            "patched": self.patched,
         }
         return Observed(FixedObjects(seen), self, **{**values, **more})
 

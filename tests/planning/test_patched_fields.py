@@ -53,7 +53,7 @@ def labels(harness: Harness, key_: ObjectKey = TEAM) -> dict[str, str]:
 
 
 def patchers(harness: Harness, key_: ObjectKey = TEAM) -> list[str]:
-    return [child for _, child in managers_on(harness.objects[key_])]
+    return [each.child for each in managers_on(harness.objects[key_])]
 
 
 def test_fields_are_applied_after_the_finalizer_and_nothing_else_is_written():
@@ -276,7 +276,7 @@ def test_a_crash_at_any_write_leaves_no_other_result(crash_after: int):
 def test_the_fields_of_another_custom_resource_are_left_alone():
     harness = settled()
     theirs = app(name="second", uid="cr-2")
-    manager = manager_of(Owner.of(theirs), "quota")
+    manager = manager_of(Owner.of(theirs), "quota", TEAM)
     entries = harness.objects[TEAM]["metadata"]["managedFields"]
     ours = next(each for each in entries if each["operation"] == "Apply")
     harness.change(TEAM, {"metadata": {"managedFields": [*entries, {**ours, "manager": manager}]}})

@@ -20,8 +20,8 @@ from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import Delete, FinalizerAction
 from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.managers import manager_of
-from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused
+from ruleop.core.planning.model.managers import managers_on
+from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,7 +135,7 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
     if child is not None and child.patch is not None:
         if each.state is State.READY:  # whatever its own controller says of the object
             state, message = "ready", ""
-        return _of_live(live, state, message, report.id, planned, manager_of(Owner.of(found.resource), report.id))
+        return _of_live(live, state, message, report.id, planned, _manager(live, found.resource, report.id))
     return _of_live(live, state, message, report.id, planned)
 
 
@@ -177,6 +177,12 @@ def _of_live(
         last_change=last_change(obj),
         fields=tuple(managed_fields(obj, planned, manager=manager)) if state != "name conflict" else (),
     )
+
+
+def _manager(live: Object, resource: Object, child: str) -> str:
+    """The manager by which a child has set fields of an object; empty if it has not."""
+    label = part_of(resource)
+    return next((each.name for each in managers_on(live) if (each.part_of, each.child) == (label, child)), "")
 
 
 def _child_of(obj: Object) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.rules import Observe, Rule
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 _PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
 _HIDDEN_SEED: Final = b"replayed"
 
@@ -74,6 +74,7 @@ class Recorder:
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
                 "observes": encode(self.kinds.states),
                 "own": encode(sorted(self.observed.own)),
+                "patched": encode(sorted(self.observed.patched)) if self.observed.patched is not None else None,
                 "proofs": self.proofs.answers() if self.proofs is not None else None,
             },
             "history": encode(self._without_secrets(rule, history)),
@@ -134,6 +135,7 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             expects_refusals=bool(seen.get("expects_refusals")),
             sharded=bool(seen.get("sharded")),
             own=frozenset(decode(seen.get("own", []))),
+            patched=frozenset(decode(seen["patched"])) if seen.get("patched") is not None else None,
             proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},
         )
@@ -264,6 +266,10 @@ class _RecordedProofs:
     def accept_unproven(self) -> bool:
         return self.source.accept_unproven
 
+    @property
+    def accept_unproven_managers(self) -> bool:
+        return self.source.accept_unproven_managers
+
     def of(self, text: str) -> str:
         found = self.made[text] = self.source.of(text)
         return found
@@ -279,6 +285,7 @@ class _RecordedProofs:
             "made": sorted(map(list, self.made.items())),
             "valid": sorted(map(list, self.valid)),
             "acceptUnproven": self.accept_unproven,
+            "acceptUnprovenManagers": self.accept_unproven_managers,
         }
 
 
@@ -287,6 +294,7 @@ class _ReplayedProofs:
         self.made = dict(answers["made"])
         self.valid = {(text, proof) for text, proof in answers["valid"]}
         self.accept_unproven = bool(answers["acceptUnproven"])
+        self.accept_unproven_managers = bool(answers["acceptUnprovenManagers"])
 
     def of(self, text: str) -> str:
         found: str = self.made.get(text, "")

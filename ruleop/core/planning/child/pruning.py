@@ -65,7 +65,9 @@ def give_up(children: Children) -> Iterator[ServerSideApply]:
     for each in children.patched if _has_no_errors(children.report.problems) else ():
         child_plan = children.plans.get(each.child)
         desired = child_plan.objects if child_plan is not None and child_plan.child.patch is not None else ()
-        is_desired = any(each.key == object_plan.desired.key for object_plan in desired)
+        is_desired = each.manager == children.manager(each.child, each.key) and any(
+            each.key == object_plan.desired.key for object_plan in desired
+        )
         if not is_desired and not _may_belong_to(each, incomplete, children.rule):
             yield release_fields(each, needs=needs)
 

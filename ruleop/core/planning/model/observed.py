@@ -116,7 +116,7 @@ class FixedObjects:
 
     def patched(self, part_of: str) -> Iterable[Object]:
         for _, obj in sorted(self._by_key.items()):
-            if any(part_of == found for found, _ in managers_on(obj)):
+            if any(part_of == each.part_of for each in managers_on(obj)):
                 yield obj
 
     def select(self, query: Query) -> Sequence[Object]:
@@ -148,6 +148,9 @@ class Observed:
     namespace_terminating: bool = False
     expects_refusals: bool = False  # nobody asks the server: changes of immutable fields count as refused
     rollout: Condition | None = None  # which revision of the rules the resource has, with `rollout`
-    proofs: Proofs | None = None  # of owner annotations; offline there is no key, and they are believed by their text
+    proofs: Proofs | None = None  # of annotations and managers; offline without a key, they are believed by their text
     sharded: bool = False  # the operator is one of several processes, so children have the label of their bucket
     own: Collection[ObjectKey] = ()  # the operator's own objects, which no rule may write
+    # Whose fields the rules of the CR's kind set or have set, by the inventory; without a name or namespace: of any.
+    # None: there is no inventory, as offline.
+    patched: Collection[ObjectKey] | None = None

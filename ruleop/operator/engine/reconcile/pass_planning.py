@@ -75,7 +75,8 @@ class PassPlanning:
 
     async def plan(self, current: CurrentPass) -> Plan:
         rule = current.rule
-        known = self.environment.inventory.conditions_of(rule.kind.versionless)
+        inventoried = self.environment.inventory.of(rule.kind.versionless)
+        known = inventoried.conditions
         observed = Observed(
             objects=ParsedObjects(self.cache),
             kinds=self.cache.seen_from(current.request.namespace),
@@ -90,6 +91,7 @@ class PassPlanning:
             expects_refusals=self.environment.dry_run,
             proofs=self.environment.owner_key.proofs(),
             own=self.environment.own,
+            patched=inventoried.patched,
             sharded=self.environment.sharded,
         )
         files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource

@@ -24,12 +24,20 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.telemetry.metrics import Metrics
 
 
+class Inventoried(Protocol):
+    """What current and earlier rules of a kind wrote."""
+
+    @property
+    def conditions(self) -> frozenset[str]: ...
+    @property
+    def patched(self) -> frozenset[ObjectKey]: ...
+
+
 class Inventory(Protocol):
-    """The kinds of children and the conditions that current and earlier rules wrote. The manager keeps it, which this
-    wing does not know."""
+    """What current and earlier rules wrote. The manager keeps it, which this wing does not know."""
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None: ...
-    def conditions_of(self, kind: GroupKind) -> frozenset[str]: ...
+    def of(self, watched: GroupKind) -> Inventoried: ...
 
 
 @dataclass(frozen=True, slots=True)
