@@ -190,6 +190,7 @@ class Harness:
             return planned
         outcome = self.execute(planned.actions)
         if self.resource is None:
+            self.events.extend(planned.events)
             return planned
         last = planned
         if planned.actions:
@@ -315,7 +316,7 @@ class Harness:
 
     def claim(self, key_: ObjectKey) -> Any:
         assert self.resource is not None
-        return claim_on(self.objects[key_], key_, Owner.of(self.resource))
+        return claim_on(self.objects[key_], key_, Owner.of(self.resource, self.proofs))
 
     def put(self, obj: Object, *, fresh: bool = False) -> dict[str, Any]:
         found = copy.deepcopy(dict(obj))

@@ -23,7 +23,7 @@ from ruleop.core.planning.child.children import NO_KEYS, Children, Found
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.plan_masks import find_masks
-from ruleop.core.planning.child.pruning import give_up, held_back, prune
+from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
@@ -299,9 +299,7 @@ class _Planner:
             return (yield from self._ends([])) if self.rule.ends_items else []
         actions = self.children.actions()
         undesired = self.children.undesired()
-        pruned = prune(self.children, undesired) if undesired else []
-        if self.children.patched:
-            pruned += give_up(self.children)
+        pruned = prune(self.children, undesired) if undesired or self.children.patched else []
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
         if pruned and self._status_fails():
@@ -361,15 +359,14 @@ class _Planner:
             secrecy = self.rule.secrecy_of(action.child)
             words = secrecy.rejection(failed.message, failed.redacted, failed.causes)
             why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
-            child, message, reason = (
-                action.child or "pruning",
-                f"{action.key} could not be deleted: {why}",
-                condition_reason(failed.failure),
-            )
+            child, reason = action.child or "pruning", condition_reason(failed.failure)
+            what, done = str(action.key), "released" if isinstance(action, Patch) else "deleted"
+            if isinstance(action, ServerSideApply):
+                what, done = f"the fields of {action.key}", "released"
             if reason is None:
-                self.children.report.add_wait(child, f"{action.key} to be deleted: {words}", why="deletion")
+                self.children.report.add_wait(child, f"{what} to be {done}: {words}", why="deletion")
             else:
-                self.children.report.add_problem(child, reason, message)
+                self.children.report.add_problem(child, reason, f"{what} could not be {done}: {why}")
 
     def _status_fails(self) -> bool:
         """Whether `status` or `conditions` cannot be rendered. That is an error like any other, so it stops pruning. A

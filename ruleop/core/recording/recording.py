@@ -94,12 +94,20 @@ class Recorder:
             key: replace(each, failed=_redacted(each.failed)) if key in closed else each
             for key, each in history.refusals.items()
         }
+        unreleased = {key: _redacted(each) if key in closed else each for key, each in history.unreleased.items()}
         writes = history.writes
         if writes is not None:
             failed = {key: _redacted(each) if key in closed else each for key, each in writes.failed.items()}
             writes = replace(writes, failed=failed)
         return replace(
-            history, learned=learned, applied=applied, refusals=refusals, writes=writes, synced=Synced(), work=None
+            history,
+            learned=learned,
+            applied=applied,
+            refusals=refusals,
+            unreleased=unreleased,
+            writes=writes,
+            synced=Synced(),
+            work=None,
         )
 
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
@@ -110,7 +118,7 @@ class Recorder:
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}
         failed = history.writes.failed if history.writes is not None else ()
-        keys = {*history.learned, *history.applied, *history.refusals, *failed}
+        keys = {*history.learned, *history.applied, *history.refusals, *history.unreleased, *failed}
         return frozenset(
             key
             for key in keys

@@ -68,7 +68,8 @@ class PassPlanning:
             await self.environment.owner_key.ensure()
         if current.history.conflicting:
             current.history = await self.live_reads.refresh(current.request, current.history)
-        if current.rule.finalize or current.rule.has_order:
+        rule = current.rule
+        if rule.finalize or rule.has_order or self.environment.inventory.of(rule.kind.versionless).patched:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
                 current.resource, self.environment.finalizer
             )
