@@ -127,6 +127,7 @@ class Harness:
     held_until: str = ""
     namespace_terminating: bool = False
     proofs: Proofs | None = None  # None: as offline
+    resources: dict[str, ObjectKey] = field(default_factory=dict)  # other CRs, by their labels
     patched: frozenset[ObjectKey] | None = None  # by the inventory; None: there is none
     remembers: bool = True  # whether the history keeps the reason of Ready between passes
     counter: int = 100
@@ -158,6 +159,7 @@ class Harness:
             "namespace_terminating": self.namespace_terminating,
             "proofs": self.proofs,
             "patched": self.patched,
+            "resource_of": self.resources.get,
         }
         return Observed(FixedObjects(seen), self, **{**values, **more})
 

@@ -12,6 +12,8 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Event, Failed, Failure, History, Served, ServerSideApply
 from ruleop.core.planning.model.managers import manager_of, managers_on
 from ruleop.core.planning.model.marks import SKIP_ORDER, Owner
+from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
 from tests.planning.harness import FINALIZER, Harness, app, key
 from tests.planning.settled import edit_and_settle
 
@@ -29,6 +31,7 @@ children:
       fields: {metadata: {labels: {team: "{{ spec.team }}"}}}
 """
 SPEC = {"namespace": "team", "team": "red"}
+PROOFS = KeyedProofs((b"k" * KEY_LENGTH,))
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -375,6 +378,50 @@ def test_a_field_that_another_manager_holds_is_not_taken():
     harness.settle()
     assert len(harness.writes) == written
     assert harness.plan(History.NONE).actions
+
+
+def rival(harness: Harness, name: str = "second", namespace: str = "shop") -> dict[str, Any]:
+    """Another custom resource holds the field, with another value."""
+    theirs = {**app(SPEC | {"team": "blue"}, name=name, namespace=namespace, uid="cr-2")}
+    manager = manager_of(Owner.of(theirs, harness.proofs), "mark", TEAM)
+    live = harness.objects[TEAM]
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"team": "blue"}}}
+    harness.put(apply_managed(live, body, harness.tracking(live), manager=manager, now=harness.now, force=False))
+    return theirs
+
+
+@pytest.mark.parametrize(
+    ("known", "namespace", "who"),
+    [
+        (True, "shop", "App/second"),
+        (True, "other", "App/other/second"),
+        (False, "shop", "another custom resource of this operator"),
+    ],
+)
+def test_a_field_that_another_custom_resource_holds_names_it_and_advises_no_force(
+    known: bool, namespace: str, who: str
+):
+    harness = harness_of()
+    harness.proofs = PROOFS
+    theirs = rival(harness, namespace=namespace)
+    if known:
+        harness.resources = {Owner.of(theirs).part_of: ObjectKey.of(theirs)}
+    harness.settle()
+    message = (
+        f"quota: watches.yaml:12:38: Namespace/team: metadata.labels.team is held by the child mark of {who}; "
+        "let only one of them set it"
+    )
+    assert harness.ready() == ("False", "FieldConflict", message)
+
+
+def test_a_manager_that_is_not_proven_names_no_custom_resource():
+    harness = harness_of()
+    theirs = rival(harness)
+    harness.proofs = PROOFS
+    harness.resources = {Owner.of(theirs).part_of: ObjectKey.of(theirs)}
+    harness.settle()
+    manager = manager_of(Owner.of(theirs), "mark", TEAM)
+    assert f'is held by "{manager}", which is not of this operator; let only one of them set it' in harness.ready()[2]
 
 
 def test_a_conflict_is_over_when_the_other_manager_gives_the_field_up():

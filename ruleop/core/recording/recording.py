@@ -53,7 +53,15 @@ class Recorder:
         self.objects = _RecordedObjects(observed.objects)
         self.kinds = _RecordedKinds(observed.kinds)
         self.proofs = _RecordedProofs(observed.proofs) if observed.proofs is not None else None
-        self.observed = replace(observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs)
+        self.resources: dict[str, ObjectKey | None] = {}
+        self.observed = replace(
+            observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs, resource_of=self._resource_of
+        )
+        self._source = observed
+
+    def _resource_of(self, part_of: str) -> ObjectKey | None:
+        found = self.resources[part_of] = self._source.resource_of(part_of)
+        return found
 
     def document(
         self, rule: Rule, resource: Object, history: History, plan: Plan, *, predict_status: bool
@@ -75,6 +83,7 @@ class Recorder:
                 "observes": encode(self.kinds.states),
                 "own": encode(sorted(self.observed.own)),
                 "patched": encode(sorted(self.observed.patched)) if self.observed.patched is not None else None,
+                "resources": encode(self.resources),
                 "proofs": self.proofs.answers() if self.proofs is not None else None,
             },
             "history": encode(self._without_secrets(rule, history)),
@@ -144,6 +153,7 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             sharded=bool(seen.get("sharded")),
             own=frozenset(decode(seen.get("own", []))),
             patched=frozenset(decode(seen["patched"])) if seen.get("patched") is not None else None,
+            resource_of=decode(seen["resources"]).get,
             proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},
         )

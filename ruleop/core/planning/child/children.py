@@ -29,7 +29,7 @@ from ruleop.core.planning.child.child_plan import (
 from ruleop.core.planning.child.endings import begun, ended_items, ends_item, waits
 from ruleop.core.planning.child.failed_writes import expected_rejection, site_of, state_of_failed_write
 from ruleop.core.planning.child.field_conflicts import HeldBack, with_field_conflict
-from ruleop.core.planning.child.field_patches import patch, select, state_of
+from ruleop.core.planning.child.field_patches import held_by_others, patch, select, state_of
 from ruleop.core.planning.child.new_namespaces import waits_for_namespaces
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.runs.child_runs import ChildRuns
@@ -324,7 +324,7 @@ class Children:
                     child, desired, self.owner, self.observed, self.history, self.work, reference_owner=references
                 )
             if desired.key in self.history.drift:
-                applied = with_field_conflict(child, desired, applied, self.observed, self.history)
+                applied = with_field_conflict(child, desired, applied, self.owner, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
@@ -447,7 +447,10 @@ class Children:
             )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            return state_of_failed_write(self.rule, self.report, child_plan, object_plan, failed)
+            held = ""
+            if failed.failure is Failure.HELD:
+                held = held_by_others(failed, key, child.secrecy, self.owner, self.observed)
+            return state_of_failed_write(self.rule, self.report, child_plan, object_plan, failed, held=held)
         if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
             self.report.add_wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):

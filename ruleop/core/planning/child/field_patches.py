@@ -27,7 +27,7 @@ from ruleop.core.merge import MergeError, UnwritableError, normalise_desired, th
 from ruleop.core.merge.equality import same
 from ruleop.core.planning.child.apply import Applied, require_known, require_readable, unmergeable, unwritable
 from ruleop.core.planning.model.actions import ServerSideApply
-from ruleop.core.planning.model.managers import applied_fields, fingerprint_of, managers_on, values_of
+from ruleop.core.planning.model.managers import FieldsManager, applied_fields, fingerprint_of, managers_on, values_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
@@ -173,7 +173,7 @@ def patch(
         return Applied(live, in_sync=True)
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.HELD and failed.desired_digest == digest:
-        message = f"{desired.key}: {held_by_others(failed, child.secrecy)}"
+        message = f"{desired.key}: {held_by_others(failed, desired.key, child.secrecy, owner, observed)}"
         fields_held = tuple(cause.field for cause in failed.causes)
         raise ChildFails(message, child.body.site, reason="FieldConflict", fields=fields_held)
     body = {**fields, "metadata": {**fields["metadata"], "uid": live["metadata"].get("uid") or ""}}
@@ -194,14 +194,37 @@ def _is_applied(live: Object, fields: Object, manager: str, kind: Kind) -> bool:
     return same(values_of(dict(live), found[1]), desired)
 
 
-def held_by_others(failed: Failed, secrecy: Secrecy) -> str:
-    """The fields of a rejected apply, with the managers that hold them."""
-    found = []
-    for cause in failed.causes[:MAX_HELD]:
-        manager = cause.message.removeprefix("conflict with ").partition(" using ")[0].partition(" with ")[0]
-        found.append(f"{secrecy.path(cause.field.removeprefix('.'))} is held by {manager or 'another manager'}")
+def held_by_others(failed: Failed, key: ObjectKey, secrecy: Secrecy, owner: Owner, observed: Observed) -> str:
+    """The fields of a rejected apply, with the managers that hold them. `force` is advised only against others than
+    custom resources: it would take from one what it gives to another."""
+    holders = [_manager_in(cause.message) for cause in failed.causes]
+    found = [
+        f"{secrecy.path(cause.field.removeprefix('.'))} is held by {holder_of(name, key, owner, observed)}"
+        for cause, name in zip(failed.causes[:MAX_HELD], holders, strict=False)
+    ]
     more = " and more" if len(failed.causes) > MAX_HELD else ""
-    return f"{', '.join(found)}{more}; `force: true` would take it"
+    among_ruleop = any(FieldsManager.named(name) is not None for name in holders)
+    advice = "let only one of them set it" if among_ruleop else "`force: true` would take it"
+    return f"{', '.join(found)}{more}; {advice}"
+
+
+def _manager_in(message: str) -> str:
+    """The manager that the API server names in a conflict."""
+    return message.removeprefix("conflict with ").partition(" using ")[0].partition(" with ")[0].strip('"')
+
+
+def holder_of(name: str, key: ObjectKey, owner: Owner, observed: Observed) -> str:
+    """Who sets fields of an object by this manager: another program, or a child of a custom resource."""
+    manager = FieldsManager.named(name)
+    if manager is None:
+        return f'"{name}"' if name else "another manager"
+    if not manager.is_believed(key, owner.proofs):
+        return f'"{name}", which is not of this operator'
+    if manager.part_of == owner.part_of:
+        return f"the child {manager.child} of this custom resource"
+    other = observed.resource_of(manager.part_of)
+    who = other.title(owner.namespace) if other is not None else "another custom resource of this operator"
+    return f"the child {manager.child} of {who}"
 
 
 def release_fields(each: PatchedObject, *, needs: frozenset[str] = frozenset()) -> ServerSideApply:

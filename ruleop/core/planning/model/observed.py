@@ -6,7 +6,7 @@ byte, so a recorded pass can be replayed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.proofs import Proofs
@@ -154,3 +154,4 @@ class Observed:
     # Whose fields the rules of the CR's kind set or have set, by the inventory; without a name or namespace: of any.
     # None: there is no inventory, as offline.
     patched: Collection[ObjectKey] | None = None
+    resource_of: Callable[[str], ObjectKey | None] = field(default=lambda _: None)  # a known CR, by its label

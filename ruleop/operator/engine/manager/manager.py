@@ -469,11 +469,15 @@ class Manager:
             clock=self.clock,
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             owns=self.ownership.owns if self.ownership is not None else None,
+            resource_of=self._resource_of,
             sharded=self.options.pod is not None,
             rollouts=self.rollouts,
             dry_run=self.options.dry_run,
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
+
+    def _resource_of(self, label: str) -> ObjectKey | None:
+        return self.controllers.resource_of(label)
 
     def _create_controller(self, kind: Kind) -> Controller:
         limit = self.options.max_concurrent or DEFAULT_MAX_CONCURRENT

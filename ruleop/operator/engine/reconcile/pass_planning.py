@@ -93,6 +93,7 @@ class PassPlanning:
             proofs=self.environment.owner_key.proofs(),
             own=self.environment.own,
             patched=inventoried.patched,
+            resource_of=self.environment.resource_of,
             sharded=self.environment.sharded,
         )
         files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource

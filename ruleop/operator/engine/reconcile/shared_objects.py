@@ -56,6 +56,7 @@ class Environment:
     rollouts: Rollouts | None = None
     own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     owns: Callable[[Object], bool] | None = None  # whether this process reconciles a CR; None: all
+    resource_of: Callable[[str], ObjectKey | None] = lambda _: None  # a CR that was reconciled, by its label
     sharded: bool = False
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
