@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Child, Observe, Rule
     from ruleop.core.secrets.secrecy import Secrecy
 
+TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one of them set it")
 MAX_HELD = 8  # fields that a message about a conflict names
 MAX_SELECTED = 1000  # objects that a selector may match
 MOST_UNPROVEN = 8  # managers of a CR without proof on one object: a child has one, so more are forged
@@ -204,8 +205,7 @@ def held_by_others(failed: Failed, key: ObjectKey, secrecy: Secrecy, owner: Owne
     ]
     more = " and more" if len(failed.causes) > MAX_HELD else ""
     among_ruleop = any(FieldsManager.named(name) is not None for name in holders)
-    advice = "let only one of them set it" if among_ruleop else "`force: true` would take it"
-    return f"{', '.join(found)}{more}; {advice}"
+    return f"{', '.join(found)}{more}; {AMONG_RULEOP if among_ruleop else TAKE}"
 
 
 def _manager_in(message: str) -> str:
