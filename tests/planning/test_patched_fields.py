@@ -199,7 +199,7 @@ def test_fields_are_released_in_the_order_of_deletions(by: str):
 
 
 @pytest.mark.parametrize("by", ["deletion", "edit"])
-def test_the_order_says_what_it_waits_for(by: str):
+def test_ready_names_what_the_order_waits_for(by: str):
     harness = settled(IN_ORDER, {"on": True})
     harness.change(key("user"), {"metadata": {"finalizers": ["example.com/x"]}})
     if by == "deletion":

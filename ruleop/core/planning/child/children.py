@@ -61,7 +61,7 @@ NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a CR has in the cluster: the objects that it owns, and those whose fields it has set."""
+    """The objects of a CR in the cluster: those that it owns, and those whose fields it has set."""
 
     existing: Sequence[Existing] = ()
     patched: Sequence[PatchedObject] = ()

@@ -214,7 +214,7 @@ def _manager_in(message: str) -> str:
 
 
 def holder_of(name: str, key: ObjectKey, owner: Owner, observed: Observed) -> str:
-    """Who sets fields of an object by this manager: another program, or a child of a custom resource."""
+    """The name of what sets fields of an object by this manager: another program, or a child of a custom resource."""
     manager = FieldsManager.named(name)
     if manager is None:
         return f'"{name}"' if name else "another manager"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Inventoried(Protocol):
-    """What current and earlier rules of a kind wrote."""
+    """The conditions and fields that current and earlier rules of a kind wrote."""
 
     @property
     def conditions(self) -> frozenset[str]: ...
@@ -34,7 +34,7 @@ class Inventoried(Protocol):
 
 
 class Inventory(Protocol):
-    """What current and earlier rules wrote. The manager keeps it, which this wing does not know."""
+    """The record of what current and earlier rules wrote. The manager keeps it, which this wing does not know."""
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None: ...
     def of(self, watched: GroupKind) -> Inventoried: ...
