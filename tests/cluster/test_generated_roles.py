@@ -63,7 +63,7 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
         "watch": "new and changed kinds; not with `--namespaces`",
     },
     ("`namespaces`", "namespaces"): {
-        "get": "whether the namespace is being deleted; only for `finalize` and orders of deletion"
+        "get": "whether the namespace is being deleted; only for `finalize`, `patch` and orders of deletion"
     },
     ("ConfigMap `NAME-inventory`", "configmaps"): {
         "create": "the inventory, and the revisions (a role cannot limit creations to a name)",
@@ -75,7 +75,7 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
         "update": "a new revision",
     },
     ("Secret `NAME-owner-key`", "secrets"): {
-        "create": "the key; only for `finalize`, `reach: cluster`, `deletion` and orders of deletion",
+        "create": "the key; only for `finalize`, `patch`, `reach: cluster`, `deletion` and orders of deletion",
         "get": "the key at the start",
         "update": "the end of the replacement of a key",
     },

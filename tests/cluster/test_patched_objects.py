@@ -3,6 +3,7 @@ of it is left when the rules or the custom resource give the fields up."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -133,3 +134,27 @@ def test_fields_of_rules_that_changed_while_no_operator_ran_are_released(team: T
     watches.write_text(before)
     team.operator.start()
     eventually("the fields to be set again", lambda: team.data("first")["team"] == "red")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_quick_edits_there_and_back_the_fields_are_those_of_the_last_one(team: Team, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the edits of a test
+    first = f"{team.home}/configmaps/first"
+    for _ in range(3):
+        for _ in range(chance.randint(1, 4)):
+            team.edit(pull=chance.random() < 0.5, team=chance.choice(["red", "blue"]))
+            if chance.random() < 0.3:
+                eventually("the fields to go", lambda: team.edit(pull=False) or "team" not in team.data("first"))
+            if chance.random() < 0.2:
+                team.admin.delete(first)
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first"}, "data": {"theirs": "x"}}
+                team.admin.post(f"{team.home}/configmaps", body)
+            if chance.random() < 0.2:
+                team.operator.kill()
+                team.operator.start()
+        spec = team.admin.get(team.path)["spec"]
+        expected = {"theirs": "x"} | ({"team": spec["team"]} if spec["pull"] else {})
+        eventually("the fields of the last edit", lambda expected=expected: team.data("first") == expected)
+    team.edit(pull=True, team="blue")
+    eventually("the fields", lambda: team.data("first") == {"theirs": "x", "team": "blue"})
+    team.settle()

@@ -13,6 +13,7 @@ from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.core.kinds import ObjectKey, parse_version
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.manager.inventory import InventoryEntry
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey
@@ -113,7 +114,8 @@ class ReconcilerHarness:
             cache=self.stores,
             executor=Executor(self.server.api, self.stores, OwnWrites()),
             inventory=SimpleNamespace(
-                before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions
+                before_writes=self.before_writes,
+                of=lambda _kind: InventoryEntry(conditions=self.known_conditions),
             ),
             owner_key=OwnerKey(FakeConfigMap()),
             events=self,

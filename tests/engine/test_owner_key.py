@@ -17,11 +17,12 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Owner
 from ruleop.core.planning.model.item_records import ITEM
+from ruleop.core.planning.model.managers import FieldsManager, managers_on
 from ruleop.core.planning.model.marks import OWNER, PART_OF
 from ruleop.core.planning.model.proofs import KeyedProofs
 from ruleop.operator.engine.manager import remarking
 from ruleop.operator.engine.manager.remarking import Remarking
-from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, OwnerKey
+from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, MANAGERS_PROVEN, PREVIOUS_KEY, OwnerKey
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.invariants.api_server import HOME, ApiServer
@@ -52,7 +53,7 @@ def test_the_first_start_makes_the_key_and_the_next_reads_it():
     run(second.load())
     assert first.proofs() == second.proofs()
     assert len(first.proofs().keys[0]) == 32
-    assert (secret.writes, sorted(secret.data)) == (1, [KEY])
+    assert (secret.writes, sorted(secret.data)) == (1, [KEY, MANAGERS_PROVEN])
     assert lists == [1], "what was listed before the key was known is listed again"
     run(second.load())
     assert lists == [1]
@@ -124,9 +125,10 @@ def test_an_invalid_key_is_an_error(data: dict[str, str]):
         ("children: {a: {template: a.yaml, deletion: orphan}}", True),
         ("children: {a: {template: a.yaml}}\nfinalize: {b: {template: a.yaml}}", True),
         (FAR, True),
+        ("children: {a: {patch: {version: v1, kind: ConfigMap, name: a, fields: {data: {x: y}}}}}", True),
     ],
 )
-def test_only_rules_with_annotations_in_place_of_owner_references_need_the_key(body: str, needs: bool):
+def test_only_rules_with_proofs_in_annotations_or_managers_need_the_key(body: str, needs: bool):
     assert rule(body, a=PLAIN).needs_key == needs
 
 
@@ -216,7 +218,7 @@ async def test_children_of_earlier_versions_are_written_again_once(cluster: Call
         assert ("proof" in note_of(server)) != paused
         assert await remark(harness)
         assert "proof" in note_of(server)
-        assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY]
+        assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY, MANAGERS_PROVEN]
         assert harness.manager.owner_key.proofs().accept_unproven is False
         await harness.until_settled()
     assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
@@ -303,6 +305,66 @@ async def test_a_kind_that_cannot_be_listed_keeps_unproven_annotations_accepted(
             assert not await remark(harness)
     (line,) = [line for line in lines if line["log_level"] == "warning" and "believed" in line["event"]]
     assert line["kinds"] == ["ConfigMap"]
+
+
+FIELDS = """
+children:
+  mark: {patch: {version: v1, kind: ConfigMap, name: settings, fields: {data: {ours: "1"}}}}
+"""
+SETTINGS = ObjectKey("", "ConfigMap", "shop", "settings")
+
+
+def managers_of(server: ApiServer) -> list[FieldsManager]:
+    return list(managers_on(server.cluster.objects[SETTINGS]))
+
+
+def forget_managers_proof(server: ApiServer) -> None:
+    """The object and the Secret as an earlier version wrote them."""
+    live = server.cluster.objects[SETTINGS]
+    entries = [
+        {**each, "manager": each["manager"].rpartition(":")[0] if each["operation"] == "Apply" else each["manager"]}
+        for each in live["metadata"]["managedFields"]
+    ]
+    server.cluster.edit(server.cluster.name(SETTINGS), {"metadata": {"managedFields": entries}})
+    server.cluster.edit(server.cluster.name(SECRET), {"data": {MANAGERS_PROVEN: None}})
+    server.forget()
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_managers_of_earlier_versions_are_renamed_once_and_keep_their_fields(
+    cluster: Callable[..., ApiServer], paused: bool
+):
+    server = cluster(FIELDS)
+    server.cluster.add(config("settings", {"theirs": "x"}))
+    async with settled_operator(server):
+        pass
+    (before,) = managers_of(server)
+    forget_managers_proof(server)
+    if paused:
+        server.cluster.edit("App/web", {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
+        server.forget()
+    assert managers_of(server)[0].proof == ""
+    async with settled_operator(server) as harness:
+        assert harness.manager.owner_key.unsettled.is_set()
+        assert await remark(harness)
+        await harness.until_settled()
+        assert harness.manager.owner_key.proofs().accept_unproven_managers is False
+    assert managers_of(server) == [before]
+    assert server.cluster.objects[SETTINGS]["data"] == {"theirs": "x", "ours": "1"}
+    assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY, MANAGERS_PROVEN]
+    assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps settings"]
+
+
+async def test_a_manager_without_proof_that_appears_later_is_nobodys(cluster: Callable[..., ApiServer]):
+    server = cluster(FIELDS)
+    server.cluster.add(config("settings", {"theirs": "x"}))
+    async with settled_operator(server):
+        pass
+    forget_managers_proof(server)
+    server.cluster.edit(server.cluster.name(SECRET), {"data": {MANAGERS_PROVEN: encoded("true")}})
+    async with settled_operator(server) as harness:
+        assert not harness.manager.owner_key.unsettled.is_set()
+    assert sorted(each.proof != "" for each in managers_of(server)) == [False, True]
 
 
 async def test_no_rule_reads_or_writes_the_operators_objects(cluster: Callable[..., ApiServer]):

@@ -21,6 +21,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.manager.inventory import NOTHING
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey
@@ -148,7 +149,7 @@ class Large:
         environment = Environment(
             cache=self.cluster,
             executor=Executor(self.cluster, self.cluster, OwnWrites()),
-            inventory=SimpleNamespace(before_writes=before_writes, conditions_of=lambda _kind: frozenset()),
+            inventory=SimpleNamespace(before_writes=before_writes, of=lambda _kind: NOTHING),
             owner_key=OwnerKey(FakeConfigMap()),
             events=SimpleNamespace(record=lambda *_: None),  # type: ignore[arg-type]
             metrics=Metrics(),

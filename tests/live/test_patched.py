@@ -68,3 +68,21 @@ def test_fields_of_all_objects_that_match_are_planned_and_those_that_no_longer_m
         assert "~ apply Namespace/c  server-side" in out
         for name in ("a", "b"):
             assert f"Namespace/{name}" in out
+
+
+def test_fields_that_another_custom_resource_holds_are_not_ready(tmp_path):
+    with LocalCluster() as cluster:
+        live = new_live(tmp_path, cluster, {"watches.yaml": RULES, "crds/teams.yaml": definition("Team")})
+        live.apply(TEAM)
+        live.converge(lambda: live.reasons("Team") == ["Ready"])
+        live.apply(TEAM.replace("name: a", "name: b").replace("red", "blue"))
+        live.converge(lambda: sorted(live.reasons("Team")) == ["FieldConflict", "Ready"])
+        status, out, err = live.run("explain", "Team/b")
+        assert (status, err) == (0, "")
+        held = "metadata.labels.team is held by the child label of Team/a; let only one of them set it"
+        assert "Namespace default  not ready: metadata.labels.team is held by" in out
+        assert "(ruleop's child label, " in out
+        assert f"Namespace/default is not ready: {held}" in out
+        assert "force" not in out
+        status, out, _ = live.run("explain", "Team/a")
+        assert "Namespace default  ready" in out

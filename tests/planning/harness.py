@@ -46,6 +46,7 @@ from ruleop.core.planning import (
 from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
+from ruleop.core.planning.model.proofs import Proofs
 from ruleop.core.rules import Observe, Project, Rule, build_project
 from ruleop.core.schema.crd.structural import default, drop_unknown
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
@@ -125,6 +126,9 @@ class Harness:
     seed: bytes = b"seed"
     held_until: str = ""
     namespace_terminating: bool = False
+    proofs: Proofs | None = None  # None: as offline
+    resources: dict[str, ObjectKey] = field(default_factory=dict)  # other CRs, by their labels
+    patched: frozenset[ObjectKey] | None = None  # by the inventory; None: there is none
     remembers: bool = True  # whether the history keeps the reason of Ready between passes
     counter: int = 100
 
@@ -153,6 +157,9 @@ class Harness:
             "seed": self.seed,
             "held_until": self.held_until,
             "namespace_terminating": self.namespace_terminating,
+            "proofs": self.proofs,
+            "patched": self.patched,
+            "resource_of": self.resources.get,
         }
         return Observed(FixedObjects(seen), self, **{**values, **more})
 
@@ -175,8 +182,9 @@ class Harness:
 
     # -- a pass --------------------------------------------------------------------------------------------------------
 
-    def step(self, *, crash_after: int | None = None) -> Plan:
-        """One pass. `crash_after`: the number of writes before the operator crashes and loses its history."""
+    def step(self, *, crash_after: int | None = None, delays_status: bool = False) -> Plan:
+        """One pass. `crash_after`: the number of writes before the operator crashes and loses its history.
+        `delays_status`: it ends after its writes, as while children of other CRs are being written."""
         planned = self.plan()
         if crash_after is not None:
             self.execute(planned.actions[:crash_after])
@@ -184,10 +192,14 @@ class Harness:
             return planned
         outcome = self.execute(planned.actions)
         if self.resource is None:
+            self.events.extend(planned.events)
             return planned
         last = planned
         if planned.actions:
             self.history = self.history.after(planned, outcome, 0.0)
+            if delays_status:
+                self.history = replace(self.history.before_writes(), drift={})
+                return planned
             last = self.plan()
         self.write_status(last)
         self.events.extend(last.events)
@@ -306,7 +318,7 @@ class Harness:
 
     def claim(self, key_: ObjectKey) -> Any:
         assert self.resource is not None
-        return claim_on(self.objects[key_], key_, Owner.of(self.resource))
+        return claim_on(self.objects[key_], key_, Owner.of(self.resource, self.proofs))
 
     def put(self, obj: Object, *, fresh: bool = False) -> dict[str, Any]:
         found = copy.deepcopy(dict(obj))

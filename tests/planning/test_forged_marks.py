@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ import pytest
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Create, Delete, Owner, Patch
 from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
-from ruleop.core.planning.model.proofs import KeyedProofs
+from ruleop.core.planning.model.proofs import KeyedProofs, Proofs
 from tests.planning.harness import CR, Harness, app, config, key
 from tests.planning.settled import settled
 
@@ -27,17 +28,11 @@ PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 RECORD = orjson.dumps({"id": "a", "fields": {}}).decode()
 
 
+@dataclass
 class Secured(Harness):
     """A harness whose operator has a key."""
 
-    proofs = PROOFS
-
-    def observed(self, **more: Any) -> Any:
-        return super().observed(**{"proofs": self.proofs, **more})
-
-    def claim(self, key_: ObjectKey) -> Any:
-        assert self.resource is not None
-        return claim_on(self.objects[key_], key_, Owner.of(self.resource, self.proofs))
+    proofs: Proofs | None = PROOFS
 
 
 def read_record(id_: str = "a") -> str:

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Failed, Failure, History, Served, ServerSideApply
+from ruleop.core.planning import Event, Failed, Failure, History, Served, ServerSideApply
 from ruleop.core.planning.model.managers import manager_of, managers_on
-from ruleop.core.planning.model.marks import Owner
+from ruleop.core.planning.model.marks import SKIP_ORDER, Owner
+from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
 from tests.planning.harness import FINALIZER, Harness, app, key
 from tests.planning.settled import edit_and_settle
 
@@ -29,6 +31,7 @@ children:
       fields: {metadata: {labels: {team: "{{ spec.team }}"}}}
 """
 SPEC = {"namespace": "team", "team": "red"}
+PROOFS = KeyedProofs((b"k" * KEY_LENGTH,))
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -53,7 +56,7 @@ def labels(harness: Harness, key_: ObjectKey = TEAM) -> dict[str, str]:
 
 
 def patchers(harness: Harness, key_: ObjectKey = TEAM) -> list[str]:
-    return [child for _, child in managers_on(harness.objects[key_])]
+    return [each.child for each in managers_on(harness.objects[key_])]
 
 
 def test_fields_are_applied_after_the_finalizer_and_nothing_else_is_written():
@@ -102,6 +105,17 @@ def test_fields_that_are_given_up_are_released(spec: dict[str, Any]):
     assert labels(harness, OTHER) == {"theirs": "x"} | ({"team": "red"} if "quota" not in spec else {})
 
 
+def test_fields_that_were_given_up_return_also_if_the_status_was_not_written_in_between():
+    harness = settled()
+    harness.edit({**SPEC, "quota": False})
+    harness.step(delays_status=True)
+    assert labels(harness) == {"theirs": "x"}
+    edit_and_settle(harness, {**SPEC, "quota": True})
+    assert labels(harness)["team"] == "red"
+    edit_and_settle(harness, {**SPEC, "team": "blue"})
+    assert labels(harness)["team"] == "blue"
+
+
 def test_a_deleted_custom_resource_releases_its_fields_and_then_its_finalizer():
     harness = settled()
     harness.writes.clear()
@@ -136,19 +150,182 @@ def test_fields_are_released_after_the_objects_that_waited_for_them():
     ]
 
 
-def test_a_release_that_is_rejected_is_reported_and_keeps_the_finalizer():
+FORBIDDEN = Failed(Failure.FORBIDDEN, "no", verb="patch")
+BY_POLICY = Failed(Failure.FORBIDDEN, "denied by the policy x")
+INVALID = Failed(Failure.INVALID, "data: field is immutable")
+BROKEN = Failed(Failure.OTHER, "the webhook does not answer")
+GIVE_UP = "set the annotation ruleop.dev/skip-finalize to give up on it"
+
+
+def ending(failed: Failed) -> Harness:
+    """The CR is deleted, and the release of its fields was rejected once."""
     harness = settled()
-    harness.refuse[TEAM] = Failed(Failure.FORBIDDEN, "no", verb="patch")
+    harness.refuse[TEAM] = failed
     harness.end()
     harness.step()
     assert harness.finalizers == [FINALIZER]
-    assert harness.ready()[1:] == (
-        "Deleting",
-        "the fields of Namespace/team are to be released: cannot patch namespaces: needs get, list, watch, patch",
-    )
+    return harness
+
+
+IN_ORDER = """
+reach: cluster
+deletionOrder: reverse
+children:
+  db: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: db}}, when: spec.on}
+  name:
+    when: spec.on
+    dependsOn: [db]
+    patch:
+      version: v1
+      kind: Namespace
+      name: team
+      fields: {metadata: {labels: {team: "{{ db.metadata.name }}"}}}
+  user: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: user}}, dependsOn: [name], when: spec.on}
+"""
+
+
+@pytest.mark.parametrize("by", ["deletion", "edit"])
+def test_fields_are_released_in_the_order_of_deletions(by: str):
+    harness = settled(IN_ORDER, {"on": True})
+    harness.writes.clear()
+    if by == "deletion":
+        harness.end()
+        harness.settle()
+        assert harness.resource is None
+    else:
+        edit_and_settle(harness, {"on": False})
+    found = [each for each in harness.writes if each not in {"status", "remove finalizer"}]
+    assert found == ["Delete ConfigMap/user", "ServerSideApply Namespace/team", "Delete ConfigMap/db"]
+
+
+@pytest.mark.parametrize("by", ["deletion", "edit"])
+def test_ready_names_what_the_order_waits_for(by: str):
+    harness = settled(IN_ORDER, {"on": True})
+    harness.change(key("user"), {"metadata": {"finalizers": ["example.com/x"]}})
+    if by == "deletion":
+        harness.end()
+    else:
+        harness.edit({"on": False})
+    harness.settle()
+    assert labels(harness)["team"] == "db"
+    released = "the fields of Namespace/team are to be released: ConfigMap/shop/user is still there"
+    if by == "edit":
+        released = "name waits for the fields of Namespace/team to be released: ConfigMap/shop/user is still there"
+    assert released in harness.ready()[2]
+    assert "ConfigMap/shop/db" in harness.ready()[2]
+    assert "the fields of Namespace/team are not released yet" in harness.ready()[2]
+    harness.patch_resource({"annotations": {SKIP_ORDER: "true"}})
+    harness.settle()
+    assert labels(harness) == {"theirs": "x"}
+    assert key("db") not in harness.objects
+
+
+def test_a_child_can_be_deleted_after_fields_are_released():
+    rules = """
+    reach: cluster
+    children:
+      mark:
+        patch: {version: v1, kind: Namespace, name: team, fields: {metadata: {labels: {team: red}}}}
+      late: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: late}}, deleteAfter: [mark]}
+    """
+    harness = settled(rules)
+    harness.writes.clear()
+    harness.end()
+    harness.settle()
+    found = [each for each in harness.writes if each not in {"status", "remove finalizer"}]
+    assert found == ["ServerSideApply Namespace/team", "Delete ConfigMap/late"]
+
+
+def test_a_rejected_release_that_is_given_up_ends_the_order():
+    harness = settled(IN_ORDER, {"on": True})
+    harness.refuse[TEAM] = INVALID
+    harness.patch_resource({"annotations": {"ruleop.dev/skip-finalize": "true"}})
+    harness.end()
+    harness.settle()
+    assert harness.resource is None
+    assert key("db") not in harness.objects
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        (FORBIDDEN, f"cannot patch namespaces: needs get, list, watch, patch; {GIVE_UP}"),
+        (BY_POLICY, f"denied by the policy x; given up at 00:10:00 UTC, or {GIVE_UP}"),
+        (INVALID, f"data: field is immutable; given up at 00:10:00 UTC, or {GIVE_UP}"),
+        (BROKEN, f"the webhook does not answer; {GIVE_UP}"),
+    ],
+)
+def test_a_release_that_is_rejected_is_reported_by_ready_and_an_event_and_retried(failed: Failed, why: str):
+    harness = ending(failed)
+    message = f"the fields of Namespace/team cannot be released: {why}"
+    assert harness.ready()[1:] == ("Deleting", message)
+    assert harness.events[-1] == Event("Warning", "FieldsNotReleased", message)
     harness.refuse.clear()
     harness.settle()
     assert harness.resource is None
+    assert labels(harness) == {"theirs": "x"}
+
+
+@pytest.mark.parametrize("failed", [FORBIDDEN, BY_POLICY, INVALID, BROKEN])
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("by", ["annotation", "namespace"])
+def test_a_rejected_release_is_given_up_by_the_annotation_and_in_a_namespace_that_goes(
+    failed: Failed, by: str, restarted: bool
+):
+    harness = ending(failed)
+    if restarted:
+        harness.history = History.NONE
+    if by == "annotation":
+        harness.patch_resource({"annotations": {"ruleop.dev/skip-finalize": "true"}})
+    else:
+        harness.namespace_terminating = True
+    harness.settle()
+    assert harness.resource is None
+    assert labels(harness)["team"] == "red"
+    reason = "the annotation" if by == "annotation" else "the namespace is being deleted"
+    (event,) = [each for each in harness.events if "gave up on it" in each.message]
+    assert event.reason == "FieldsNotReleased"
+    assert reason in event.message
+
+
+@pytest.mark.parametrize(("failed", "ends"), [(FORBIDDEN, False), (BROKEN, False), (BY_POLICY, True), (INVALID, True)])
+def test_a_release_that_the_object_itself_prevents_is_given_up_in_time(failed: Failed, ends: bool):
+    harness = ending(failed)
+    for minutes, gone in ((9, False), (11, ends)):
+        harness.now = f"2026-01-01T00:{minutes:02}:00Z"
+        harness.step()
+        assert (harness.resource is None) == gone
+    assert ("it has been rejected for 10 minutes" in harness.events[-1].message) == ends
+
+
+def test_without_a_rejection_fields_are_released_also_with_the_annotation_and_in_a_namespace_that_goes():
+    harness = settled()
+    harness.patch_resource({"annotations": {"ruleop.dev/skip-finalize": "true"}})
+    harness.namespace_terminating = True
+    harness.end()
+    harness.settle()
+    assert harness.resource is None
+    assert labels(harness) == {"theirs": "x"}
+
+
+def test_one_object_whose_release_is_rejected_holds_no_other():
+    rules = RULES.replace('name: "{{ spec.namespace }}"', 'name: "{{ item }}"').replace(
+        "    when", "    forEach: \"['team', 'other']\"\n    when"
+    )
+    harness = settled(rules)
+    harness.refuse[TEAM] = INVALID
+    harness.end()
+    harness.step()
+    assert (labels(harness)["team"], labels(harness, OTHER)) == ("red", {"theirs": "x"})
+
+
+def test_a_rejected_release_of_a_resource_that_lives_on_names_the_fields():
+    harness = settled()
+    harness.refuse[TEAM] = INVALID
+    harness.edit({**SPEC, "quota": False})
+    harness.step()
+    message = "quota: the fields of Namespace/team could not be released: data: field is immutable"
+    assert harness.ready() == ("False", "ApplyFailed", message)
 
 
 def test_the_fields_of_a_removed_child_are_released_and_the_finalizer_goes():
@@ -201,6 +378,50 @@ def test_a_field_that_another_manager_holds_is_not_taken():
     harness.settle()
     assert len(harness.writes) == written
     assert harness.plan(History.NONE).actions
+
+
+def rival(harness: Harness, name: str = "second", namespace: str = "shop") -> dict[str, Any]:
+    """Another custom resource holds the field, with another value."""
+    theirs = {**app(SPEC | {"team": "blue"}, name=name, namespace=namespace, uid="cr-2")}
+    manager = manager_of(Owner.of(theirs, harness.proofs), "mark", TEAM)
+    live = harness.objects[TEAM]
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"team": "blue"}}}
+    harness.put(apply_managed(live, body, harness.tracking(live), manager=manager, now=harness.now, force=False))
+    return theirs
+
+
+@pytest.mark.parametrize(
+    ("known", "namespace", "who"),
+    [
+        (True, "shop", "App/second"),
+        (True, "other", "App/other/second"),
+        (False, "shop", "another custom resource of this operator"),
+    ],
+)
+def test_a_field_that_another_custom_resource_holds_names_it_and_advises_no_force(
+    known: bool, namespace: str, who: str
+):
+    harness = harness_of()
+    harness.proofs = PROOFS
+    theirs = rival(harness, namespace=namespace)
+    if known:
+        harness.resources = {Owner.of(theirs).part_of: ObjectKey.of(theirs)}
+    harness.settle()
+    message = (
+        f"quota: watches.yaml:12:38: Namespace/team: metadata.labels.team is held by the child mark of {who}; "
+        "let only one of them set it"
+    )
+    assert harness.ready() == ("False", "FieldConflict", message)
+
+
+def test_a_manager_that_is_not_proven_names_no_custom_resource():
+    harness = harness_of()
+    theirs = rival(harness)
+    harness.proofs = PROOFS
+    harness.resources = {Owner.of(theirs).part_of: ObjectKey.of(theirs)}
+    harness.settle()
+    manager = manager_of(Owner.of(theirs), "mark", TEAM)
+    assert f'is held by "{manager}", which is not of this operator; let only one of them set it' in harness.ready()[2]
 
 
 def test_a_conflict_is_over_when_the_other_manager_gives_the_field_up():
@@ -265,7 +486,7 @@ def test_a_crash_at_any_write_leaves_no_other_result(crash_after: int):
 def test_the_fields_of_another_custom_resource_are_left_alone():
     harness = settled()
     theirs = app(name="second", uid="cr-2")
-    manager = manager_of(Owner.of(theirs), "quota")
+    manager = manager_of(Owner.of(theirs), "quota", TEAM)
     entries = harness.objects[TEAM]["metadata"]["managedFields"]
     ours = next(each for each in entries if each["operation"] == "Apply")
     harness.change(TEAM, {"metadata": {"managedFields": [*entries, {**ours, "manager": manager}]}})

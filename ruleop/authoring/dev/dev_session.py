@@ -263,7 +263,7 @@ class Session:
             for each in self.cluster.store.all(resource):
                 if label := (each.obj["metadata"].get("labels") or {}).get(PART_OF):
                     children.setdefault(label, []).append(each.obj)
-                for label in {label for label, _ in managers_on(each.obj)}:
+                for label in {manager.part_of for manager in managers_on(each.obj)}:
                     patched.setdefault(label, []).append(each.obj)
         return [
             resource_node(each, children.get(label, ()), patched.get(label, ()))

@@ -17,11 +17,12 @@ from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, State
 from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.field_patches import HELD_ADVICE
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import Delete, FinalizerAction
 from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.managers import manager_of
-from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused
+from ruleop.core.planning.model.managers import managers_on
+from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,7 +136,9 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
     if child is not None and child.patch is not None:
         if each.state is State.READY:  # whatever its own controller says of the object
             state, message = "ready", ""
-        return _of_live(live, state, message, report.id, planned, manager_of(Owner.of(found.resource), report.id))
+        elif held := _held(found.resource, each.key):
+            state, message = "not ready", held
+        return _of_live(live, state, message, report.id, planned, _manager(live, found.resource, report.id))
     return _of_live(live, state, message, report.id, planned)
 
 
@@ -186,6 +189,12 @@ def _of_live(
     )
 
 
+def _manager(live: Object, resource: Object, child: str) -> str:
+    """The manager by which a child has set fields of an object; empty if it has not."""
+    label = part_of(resource)
+    return next((each.name for each in managers_on(live) if (each.part_of, each.child) == (label, child)), "")
+
+
 def _child_of(obj: Object) -> str:
     """The id of the child that an object is, by its record."""
     record = read_record(obj)
@@ -202,6 +211,13 @@ def _failed_children(resource: Object) -> set[str]:
         return set()
     parts = str(find_condition(resource, "Ready").get("message") or "").split("; ")
     return {part.partition(": ")[0] for part in parts}
+
+
+def _held(resource: Object, key: ObjectKey) -> str:
+    """The fields of an object that others hold, as the operator has reported."""
+    _, names_it, text = str(find_condition(resource, "Ready").get("message") or "").partition(f"{key}: ")
+    ends = [end for advice in HELD_ADVICE if (end := text.find(advice) + len(advice)) >= len(advice)]
+    return text[: min(ends)] if names_it and ends else ""
 
 
 def _message(text: str) -> str:

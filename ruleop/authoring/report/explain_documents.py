@@ -10,6 +10,7 @@ from ruleop.authoring.report.dot import digraph, quoted
 from ruleop.authoring.report.plan_documents import as_json as plan_as_json
 from ruleop.authoring.report.plan_documents import identity, site_json, whole_identity
 from ruleop.core.names import PATCH_MANAGER
+from ruleop.core.planning.model.managers import FieldsManager
 from ruleop.core.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class FieldManager:
     @property
     def is_ruleop(self) -> bool:
         return self.name == RULEOP or self.name.startswith(PATCH_MANAGER)
+
+    @property
+    def title(self) -> str:
+        """The name for a line of text: for a child with `patch`, its id in place of two digests."""
+        manager = FieldsManager.named(self.name)
+        return f"ruleop's child {manager.child}" if manager is not None else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class _Text:
         return ago(time, self.explanation.now)
 
     def changed(self, manager: FieldManager) -> str:
-        return f"{manager.name}, {self.ago(manager.time)}"
+        return f"{manager.title}, {self.ago(manager.time)}"
 
     # -- the tree ------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ Children with an ownerReference are left to the garbage collector. The rest is d
 those with an order are deleted, orphans are released, and then ruleop's finalizer is removed. `children` are not
 rendered, and `validate` is not evaluated.
 
+A release of fields that the API server rejects does not hold the CR for ever: it is given up with an Event.
+
 Orphans that the garbage collector would delete lose their ownerReference first, while `finalize` may still need them:
 with `kubectl delete --cascade=orphan`, the garbage collector soon removes its own finalizer, and the objects may
 follow.
@@ -16,12 +18,19 @@ written.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning.child.apply import keep, release
-from ruleop.core.planning.child.deletion_order import awaited_by, in_order, order_is_skipped, still_there
+from ruleop.core.planning.child.deletion_order import (
+    awaited_by,
+    in_order,
+    order_is_skipped,
+    releases_in_order,
+    still_there,
+)
 from ruleop.core.planning.child.endings import ends_item, skip_reason
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.child.item_ends import plan_ends
@@ -30,19 +39,26 @@ from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFina
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
 from ruleop.core.planning.model.observed import Served
+from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
+from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.model.observed import Observed
+    from ruleop.core.planning.model.outcome import Failed
     from ruleop.core.rules import Rule
     from ruleop.core.steps import Steps
+
+FIELDS_NOT_RELEASED: Final = "FieldsNotReleased"
+RELEASE_PATIENCE: Final = 600.0
+"""Seconds from the deletion of a CR until a release that the API server rejects as invalid is given up."""
 
 
 @dataclass(slots=True)
@@ -122,31 +138,42 @@ def _cleanup(
         for each in children.existing
         if each.claim.annotated or each.key in ordered or all_orphans or is_orphan(children, each)
     ]
-    if left or children.patched:
+    given_up = dict(_given_up(resource, observed, children)) if children.patched else {}
+    patched = [each for each in children.patched if each.key not in given_up]
+    if left or patched:
         # A deletion may take time. The event of the deleted object starts the next pass.
-        awaited = awaited_by(children, left) if ordered else {}
+        awaited = awaited_by(children, left, patched) if ordered or (patched and not all_orphans) else {}
         is_skipped = bool(awaited and order_is_skipped(children))
         stays = _stays_for_items(children, left)
-        # Last, because other children may have waited for these fields when they were created.
-        actions: list[Action] = [release_fields(each) for each in children.patched if not left]
-        expected = {each.key: _expected_release(children, each) for each in children.patched}
+        actions: list[Action] = []
+        expected: dict[ObjectKey, str] = {}
+        for fields in patched:
+            expected[fields.key] = _expected_release(children, fields)
+            if (why_not := awaited.get((fields.key, fields.child))) is not None and not is_skipped:
+                expected[fields.key] = f"the fields of {fields.key} are to be released: {why_not}"
+            elif not left or releases_in_order(rule, fields):
+                # The others last, because children may have waited for these fields when they were created.
+                actions.append(release_fields(fields))
         for each in left:
             if ends_item(rule, each):
                 expected |= {each.key: still_there(each)} if each.terminating else {}
             elif is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
                 actions.append(release(each.child, each.live, each.key, children.owner))
                 expected[each.key] = f"{each.key} is to be released"
-            elif each.key in awaited and not is_skipped:
-                expected[each.key] = f"{each.key} is to be deleted: {awaited[each.key]}"
+            elif (why_not := awaited.get((each.key, each.child))) is not None and not is_skipped:
+                expected[each.key] = f"{each.key} is to be deleted: {why_not}"
             elif each.key in stays:
                 expected[each.key] = f"{each.key} is to be deleted when all items have ended"
             else:
                 expected[each.key] = still_there(each) if each.terminating else f"{each.key} is to be gone"
                 if not each.terminating:
-                    actions.append(_delete(rule, each, ordered, awaited))
+                    actions.append(_delete(rule, each, in_order=each.key in ordered, early=why_not is not None))
         if rule.ends_items:
-            return (yield from _end_items(children, actions, expected, reason))
-        return DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
+            plan = yield from _end_items(children, actions, expected, reason)
+        else:
+            plan = DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
+        plan.events.extend(_release_events(children))
+        return plan
     unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
         message = (
@@ -154,7 +181,41 @@ def _cleanup(
             f"Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
         )
         return DeletionPlan(Conditions.of(reason, message, stalled=True))
-    return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
+    events = [Event("Warning", FIELDS_NOT_RELEASED, why) for why in given_up.values()]
+    return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)], events)
+
+
+def _given_up(resource: Object, observed: Observed, children: Children) -> Iterator[tuple[ObjectKey, str]]:
+    """The objects whose release the API server has rejected, and for which the deletion does not wait any longer, with
+    the reason. Others may write the object, so they must not be able to hold the CR for ever."""
+    if children.history.writes is not None:  # the next pass decides
+        return
+    skipped = skip_reason(resource, observed)
+    for each in children.patched:
+        failed = children.history.unreleased.get(each.key)
+        if failed is None:
+            continue
+        end = _patience_ends(resource, failed)
+        if skipped or (end is not None and parse_time(observed.now) >= end):
+            because = skipped or f"it has been rejected for {RELEASE_PATIENCE // 60:.0f} minutes"
+            yield each.key, f"{_rejected_release(children, each, failed)}; gave up on it: {because}"
+
+
+def _patience_ends(resource: Object, failed: Failed) -> float | None:
+    """The time after which a rejected release is given up; None for one that succeeds when a permission is granted, or
+    when the API server works again."""
+    rejected = failed.failure in {Failure.INVALID, Failure.IMMUTABLE} or (
+        failed.failure is Failure.FORBIDDEN and not failed.verb
+    )
+    return parse_time(resource["metadata"]["deletionTimestamp"]) + RELEASE_PATIENCE if rejected else None
+
+
+def _release_events(children: Children) -> Iterator[Event]:
+    """Events for the releases of this pass that the API server rejected. A repeated Event only increases its count."""
+    writes = children.history.writes
+    for each in children.patched:
+        if writes is not None and each.key in writes.failed:
+            yield Event("Warning", FIELDS_NOT_RELEASED, _expected_release(children, each))
 
 
 def _stays_for_items(children: Children, left: Iterable[Existing]) -> frozenset[ObjectKey]:
@@ -190,14 +251,23 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def _expected_release(children: Children, each: PatchedObject) -> str:
-    failed, expected = children.history.failure(each.key), f"the fields of {each.key} are to be released"
+    failed = children.history.failure(each.key)
     if failed is None:
-        return expected
-    info = children.observed.kinds.info(Kind.of(each.live))
+        return f"the fields of {each.key} are to be released"
+    end = _patience_ends(children.scope.resource, failed)
+    until = f" at {dt.datetime.fromtimestamp(end, dt.UTC):%H:%M:%S} UTC" if end is not None else ""
+    by_hand = f"set the annotation {SKIP_FINALIZE} to give up on it"
+    advice = f"given up{until}, or {by_hand}" if until else by_hand
+    return f"{_rejected_release(children, each, failed)}; {advice}"
+
+
+def _rejected_release(children: Children, each: PatchedObject, failed: Failed) -> str:
+    rejected = f"the fields of {each.key} cannot be released"
     if failed.verb:
-        return f"{expected}: {missing_permission(children.rule, info, each.key.namespace, failed.verb)}"
+        info = children.observed.kinds.info(Kind.of(each.live))
+        return f"{rejected}: {missing_permission(children.rule, info, each.key.namespace, failed.verb)}"
     secrecy = children.rule.secrecy_of(each.child)
-    return f"{expected}: {secrecy.rejection(failed.message, failed.redacted, failed.causes)}"
+    return f"{rejected}: {secrecy.rejection(failed.message, failed.redacted, failed.causes)}"
 
 
 def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
@@ -222,12 +292,12 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
                     yield missing_list_permission(rule, info, namespace)
 
 
-def _delete(rule: Rule, each: Existing, ordered: Container[ObjectKey], awaited: Container[ObjectKey]) -> Delete:
+def _delete(rule: Rule, each: Existing, *, in_order: bool, early: bool) -> Delete:
     why: Literal["finalized", "unordered", "ordered", "elsewhere"]
     if each.child in rule.finalize:
         why = "finalized"
-    elif each.key in ordered:
-        why = "unordered" if each.key in awaited else "ordered"
+    elif in_order:
+        why = "unordered" if early else "ordered"
     else:
         why = "elsewhere"
     child = rule.finalize.get(each.child) or rule.children.get(each.child)

@@ -120,6 +120,7 @@ class History:
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)  # how the server normalises values
     refusals: Mapping[ObjectKey, Refusal] = field(default_factory=lambda: NOTHING)
     applied: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # fingerprints of what `patch` applied
+    unreleased: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # rejected releases of such fields
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # digests that `onImmutable` recreated
     conflicting: Mapping[ObjectKey, ConflictingObject] = field(default_factory=lambda: NOTHING)
     drift: Mapping[ObjectKey, Reverted] = field(default_factory=lambda: NOTHING)
@@ -177,6 +178,7 @@ class History:
             learned=learned,
             # Objects whose fields are set are watched, so without watches there are none.
             applied=_applied(found.applied, outcome) if plan.watches else found.applied,
+            unreleased=_unreleased(found.unreleased, plan, outcome),
             drift=_drift(found, outcome, now),
             synced=found.synced.done(outcome.done, clean=outcome.clean),
             written=found.written + outcome.writes,
@@ -257,13 +259,24 @@ def _learned(before: Mapping[ObjectKey, Learned], outcome: Outcome) -> Mapping[O
 
 
 def _applied(before: Mapping[ObjectKey, str], outcome: Outcome) -> Mapping[ObjectKey, str]:
-    """The answers to the applies of children with `patch`."""
+    """The answers to the applies of children with `patch`. Of fields that were given up nothing is known any more."""
+    done = [each for each in outcome.done if isinstance(each, ServerSideApply) and each.manager]
+    given_up = {action.key for action in done if action.why == "given up"}
     found = {
         action.key: fingerprint_of(outcome.written[action.key], action.manager, action.desired_digest)
-        for action in outcome.done
-        if isinstance(action, ServerSideApply) and action.manager and action.key in outcome.written
+        for action in done
+        if action.why != "given up" and action.key in outcome.written
     }
-    return {**before, **found} if found else before
+    return {key: each for key, each in before.items() if key not in given_up} | found if done else before
+
+
+def _unreleased(before: Mapping[ObjectKey, Failed], plan: Plan, outcome: Outcome) -> Mapping[ObjectKey, Failed]:
+    """The rejected releases of fields of objects of others, each until it succeeds."""
+    releases = {each.key for each in plan.actions if isinstance(each, ServerSideApply) and each.why == "given up"}
+    if not releases:
+        return before
+    failed = {key: outcome.failed[key] for key in releases & outcome.failed.keys()}
+    return {key: each for key, each in before.items() if key not in releases} | failed or NOTHING
 
 
 def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:

@@ -19,10 +19,11 @@ from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.blocking import find_blocking
 from ruleop.core.planning.child.child_plan import find_existing
-from ruleop.core.planning.child.children import NO_KEYS, Children
+from ruleop.core.planning.child.children import NO_KEYS, Children, Found
+from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.plan_masks import find_masks
-from ruleop.core.planning.child.pruning import give_up, held_back, prune
+from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
@@ -61,7 +62,6 @@ from ruleop.core.templating.values.cost import METER, Account, Exhausted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.runs.once import Records
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
@@ -204,17 +204,19 @@ class _Planner:
         """The plan. It yields after each object that it has read, rendered or compared."""
         try:
             existing = yield from find_existing(self.rule, self.owner, self.observed)
+            patches = self.rule.patches or self.observed.patched != frozenset()
+            found = Found(existing, find_patched(self.rule, self.owner, self.observed) if patches else ())
         except Exhausted as limit:
-            self.children = self._children([])
+            self.children = self._children(Found())
             return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
-        self.children = self._children(existing)
+        self.children = self._children(found)
         if self.resource["metadata"].get("deletionTimestamp"):
             return (yield from self._deleting())
         problem = yield from self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
             self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
-            self.children = self._children(existing, desired_keys)
+            self.children = self._children(found, desired_keys)
             problem = yield from self._plan_children()
         if problem is not None:
             return self._invalid_plan(problem)
@@ -231,7 +233,7 @@ class _Planner:
         self.is_late = True
         self.scope.close()
         self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
-        self.children = self._children([])
+        self.children = self._children(Found())
         yield  # it has taken long enough for this turn
         inside = f" (in {overtime.inside})" if overtime.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", overtime.site)
@@ -249,14 +251,14 @@ class _Planner:
             yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
         return problem
 
-    def _children(self, existing: list[Existing], desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
+    def _children(self, found: Found, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
         history, rule = self.history, self.rule
         work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
         return Children(
             self.scope,
             history,
             self.owner,
-            existing,
+            found,
             work,
             paused=self.paused,
             predict_status=self.predict_status,
@@ -297,9 +299,7 @@ class _Planner:
             return (yield from self._ends([])) if self.rule.ends_items else []
         actions = self.children.actions()
         undesired = self.children.undesired()
-        pruned = prune(self.children, undesired) if undesired else []
-        if self.children.patched:
-            pruned += give_up(self.children)
+        pruned = prune(self.children, undesired) if undesired or self.children.patched else []
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
         if pruned and self._status_fails():
@@ -359,15 +359,14 @@ class _Planner:
             secrecy = self.rule.secrecy_of(action.child)
             words = secrecy.rejection(failed.message, failed.redacted, failed.causes)
             why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
-            child, message, reason = (
-                action.child or "pruning",
-                f"{action.key} could not be deleted: {why}",
-                condition_reason(failed.failure),
-            )
+            child, reason = action.child or "pruning", condition_reason(failed.failure)
+            what, done = str(action.key), "released" if isinstance(action, Patch) else "deleted"
+            if isinstance(action, ServerSideApply):
+                what, done = f"the fields of {action.key}", "released"
             if reason is None:
-                self.children.report.add_wait(child, f"{action.key} to be deleted: {words}", why="deletion")
+                self.children.report.add_wait(child, f"{what} to be {done}: {words}", why="deletion")
             else:
-                self.children.report.add_problem(child, reason, message)
+                self.children.report.add_problem(child, reason, f"{what} could not be {done}: {why}")
 
     def _status_fails(self) -> bool:
         """Whether `status` or `conditions` cannot be rendered. That is an error like any other, so it stops pruning. A

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.rules import Observe, Rule
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 _PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
 _HIDDEN_SEED: Final = b"replayed"
 
@@ -53,7 +53,15 @@ class Recorder:
         self.objects = _RecordedObjects(observed.objects)
         self.kinds = _RecordedKinds(observed.kinds)
         self.proofs = _RecordedProofs(observed.proofs) if observed.proofs is not None else None
-        self.observed = replace(observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs)
+        self.resources: dict[str, ObjectKey | None] = {}
+        self.observed = replace(
+            observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs, resource_of=self._resource_of
+        )
+        self._source = observed
+
+    def _resource_of(self, part_of: str) -> ObjectKey | None:
+        found = self.resources[part_of] = self._source.resource_of(part_of)
+        return found
 
     def document(
         self, rule: Rule, resource: Object, history: History, plan: Plan, *, predict_status: bool
@@ -74,6 +82,8 @@ class Recorder:
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
                 "observes": encode(self.kinds.states),
                 "own": encode(sorted(self.observed.own)),
+                "patched": encode(sorted(self.observed.patched)) if self.observed.patched is not None else None,
+                "resources": encode(self.resources),
                 "proofs": self.proofs.answers() if self.proofs is not None else None,
             },
             "history": encode(self._without_secrets(rule, history)),
@@ -93,12 +103,20 @@ class Recorder:
             key: replace(each, failed=_redacted(each.failed)) if key in closed else each
             for key, each in history.refusals.items()
         }
+        unreleased = {key: _redacted(each) if key in closed else each for key, each in history.unreleased.items()}
         writes = history.writes
         if writes is not None:
             failed = {key: _redacted(each) if key in closed else each for key, each in writes.failed.items()}
             writes = replace(writes, failed=failed)
         return replace(
-            history, learned=learned, applied=applied, refusals=refusals, writes=writes, synced=Synced(), work=None
+            history,
+            learned=learned,
+            applied=applied,
+            refusals=refusals,
+            unreleased=unreleased,
+            writes=writes,
+            synced=Synced(),
+            work=None,
         )
 
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
@@ -109,7 +127,7 @@ class Recorder:
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}
         failed = history.writes.failed if history.writes is not None else ()
-        keys = {*history.learned, *history.applied, *history.refusals, *failed}
+        keys = {*history.learned, *history.applied, *history.refusals, *history.unreleased, *failed}
         return frozenset(
             key
             for key in keys
@@ -134,6 +152,8 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             expects_refusals=bool(seen.get("expects_refusals")),
             sharded=bool(seen.get("sharded")),
             own=frozenset(decode(seen.get("own", []))),
+            patched=frozenset(decode(seen["patched"])) if seen.get("patched") is not None else None,
+            resource_of=decode(seen["resources"]).get,
             proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},
         )
@@ -264,6 +284,10 @@ class _RecordedProofs:
     def accept_unproven(self) -> bool:
         return self.source.accept_unproven
 
+    @property
+    def accept_unproven_managers(self) -> bool:
+        return self.source.accept_unproven_managers
+
     def of(self, text: str) -> str:
         found = self.made[text] = self.source.of(text)
         return found
@@ -279,6 +303,7 @@ class _RecordedProofs:
             "made": sorted(map(list, self.made.items())),
             "valid": sorted(map(list, self.valid)),
             "acceptUnproven": self.accept_unproven,
+            "acceptUnprovenManagers": self.accept_unproven_managers,
         }
 
 
@@ -287,6 +312,7 @@ class _ReplayedProofs:
         self.made = dict(answers["made"])
         self.valid = {(text, proof) for text, proof in answers["valid"]}
         self.accept_unproven = bool(answers["acceptUnproven"])
+        self.accept_unproven_managers = bool(answers["acceptUnprovenManagers"])
 
     def of(self, text: str) -> str:
         found: str = self.made.get(text, "")

@@ -172,9 +172,11 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
         yield Permission(
             "apiextensions.k8s.io", "customresourcedefinitions", FOLLOW, Scope.CLUSTER, "changes of CRDs", without=late
         )
-    if any(rule.finalize or rule.has_order for rule in namespaced):
+    if any(rule.finalize or rule.has_order or rule.patches for rule in namespaced):
         late = "the deletion of a namespace is noticed when a write in it is rejected"
-        yield Permission("", "namespaces", ("get",), Scope.WATCHED, "`finalize` and orders of deletion", without=late)
+        yield Permission(
+            "", "namespaces", ("get",), Scope.WATCHED, "`finalize`, `patch` and orders of deletion", without=late
+        )
     if settings.metrics_auth:
         for group, resource in REVIEWS:
             why = "tokens hold in the whole cluster"

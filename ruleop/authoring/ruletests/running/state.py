@@ -76,7 +76,7 @@ def owned(objects: Iterable[Object], owner: Owner) -> Iterator[tuple[str, Object
     """The objects of a CR, and those whose fields it sets, with the ids of their children."""
     for obj in objects:
         key = ObjectKey.of(obj)
-        yield from ((child, key, obj) for part_of, child in managers_on(obj) if part_of == owner.part_of)
+        yield from ((each.child, key, obj) for each in managers_on(obj) if each.part_of == owner.part_of)
         if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == owner.part_of and claim_on(
             obj, key, owner
         ).owned:

@@ -7,7 +7,7 @@ child waits or fails, its existing objects stay as they are, and children that d
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -29,11 +29,12 @@ from ruleop.core.planning.child.child_plan import (
 from ruleop.core.planning.child.endings import begun, ended_items, ends_item, waits
 from ruleop.core.planning.child.failed_writes import expected_rejection, site_of, state_of_failed_write
 from ruleop.core.planning.child.field_conflicts import HeldBack, with_field_conflict
-from ruleop.core.planning.child.field_patches import patch, patches_on, select, state_of
+from ruleop.core.planning.child.field_patches import held_by_others, patch, select, state_of
 from ruleop.core.planning.child.new_namespaces import waits_for_namespaces
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.runs.child_runs import ChildRuns
 from ruleop.core.planning.model.actions import Action, Create, Delete, Patch, Replace, ServerSideApply, State
+from ruleop.core.planning.model.managers import manager_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
@@ -45,9 +46,10 @@ from ruleop.core.templating import Disabled, Origin, Waiting
 from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.rendering.scope import Scope
@@ -57,13 +59,21 @@ if TYPE_CHECKING:
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The objects of a CR in the cluster: those that it owns, and those whose fields it has set."""
+
+    existing: Sequence[Existing] = ()
+    patched: Sequence[PatchedObject] = ()
+
+
 class Children:
     def __init__(
         self,
         scope: Scope,
         history: History,
         owner: Owner,
-        existing: list[Existing],
+        found: Found,
         work: Work | None,
         *,
         paused: bool = False,
@@ -78,15 +88,12 @@ class Children:
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
         self.predict_status = predict_status
-        self.existing = existing
-        self.patched = [
-            each for live in self.observed.objects.patched(owner.part_of) for each in patches_on(live, owner)
-        ]
+        self.existing, self.patched = found.existing, found.patched
         self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
-        self.ending = begun(existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
+        self.ending = begun(self.existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
         self.ended_by = waits(self.ending) if self.ending else {}
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}  # those that templates can read as this child
@@ -94,13 +101,19 @@ class Children:
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child:
-            if found := self._by_id.get(child.id):
-                self._shown[child.id] = select_shown(rule, owner, child, found, desired_keys.get(child.id))
+            if known := self._by_id.get(child.id):
+                self._shown[child.id] = select_shown(rule, owner, child, known, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._shown.get(child.id, []), Origin.LIVE)
         for observe in rule.observe.values():
             if (owned_by := observe.owned_by) is not None:
                 scope.existing[owned_by.child] = [each.live for each in self._shown.get(owned_by.child, ())]
+
+    def manager(self, child: str, key: ObjectKey) -> str:
+        """The manager by which a child sets fields of an object. One of an earlier version keeps its name until the
+        operator renames it."""
+        known = next((each.manager for each in self.patched if (each.child, each.key) == (child, key)), "")
+        return known or manager_of(self.owner, child, key)
 
     @cached_property
     def runs(self) -> ChildRuns:
@@ -299,7 +312,8 @@ class Children:
         METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             if child.patch is not None:
-                applied = patch(child, desired, self.owner, self.observed, self.history)
+                manager = self.manager(child.id, desired.key)
+                applied = patch(child, desired, self.owner, self.observed, self.history, manager=manager)
             else:
                 # The garbage collector deletes objects whose owner is in another namespace, and objects whose owner is
                 # being deleted, with foreground deletion at once and in any order.
@@ -310,7 +324,7 @@ class Children:
                     child, desired, self.owner, self.observed, self.history, self.work, reference_owner=references
                 )
             if desired.key in self.history.drift:
-                applied = with_field_conflict(child, desired, applied, self.observed, self.history)
+                applied = with_field_conflict(child, desired, applied, self.owner, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
@@ -433,7 +447,10 @@ class Children:
             )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            return state_of_failed_write(self.rule, self.report, child_plan, object_plan, failed)
+            held = ""
+            if failed.failure is Failure.HELD:
+                held = held_by_others(failed, key, child.secrecy, self.owner, self.observed)
+            return state_of_failed_write(self.rule, self.report, child_plan, object_plan, failed, held=held)
         if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
             self.report.add_wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):

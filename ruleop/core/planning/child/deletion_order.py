@@ -1,5 +1,5 @@
 """The order of deletions: an object is deleted when those are gone that `deletionOrder` and `deleteAfter` put before
-it.
+it. Fields of an object of somebody else are released in the same order.
 
 Only objects that are to be deleted or released count: a child that stays does not keep another one alive. A Namespace
 also waits for the objects in it. Objects that may have to wait have no ownerReference, because the garbage collector
@@ -11,15 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import NAMESPACE_KIND
+from ruleop.core.planning.child.child_plan import Existing
 from ruleop.core.planning.model.marks import SKIP_ORDER, annotations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.core.kinds import ObjectKey
-    from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
-    from ruleop.core.rules import Child
+    from ruleop.core.planning.child.field_patches import PatchedObject
+    from ruleop.core.rules import Child, Rule
 
 
 def in_order(children: Children) -> Iterator[Existing]:
@@ -39,26 +40,39 @@ def order_is_skipped(children: Children) -> bool:
     return given_up or children.observed.namespace_terminating
 
 
-def awaited_by(children: Children, leaving: Sequence[Existing]) -> dict[ObjectKey, str]:
-    """The reason that an object which is to be deleted has to wait, for each that has to."""
+def releases_in_order(rule: Rule, each: PatchedObject) -> bool:
+    """Whether something is deleted after these fields are released, or before. Others are released last."""
+    child = rule.children.get(each.child)
+    return child is not None and bool(
+        child.deleted_after or any(child.id in other.deleted_after for other in rule.children.values())
+    )
+
+
+def awaited_by(
+    children: Children, leaving: Sequence[Existing], released: Sequence[PatchedObject]
+) -> dict[tuple[ObjectKey, str], str]:
+    """The reason that an object which is to be deleted has to wait, or fields that are to be released, by the object
+    and its child."""
     rule = children.rule
-    by_child: dict[str, Existing] = {}
+    by_child: dict[str, Existing | PatchedObject] = {}
     by_namespace: dict[str, list[Existing]] = {}
     for each in leaving:
-        by_child.setdefault(each.child, each)
         by_namespace.setdefault(each.key.namespace, []).append(each)
-    found: dict[ObjectKey, str] = {}
-    for each in leaving:
-        child = rule.children.get(each.child)
-        if child is None or not child.in_order:
+    everything: list[Existing | PatchedObject] = [*leaving, *released]
+    for one in everything:
+        by_child.setdefault(one.child, one)
+    found: dict[tuple[ObjectKey, str], str] = {}
+    for one in everything:
+        child = rule.children.get(one.child)
+        if child is None or not (child.in_order or child.patch is not None):
             continue
         before = [by_child[id_] for id_ in sorted(child.deleted_after) if id_ in by_child]
-        if rule.deletion_order == "reverse" and each.key.group_kind == NAMESPACE_KIND.versionless:
-            before.extend(_inside(children, child, by_namespace.get(each.key.name, ())))
+        if child.in_order and rule.deletion_order == "reverse" and one.key.group_kind == NAMESPACE_KIND.versionless:
+            before.extend(_inside(children, child, by_namespace.get(one.key.name, ())))
         if before:
-            found[each.key] = still_there(before[0])
+            found[one.key, one.child] = still_there(before[0])
         elif unread := children.unreadable(sorted(child.deleted_after)):
-            found[each.key] = unread
+            found[one.key, one.child] = unread
     return found
 
 
@@ -70,7 +84,9 @@ def _inside(children: Children, namespace: Child, objects: Iterable[Existing]) -
             yield each
 
 
-def still_there(each: Existing) -> str:
-    """A message about an object that is not gone yet, with the finalizers that hold it."""
+def still_there(each: Existing | PatchedObject) -> str:
+    """A message about an object that is not gone yet, with the finalizers that hold it; or about its fields."""
+    if not isinstance(each, Existing):
+        return f"the fields of {each.key} are not released yet"
     finalizers = ", ".join(map(str, each.live["metadata"].get("finalizers") or ())) if each.terminating else ""
     return f"{each.key} is still there" + (f", held by its finalizer {finalizers}" if finalizers else "")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
 from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.child.apply import name_conflict_message
-from ruleop.core.planning.child.field_patches import held_by_others
 from ruleop.core.planning.model.actions import Patch, ServerSideApply, State
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.core.planning.model.rbac_children import Granting
@@ -27,9 +26,9 @@ MAX_LOCATED: Final = 4
 
 
 def state_of_failed_write(
-    rule: Rule, report: PassReport, child_plan: ChildPlan, object_plan: ObjectPlan, failed: Failed
+    rule: Rule, report: PassReport, child_plan: ChildPlan, object_plan: ObjectPlan, failed: Failed, *, held: str = ""
 ) -> tuple[State, str]:
-    """The state and its message; adds a problem or a wait to the report."""
+    """The state and its message; adds a problem or a wait to the report. `held`: who holds the fields."""
     child, key = child_plan.child, object_plan.desired.key
     granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secrecy.holds else None
     if granting is not None:
@@ -48,7 +47,7 @@ def state_of_failed_write(
         return State.PROGRESSING, message
     if failed.failure is Failure.HELD:
         report.has_held_fields = True
-        message = f"{key}: {held_by_others(failed, child.secrecy)}"
+        message = f"{key}: {held}"
     if failed.failure is Failure.EXISTS:
         message = name_conflict_message(key, rule.kind.kind, None)
         report.add_problem(child.id, reason, message)

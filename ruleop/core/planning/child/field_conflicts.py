@@ -16,7 +16,9 @@ from ruleop.core.planning.changes.drift import (
 )
 from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import Applied
+from ruleop.core.planning.child.field_patches import holder_of
 from ruleop.core.planning.model.actions import Create, FieldConflict, Patch, Read, Replace, ServerSideApply
+from ruleop.core.planning.model.managers import FieldsManager
 from ruleop.core.planning.rendering.unplanned import ChildFails, Unread
 from ruleop.core.templating.values.cost import METER
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ruleop.core.planning.history import History
+    from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.rules import Child
@@ -39,7 +42,7 @@ class HeldBack(ChildFails):
 
 
 def with_field_conflict(
-    child: Child, desired: Desired, applied: Applied, observed: Observed, history: History
+    child: Child, desired: Desired, applied: Applied, owner: Owner, observed: Observed, history: History
 ) -> Applied:
     """The decision, with the field conflict of a child that was reverted recently. An edit of the CR changes the
     desired object, which ends the conflict. Raises ChildFails and Unread."""
@@ -55,7 +58,7 @@ def with_field_conflict(
         return replace(applied, conflict_message=drift.message)
     message = drift.message
     if decision is Decision.REPORT:
-        message = _conflict_message(child, applied.action, drift.managed, observed, by_server=drift.altered)
+        message = _conflict_message(child, applied.action, drift.managed, owner, observed, by_server=drift.altered)
     conflict = FieldConflict(desired.key, child.id, fields, message, new=decision is Decision.REPORT)
     if fields == WHOLE_OBJECT:
         raise HeldBack(conflict)
@@ -70,6 +73,7 @@ def _conflict_message(
     child: Child,
     action: Correction,
     managed: tuple[Mapping[str, Any], ...] | None,
+    owner: Owner,
     observed: Observed,
     *,
     by_server: bool,
@@ -82,4 +86,11 @@ def _conflict_message(
         raise Unread(Read(action.key, Kind.of(action.live), "managers"))
     own = action.manager if isinstance(action, ServerSideApply) else ""
     others = [each for each in managed if not own or each.get("manager") != own]
-    return conflict_message(action, paths, managers_of(others, action.live, action.object), by_server=False)
+    managers = managers_of(others, action.live, action.object)
+    names = [holder_of(each, action.key, owner, observed) if _is_ruleops(each) else each for each in managers]
+    return conflict_message(action, paths, names, by_server=False)
+
+
+def _is_ruleops(manager: str) -> bool:
+    """Whether it sets fields for a child with `patch`."""
+    return FieldsManager.named(manager) is not None

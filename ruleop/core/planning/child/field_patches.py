@@ -9,6 +9,10 @@ names the manager. The apply is retried when the object changes.
 
 With a selector, the fields are the same for all objects that match. Those of the CR itself and of the operator do not
 count.
+
+Fields that a child set before are found by the managers on the objects that the rules of the CR's kind set fields of,
+now or earlier. A manager counts with a proof. Without one, which is possible just after an upgrade, it counts in the
+reach of the rule.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from ruleop.core.merge import MergeError, UnwritableError, normalise_desired, th
 from ruleop.core.merge.equality import same
 from ruleop.core.planning.child.apply import Applied, require_known, require_readable, unmergeable, unwritable
 from ruleop.core.planning.model.actions import ServerSideApply
-from ruleop.core.planning.model.managers import applied_fields, fingerprint_of, manager_of, managers_on, values_of
+from ruleop.core.planning.model.managers import FieldsManager, applied_fields, fingerprint_of, managers_on, values_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
@@ -31,7 +35,7 @@ from ruleop.core.secrets.secret_values import DATA_FIELDS
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.history import History
@@ -40,11 +44,14 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.outcome import Failed
     from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child, Observe
+    from ruleop.core.rules import Child, Observe, Rule
     from ruleop.core.secrets.secrecy import Secrecy
 
+TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one of them set it")
 MAX_HELD = 8  # fields that a message about a conflict names
 MAX_SELECTED = 1000  # objects that a selector may match
+MOST_UNPROVEN = 8  # managers of a CR without proof on one object: a child has one, so more are forged
+MANAGER_UNITS = 10  # a manager of ruleop on an object, with the check of its proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +64,56 @@ class PatchedObject:
     manager: str
 
 
-def patches_on(live: Object, owner: Owner) -> Iterator[PatchedObject]:
-    METER.spend(EXISTING_UNITS)
-    for part_of, child in managers_on(live):
-        if part_of == owner.part_of:
-            yield PatchedObject(ObjectKey.of(live), live, child, manager_of(owner, child))
+def patched_key(target: Observe) -> ObjectKey:
+    """The object that a child with `patch` sets fields of; without a name or namespace that depends on the CR."""
+    name, namespace = (each.constant or "" if each is not None else "" for each in (target.name, target.namespace))
+    return ObjectKey(target.kind.group, target.kind.kind, namespace, name)
+
+
+def find_patched(rule: Rule, owner: Owner, observed: Observed) -> list[PatchedObject]:
+    """The fields that children of the CR have set, sorted by object. Raises Exhausted: who may write an object can put
+    thousands of managers on it."""
+    targets = None if observed.patched is None else patch_targets(rule, observed.patched)
+    found: list[PatchedObject] = []
+    for live in observed.objects.patched(owner.part_of):
+        METER.spend(EXISTING_UNITS + MANAGER_UNITS * sum(1 for _ in managers_on(live)))
+        if ObjectKey.of(live) not in observed.own:
+            found += patches_on(live, owner, targets, far=rule.reach == "cluster")
+    return found
+
+
+def patch_targets(rule: Rule, inventoried: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+    """The objects whose fields the rules of a kind set, now or, by the inventory, earlier."""
+    return frozenset((*(patched_key(each.target) for each in rule.patches), *inventoried))
+
+
+def patches_on(
+    live: Object, owner: Owner, targets: Collection[ObjectKey] | None, *, far: bool
+) -> Iterator[PatchedObject]:
+    """The fields of an object that children of the CR have set: first those whose manager has a proof, then those of
+    earlier versions, which are believed in the reach of the rule. `targets`: the objects that count; None: all."""
+    key = ObjectKey.of(live)
+    if targets is not None and not any(_covers(target, key) for target in targets):
+        return
+    proven, unproven = list[PatchedObject](), list[PatchedObject]()
+    for each in managers_on(live):
+        if each.part_of != owner.part_of:
+            continue
+        if each.is_proven(key, owner.proofs):
+            proven.append(PatchedObject(key, live, each.child, each.name))
+        elif each.is_believed(key, owner.proofs) and (far or key.namespace == owner.namespace):
+            unproven.append(PatchedObject(key, live, each.child, each.name))
+    yield from proven
+    if len(unproven) <= MOST_UNPROVEN:
+        yield from unproven
+
+
+def _covers(target: ObjectKey, key: ObjectKey) -> bool:
+    return (
+        target.group_kind == key.group_kind
+        and target.namespace in {"", key.namespace}
+        and target.name in {"", key.name}
+    )
 
 
 def state_of(target: Observe, namespace: str, observed: Observed) -> Served:
@@ -94,8 +146,10 @@ def select(child: Child, scope: Scope, names: Mapping[str, Any], own: Container[
     return [key for key in found if key not in own and key not in observed.own]
 
 
-def patch(child: Child, desired: Desired, owner: Owner, observed: Observed, history: History) -> Applied:
-    """The decision about the fields. Raises ChildFails, ChildWaits and Unlisted."""
+def patch(
+    child: Child, desired: Desired, owner: Owner, observed: Observed, history: History, *, manager: str
+) -> Applied:
+    """The decision about the fields, set by this manager. Raises ChildFails, ChildWaits and Unlisted."""
     assert child.patch is not None
     require_known(child, desired, observed, state_of(child.patch.target, desired.key.namespace, observed))
     if desired.key.kind == "Secret" and not desired.key.group and desired.key.namespace != owner.namespace:
@@ -113,14 +167,14 @@ def patch(child: Child, desired: Desired, owner: Owner, observed: Observed, hist
         raise unwritable(child, desired, error) from None
     except MergeError as error:
         raise unmergeable(child, desired, error) from None
-    manager, digest = manager_of(owner, child.id), desired.digest
+    digest = desired.digest
     if _is_applied(live, fields, manager, desired.kind) or (
         desired.key in history.applied and history.applied[desired.key] == fingerprint_of(live, manager, digest)
     ):
         return Applied(live, in_sync=True)
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.HELD and failed.desired_digest == digest:
-        message = f"{desired.key}: {held_by_others(failed, child.secrecy)}"
+        message = f"{desired.key}: {held_by_others(failed, desired.key, child.secrecy, owner, observed)}"
         fields_held = tuple(cause.field for cause in failed.causes)
         raise ChildFails(message, child.body.site, reason="FieldConflict", fields=fields_held)
     body = {**fields, "metadata": {**fields["metadata"], "uid": live["metadata"].get("uid") or ""}}
@@ -141,14 +195,36 @@ def _is_applied(live: Object, fields: Object, manager: str, kind: Kind) -> bool:
     return same(values_of(dict(live), found[1]), desired)
 
 
-def held_by_others(failed: Failed, secrecy: Secrecy) -> str:
-    """The fields of a rejected apply, with the managers that hold them."""
-    found = []
-    for cause in failed.causes[:MAX_HELD]:
-        manager = cause.message.removeprefix("conflict with ").partition(" using ")[0].partition(" with ")[0]
-        found.append(f"{secrecy.path(cause.field.removeprefix('.'))} is held by {manager or 'another manager'}")
+def held_by_others(failed: Failed, key: ObjectKey, secrecy: Secrecy, owner: Owner, observed: Observed) -> str:
+    """The fields of a rejected apply, with the managers that hold them. `force` is advised only against others than
+    custom resources: it would take from one what it gives to another."""
+    holders = [_manager_in(cause.message) for cause in failed.causes]
+    found = [
+        f"{secrecy.path(cause.field.removeprefix('.'))} is held by {holder_of(name, key, owner, observed)}"
+        for cause, name in zip(failed.causes[:MAX_HELD], holders, strict=False)
+    ]
     more = " and more" if len(failed.causes) > MAX_HELD else ""
-    return f"{', '.join(found)}{more}; `force: true` would take it"
+    among_ruleop = any(FieldsManager.named(name) is not None for name in holders)
+    return f"{', '.join(found)}{more}; {AMONG_RULEOP if among_ruleop else TAKE}"
+
+
+def _manager_in(message: str) -> str:
+    """The manager that the API server names in a conflict."""
+    return message.removeprefix("conflict with ").partition(" using ")[0].partition(" with ")[0].strip('"')
+
+
+def holder_of(name: str, key: ObjectKey, owner: Owner, observed: Observed) -> str:
+    """The name of what sets fields of an object by this manager: another program, or a child of a custom resource."""
+    manager = FieldsManager.named(name)
+    if manager is None:
+        return f'"{name}"' if name else "another manager"
+    if not manager.is_believed(key, owner.proofs):
+        return f'"{name}", which is not of this operator'
+    if manager.part_of == owner.part_of:
+        return f"the child {manager.child} of this custom resource"
+    other = observed.resource_of(manager.part_of)
+    who = other.title(owner.namespace) if other is not None else "another custom resource of this operator"
+    return f"the child {manager.child} of {who}"
 
 
 def release_fields(each: PatchedObject, *, needs: frozenset[str] = frozenset()) -> ServerSideApply:

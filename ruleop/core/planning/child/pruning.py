@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.child.field_patches import PatchedObject
-    from ruleop.core.planning.model.actions import Problem, ServerSideApply
+    from ruleop.core.planning.model.actions import Problem
     from ruleop.core.rules import Child, Rule
 
 HARMLESS = frozenset({"ChildFailed", "FieldConflict", "OnceFailed"})
@@ -33,12 +33,14 @@ def _has_no_errors(problems: Iterable[Problem]) -> bool:
 
 
 def prune(children: Children, undesired: list[Existing]) -> list[Action]:
-    """`undesired`: the existing objects that are no longer desired."""
+    """`undesired`: the existing objects that are no longer desired. Fields of objects of others that no child sets any
+    more are released with them."""
     if not _has_no_errors(children.report.problems):
         return []
     incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
     needs = children.written()
-    awaited = awaited_by(children, undesired)
+    given_up = list(_given_up(children))
+    awaited = awaited_by(children, undesired, given_up)
     is_skipped = bool(awaited and order_is_skipped(children))
     found: list[Action] = []
     for each in _dependents_first(children.rule, undesired):
@@ -46,28 +48,35 @@ def prune(children: Children, undesired: list[Existing]) -> list[Action]:
             continue
         if is_orphan(children, each):
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
-        elif each.key in awaited and not is_skipped:
-            children.report.add_wait(each.child, f"{each.key} to be deleted: {awaited[each.key]}", why="deletion")
+        elif (why_not := awaited.get((each.key, each.child))) is not None and not is_skipped:
+            children.report.add_wait(each.child, f"{each.key} to be deleted: {why_not}", why="deletion")
         elif not each.terminating:
             child = children.rule.children.get(each.child)
-            why: Literal["pruned", "unordered"] = "unordered" if each.key in awaited else "pruned"
+            why: Literal["pruned", "unordered"] = "unordered" if why_not is not None else "pruned"
             found.append(
                 Delete(each.key, each.child, each.live, why, child.propagation if child else "background", needs)
             )
+    for fields in given_up:
+        if (why_not := awaited.get((fields.key, fields.child))) is not None and not is_skipped:
+            wait = f"the fields of {fields.key} to be released: {why_not}"
+            children.report.add_wait(fields.child, wait, why="deletion")
+        else:
+            found.append(release_fields(fields, needs=needs))
     return found
 
 
-def give_up(children: Children) -> Iterator[ServerSideApply]:
-    """Releases the fields of objects of others that no child sets any more. As with objects, not while some desired
-    fields are unknown."""
+def _given_up(children: Children) -> Iterator[PatchedObject]:
+    """The fields of objects of others that no child sets any more. As with objects, not while some desired fields are
+    unknown."""
     incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.incomplete]
-    needs = children.written()
-    for each in children.patched if _has_no_errors(children.report.problems) else ():
+    for each in children.patched:
         child_plan = children.plans.get(each.child)
         desired = child_plan.objects if child_plan is not None and child_plan.child.patch is not None else ()
-        is_desired = any(each.key == object_plan.desired.key for object_plan in desired)
+        is_desired = each.manager == children.manager(each.child, each.key) and any(
+            each.key == object_plan.desired.key for object_plan in desired
+        )
         if not is_desired and not _may_belong_to(each, incomplete, children.rule):
-            yield release_fields(each, needs=needs)
+            yield each
 
 
 def held_back(pruned: Sequence[Action], until: str) -> str:

@@ -6,7 +6,7 @@ byte, so a recorded pass can be replayed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.proofs import Proofs
@@ -116,7 +116,7 @@ class FixedObjects:
 
     def patched(self, part_of: str) -> Iterable[Object]:
         for _, obj in sorted(self._by_key.items()):
-            if any(part_of == found for found, _ in managers_on(obj)):
+            if any(part_of == each.part_of for each in managers_on(obj)):
                 yield obj
 
     def select(self, query: Query) -> Sequence[Object]:
@@ -148,6 +148,10 @@ class Observed:
     namespace_terminating: bool = False
     expects_refusals: bool = False  # nobody asks the server: changes of immutable fields count as refused
     rollout: Condition | None = None  # which revision of the rules the resource has, with `rollout`
-    proofs: Proofs | None = None  # of owner annotations; offline there is no key, and they are believed by their text
+    proofs: Proofs | None = None  # of annotations and managers; offline without a key, they are believed by their text
     sharded: bool = False  # the operator is one of several processes, so children have the label of their bucket
     own: Collection[ObjectKey] = ()  # the operator's own objects, which no rule may write
+    # Whose fields the rules of the CR's kind set or have set, by the inventory; without a name or namespace: of any.
+    # None: there is no inventory, as offline.
+    patched: Collection[ObjectKey] | None = None
+    resource_of: Callable[[str], ObjectKey | None] = field(default=lambda _: None)  # a known CR, by its label

@@ -3,7 +3,7 @@
 A tenant who may label and annotate an object in one namespace can write any annotation, also one that names the custom
 resource of somebody else: its uid can be read or guessed. So the annotation `ruleop.dev/owner` carries a proof, an HMAC
 of its text with the operator's key. The text names the object, so a copy of the annotation proves nothing about another
-one.
+one. Field managers of children with `patch` carry such a proof in their names.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ class Proofs(Protocol):
         """Whether a text without a valid proof is believed, because it may be older than the key."""
         ...
 
+    @property
+    def accept_unproven_managers(self) -> bool:
+        """The same for the name of a field manager, which may also be older than their proofs."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class KeyedProofs:
@@ -39,6 +44,7 @@ class KeyedProofs:
 
     keys: tuple[bytes, ...] = ()
     accept_unproven: bool = False
+    accept_unproven_managers: bool = False
 
     def of(self, text: str) -> str:
         return _digest(self.keys[0], text) if self.keys else ""

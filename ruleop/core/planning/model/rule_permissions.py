@@ -67,7 +67,7 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
     """Objects with other names may be deleted when the rules are edited, even if nothing else deletes them."""
     found = {*READ, "create"}
     strategy = child.apply.strategy
-    if strategy != "replace" or rule.needs_key or child.deletion is not None:
+    if strategy != "replace" or rule.annotates_children or child.deletion is not None:
         found.add("patch")  # with `replace`, only the owner annotation is patched
     if strategy == "replace":
         found.add("update")

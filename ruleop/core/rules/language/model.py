@@ -270,10 +270,15 @@ class Rule:
         )
 
     @cached_property
-    def needs_key(self) -> bool:
+    def annotates_children(self) -> bool:
         """Whether some of its children have an annotation in place of an ownerReference, because the garbage collector
         does not delete them."""
         return self.deletes_children or self.reach == "cluster"
+
+    @cached_property
+    def needs_key(self) -> bool:
+        """Whether it writes proofs: into the annotation, or into the names of the field managers of `patch`."""
+        return self.annotates_children or bool(self.patches)
 
     @cached_property
     def has_order(self) -> bool:

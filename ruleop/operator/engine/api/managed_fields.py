@@ -1,4 +1,5 @@
-"""ruleop's entries of managedFields, migrated before the first server-side apply of an object that it wrote otherwise.
+"""ruleop's entries of managedFields, migrated before the first server-side apply of an object that it wrote otherwise,
+and renamed when a manager gets another proof.
 
 A create, a merge patch and a PUT leave an entry with the operation Update. Server-side apply removes only fields that
 the same manager *applied*, so the entry is changed to Apply; otherwise a field that the rule drops would stay for ever.
@@ -42,6 +43,20 @@ def migrated(entries: Sequence[Managed], recorded: FieldSet | None) -> list[Mana
         *(entry for entry in entries if not _is_ruleop(entry)),
         {**applied, "operation": "Apply", "fieldsV1": fields},
     ]
+
+
+def renamed(entries: Sequence[Managed], names: Mapping[str, str]) -> list[Managed]:
+    """The entries, with other names for some managers that applied fields. Two of one name are joined."""
+    found: dict[tuple[Any, ...], Managed] = {}
+    for entry in entries:
+        applied = entry.get("operation") == "Apply" and not entry.get("subresource")
+        name = names.get(str(entry.get("manager"))) if applied else None
+        new = {**entry, "manager": name} if name is not None else entry
+        identity = tuple(new.get(part) for part in ("manager", "operation", "apiVersion", "subresource"))
+        if (known := found.get(identity)) is not None:
+            new = {**new, "fieldsV1": _union(known.get("fieldsV1") or {}, new.get("fieldsV1") or {})}
+        found[identity] = new
+    return list(found.values())
 
 
 def _is_ruleop(entry: Managed) -> bool:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.operator.engine.api.managed_fields import migrated, needs_migration
+from ruleop.operator.engine.api.managed_fields import migrated, needs_migration, renamed
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import stored_object
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ruleop.core.merge import FieldSet
     from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.operator.engine.api.managed_fields import Managed
     from ruleop.operator.kube.client.client import Client
     from ruleop.operator.kube.http.prepared_request import Request
 
@@ -68,6 +71,15 @@ class ServerApi:
         kind, key = Kind.of(obj), ObjectKey.of(obj)
         return await self._send(requests.apply(self.resource(kind, "patch"), key, obj, manager=manager, force=force))
 
+    async def rename_managers(self, kind: Kind, key: ObjectKey, names: Mapping[str, str]) -> Object | None:
+        """Renames managers of fields, which stay as they are. None if the object does not exist."""
+        resource = self.resource(kind, "patch")
+        live = await self._send_or_none(requests.get(resource, key))
+        if live is None:
+            return None
+        entries = renamed(live["metadata"].get("managedFields") or [], names)
+        return await self._send(requests.json_patch(resource, key, _with_entries(live, entries)))
+
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
         """The object with its deletionTimestamp, or None if it was deleted at once."""
         try:
@@ -87,11 +99,7 @@ class ServerApi:
         entries = (live or {}).get("metadata", {}).get("managedFields") or []
         if live is None or not needs_migration(entries):
             return
-        operations = [
-            {"op": "replace", "path": "/metadata/managedFields", "value": migrated(entries, recorded)},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
-        ]
-        await self._send(requests.json_patch(resource, key, operations))
+        await self._send(requests.json_patch(resource, key, _with_entries(live, migrated(entries, recorded))))
 
     async def _send_or_none(self, request: Request) -> dict[str, Any] | None:
         try:
@@ -113,6 +121,14 @@ class ServerApi:
             if request.verb == "delete" and response.get("kind") == "Status"
             else stored_object(response, request)
         )
+
+
+def _with_entries(live: Object, entries: Sequence[Managed]) -> list[dict[str, Any]]:
+    """A JSON patch of managedFields, guarded by the resourceVersion."""
+    return [
+        {"op": "replace", "path": "/metadata/managedFields", "value": list(entries)},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+    ]
 
 
 class StoredData:

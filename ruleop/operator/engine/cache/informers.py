@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.buckets import BUCKETS, bucket_of, hash_range
 from ruleop.core.names import BUCKET_LABEL
 from ruleop.core.permissions import FOLLOW
+from ruleop.core.planning.model.managers import FieldsManager
 from ruleop.core.planning.model.marks import names_an_owner, owner_uid
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.watch.store import Change, Entry, State, Store
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.kube.client.client import Client
-    from ruleop.operator.kube.watch.store import Selection
+    from ruleop.operator.kube.watch.store import Belief, Selection
 
 WORST_FIRST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
 
@@ -55,6 +56,16 @@ def selection(need: WatchSpec, own: frozenset[ObjectKey], proofs: Callable[[], P
         return bucket_of(owner_uid(metadata) if need.children else metadata.get("uid") or "") in need.buckets
 
     return selects
+
+
+def belief(proofs: Callable[[], Proofs | None]) -> Belief:
+    """The field managers that a store keeps: those whose proof holds."""
+
+    def believes(key: ObjectKey, name: str) -> bool:
+        manager = FieldsManager.named(name)
+        return manager is not None and manager.is_believed(key, proofs())
+
+    return believes
 
 
 class Informer:
@@ -115,12 +126,13 @@ class Informers:
         namespaces: tuple[str, ...],
         *,
         selection: Callable[[WatchSpec], Selection] = lambda _: lambda _key, _metadata: True,
+        believes: Belief = lambda _key, _manager: True,
     ) -> None:
-        """`selection` returns which objects a store keeps."""
+        """`selection` returns which objects a store keeps, `believes` which field managers of ruleop."""
         self.client = client
         self.lookup = lookup
         self.namespaces = namespaces or ("",)
-        self.selection = selection
+        self.selection, self.believes = selection, believes
         self.informers: dict[WatchSpec, Informer] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -151,10 +163,11 @@ class Informers:
                 self._begin(informer)
                 self.state_changed(informer)
 
-    def list_children_again(self) -> None:
-        """Restarts the informers of children, because their stores now keep other objects."""
+    def list_proven_again(self) -> None:
+        """Restarts the informers whose stores now keep other objects, or other field managers, because other proofs
+        hold."""
         for informer in self.informers.values():
-            if informer.need.children:
+            if informer.need.children or any(store.has_unbelieved for store in informer.stores()):
                 self._end(informer)
                 self._begin(informer)
                 self.state_changed(informer)
@@ -198,6 +211,7 @@ class Informers:
                 regained=self._connection_regained,
                 needed=lambda: self.needed(need.kind.versionless),
                 selects=self.selection(need),
+                believes=self.believes,
             )
             watcher.store.subscribe(partial(self.changed, informer))
             watcher.store.subscribe_state(lambda _: self.state_changed(informer))

@@ -16,11 +16,11 @@ import structlog
 
 from ruleop.core.kinds import Kind
 from ruleop.core.permissions import FOLLOW
+from ruleop.core.planning.child.field_patches import patched_key
 from ruleop.core.planning.model.observed import KindInfo
 from ruleop.core.planning.model.rule_permissions import LEFT, verbs
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
-from ruleop.operator.engine.manager.inventory import patched_key
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
 from ruleop.operator.engine.queue.request import START, Request
 from ruleop.operator.engine.queue.work_queue import Urgency

@@ -12,7 +12,7 @@ from ruleop.operator.engine.queue.work_queue import Urgency
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import GroupKind, Kind
+    from ruleop.core.kinds import GroupKind, Kind, ObjectKey
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.cache import Cache
     from ruleop.operator.engine.cache.informers import WatchSpec
@@ -75,6 +75,13 @@ class Controllers:
 
     def get(self, kind: GroupKind) -> Controller | None:
         return self.by_kind.get(kind)
+
+    def resource_of(self, part_of: str) -> ObjectKey | None:
+        """The CR with this label, if it was reconciled."""
+        for controller in self:
+            if (request := controller.reconciler.index.owner(part_of)) is not None:
+                return controller.reconciler.key(request)
+        return None
 
     def enqueue_all(self, controller: Controller, cause: Cause) -> None:
         """Queues all its CRs, less urgently than changes."""

@@ -20,12 +20,13 @@ import orjson
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Object, ObjectKey
 from ruleop.core.planning import AddFinalizer, Create, ServerSideApply
+from ruleop.core.planning.child.field_patches import patched_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.core.planning import Plan
-    from ruleop.core.rules import Observe, Rule
+    from ruleop.core.rules import Rule
     from ruleop.operator.engine.api.server_api import StoredData
 
 
@@ -81,12 +82,6 @@ def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
     )
 
 
-def patched_key(target: Observe) -> ObjectKey:
-    """The object that a child with `patch` sets fields of; without a name or namespace that depends on the CR."""
-    name, namespace = (each.constant or "" if each is not None else "" for each in (target.name, target.namespace))
-    return ObjectKey(target.kind.group, target.kind.kind, namespace, name)
-
-
 def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
     """All that CRs of these rules can have. A finalizer is for children that the garbage collector does not delete."""
     rules = tuple(rules)
@@ -98,7 +93,7 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
             if child.patch is None
             for kind in child.kinds
         ),
-        any(rule.needs_key or rule.patches for rule in rules),
+        any(rule.needs_key for rule in rules),
         frozenset(each.type for rule in rules for each in rule.conditions),
         frozenset(patched_key(each.target) for rule in rules for each in rule.patches),
     )
@@ -120,10 +115,6 @@ class Inventory:
 
     def of(self, watched: GroupKind) -> InventoryEntry:
         return self.entries.get(watched, NOTHING)
-
-    def conditions_of(self, watched: GroupKind) -> frozenset[str]:
-        """Types of conditions that the rules of a kind have or had."""
-        return self.entries.get(watched, NOTHING).conditions
 
     def has_finalizers(self) -> bool:
         """Whether CRs of any kind may carry the finalizer."""

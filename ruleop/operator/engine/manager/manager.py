@@ -25,7 +25,7 @@ from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
 from ruleop.core.permissions import STORED, grant, place
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.cache.informers import Informers, WatchSpec, selection
+from ruleop.operator.engine.cache.informers import Informers, WatchSpec, belief, selection
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
 from ruleop.operator.engine.cache.share import Share
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from pathlib import Path
 
+    from ruleop.core.planning.model.proofs import KeyedProofs
     from ruleop.core.rules import Project, ProjectErrors
     from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.kube.http.access import Credentials
@@ -242,7 +243,11 @@ class Manager:
         self.api = ServerApi(self.client, self.discovery.resource)
         self.cache = Cache(self.api, self.discovery.resource, namespaces=self.options.namespaces)
         self.informers = Informers(
-            self.client, self.discovery.resource, self.options.namespaces, selection=self._selection
+            self.client,
+            self.discovery.resource,
+            self.options.namespaces,
+            selection=self._selection,
+            believes=belief(self._proofs),
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
         rollouts = rollouts_key(self.namespace, self.options.name)
@@ -254,7 +259,7 @@ class Manager:
         key = owner_key_key(self.namespace, self.options.name)
         self.owner_key = OwnerKey(
             StoredData(self.api, key),
-            changed=self.informers.list_children_again,
+            changed=self.informers.list_proven_again,
             upgrading=self.inventory.has_finalizers,
             dry_run=self.options.dry_run,
         )
@@ -365,6 +370,9 @@ class Manager:
     def _is_alone(self) -> bool:
         return not self.options.selector if self.ownership is None else self.ownership.is_alone()
 
+    def _proofs(self) -> KeyedProofs | None:
+        return self.owner_key.proofs()
+
     def _selection(self, need: WatchSpec) -> Selection:
         """The operator's own objects are in no store of the rules, so that no rule can read them."""
         own = self.own if need != self.rollout_driver.need else frozenset()
@@ -461,11 +469,15 @@ class Manager:
             clock=self.clock,
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             owns=self.ownership.owns if self.ownership is not None else None,
+            resource_of=self._resource_of,
             sharded=self.options.pod is not None,
             rollouts=self.rollouts,
             dry_run=self.options.dry_run,
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
+
+    def _resource_of(self, label: str) -> ObjectKey | None:
+        return self.controllers.resource_of(label)
 
     def _create_controller(self, kind: Kind) -> Controller:
         limit = self.options.max_concurrent or DEFAULT_MAX_CONCURRENT

@@ -1,10 +1,12 @@
-"""Writes owner annotations again that have no proof by the current key: of earlier versions, or after the key changed.
+"""Writes owner annotations again that have no proof by the current key, and renames such field managers: of earlier
+versions, or after the key changed.
 
 A pass writes the annotations of desired children. This does the rest, once per leadership: children of paused and
 failing CRs, and those that are to be pruned. Afterwards only proofs by the current key are believed.
 
 Before that, an annotation without proof is believed if everything else agrees: the CR exists and has the uid, a rule
-applies to it, whose reach includes the object, and the inventory has the kind among those of its children.
+applies to it, whose reach includes the object, and the inventory has the kind among those of its children. Likewise a
+manager without proof: the inventory or a rule has the object among those whose fields it sets.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ import structlog
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
+from ruleop.core.names import PATCH_MANAGER
 from ruleop.core.planning import Owner, choose_rule
+from ruleop.core.planning.child.field_patches import patch_targets, patches_on
 from ruleop.core.planning.model.item_records import ITEM, item_on
+from ruleop.core.planning.model.managers import manager_of, managers_on
 from ruleop.core.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.operator.engine.api.server_api import ServerApi
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 CHECK_INTERVAL = 1.0  # seconds between two checks whether the pause at the start is over
 RETRY_INTERVAL = 30.0  # seconds after a failed write
 _ANNOTATION = f'"{OWNER}"'.encode()
+_MANAGER = f'"{PATCH_MANAGER}'.encode()
 
 
 class Remarking:
@@ -77,7 +83,21 @@ class Remarking:
                     notes = self._renewed(key, live) if live is not None else None
                     if live is not None and notes:
                         count += 1
-                        left += not await self._write(key, live, notes)
+                        guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+                        patch = {"metadata": {**guards, "annotations": notes}}
+                        left += not await self._write(key, self.api.patch(Kind.of(live), key, patch))
+        labels = self._labels() if self.cache.patched_kinds else {}
+        for kind, informers in self.cache.patched_kinds.items():
+            for informer in informers:
+                if informer.state in {State.PENDING, State.FORBIDDEN}:
+                    unlisted.add(str(kind))
+                for key, entry in list(informer.entries()):
+                    live = self.cache.parse(informer, key, entry) if _MANAGER in entry.body else None
+                    names = dict(self._renamed(key, live, labels)) if live is not None else {}
+                    if live is not None and names:
+                        count += 1
+                        rename = self.api.rename_managers(Kind.of(live), key, names)
+                        left += not await self._write(key, rename)
         if count:
             self.log.info("owner annotations re-signed", objects=count - left, failed=left)
         if unlisted:
@@ -104,15 +124,38 @@ class Remarking:
             notes[ITEM] = record.annotation(owner, key)
         return {name: note for name, note in notes.items() if annotations_of(live).get(name) != note}
 
-    async def _write(self, key: ObjectKey, live: Object, notes: dict[str, str]) -> bool:
-        guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+    def _labels(self) -> dict[str, ObjectKey]:
+        """The CRs by the label that names of managers contain."""
+        return {
+            Owner(controller.kind, key.namespace, key.name, "").part_of: key
+            for controller in self.controllers
+            for key, _ in self.cache.resources(controller.kind.versionless)
+        }
+
+    def _renamed(self, key: ObjectKey, live: Object, labels: Mapping[str, ObjectKey]) -> Iterator[tuple[str, str]]:
+        """The managers without a proof by the current key that are to be believed, with their new names."""
+        for label in sorted({each.part_of for each in managers_on(live)} & labels.keys()):
+            controller = self.controllers.get(labels[label].group_kind)
+            resource = self.cache.resource(labels[label])
+            rule = choose_rule(controller.rules, resource) if controller is not None and resource is not None else None
+            if controller is None or resource is None or rule is None:
+                continue
+            owner = Owner.of(resource, self.owner_key.proofs())
+            targets = patch_targets(rule, self.inventory.of(controller.kind.versionless).patched)
+            for each in patches_on(live, owner, targets, far=rule.reach == "cluster"):
+                name = manager_of(owner, each.child, key)
+                if name != each.manager:
+                    yield each.manager, name
+
+    async def _write(self, key: ObjectKey, request: Awaitable[Object | None]) -> bool:
         try:
-            response = await self.api.patch(Kind.of(live), key, {"metadata": {**guards, "annotations": notes}})
+            response = await request
         except ApiError as error:
             if error.problem is Problem.NOT_FOUND:
                 return True
             if error.problem is not Problem.CONFLICT:
                 self.log.warning("owner annotation not written; will retry", object=str(key), error=str(error))
             return False
-        self.cache.put(response)
+        if response is not None:
+            self.cache.put(response)
         return True

@@ -1,12 +1,16 @@
-"""The operator's key, with which it proves that it wrote an owner annotation, and the Secret that keeps it.
+"""The operator's key, with which it proves that it wrote an owner annotation or set fields by a field manager, and the
+Secret that keeps it.
 
-The key is made when rules first need it: when the garbage collector does not delete all of their children. All replicas
+The key is made when rules first need it: when the garbage collector does not delete all of their children, or when they
+set fields of objects of others. All replicas
 use the same key: of several that create the Secret at once, one succeeds, and the others read it. Without permission
 for the Secret nothing is reconciled that needs the key: believing annotations without proof would be no protection.
 
 Children of earlier versions have annotations without proof, and those of a lost key an invalid one. If the inventory
 shows that there may be such children when the key is made, the Secret has `accept-unproven`, and their annotations are
-believed until all of them have been written again.
+believed until all of them have been written again. The names of field managers got a proof later than annotations. So a
+Secret without `managers-proven` is of a version before, and managers without proof are believed until all of them have
+been renamed.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.api.server_api import StoredData
 
 KEY, PREVIOUS_KEY, ACCEPT_UNPROVEN = "key", "previous-key", "accept-unproven"
+MANAGERS_PROVEN: Final = "managers-proven"
+_TRUE: Final = b"true"
 
 
 def owner_key_key(namespace: str, name: str) -> ObjectKey:
@@ -84,7 +90,7 @@ class OwnerKey:
         proofs = _read_proofs(found) if found is not None else KeyedProofs()
         known, self._proofs = self._proofs, proofs
         self._version = found["metadata"]["resourceVersion"] if found is not None else ""
-        if proofs.accept_unproven or len(proofs.keys) > 1:
+        if proofs.accept_unproven or proofs.accept_unproven_managers or len(proofs.keys) > 1:
             self.unsettled.set()
         if known.keys and known != proofs:
             self.log.info("the owner key was replaced; listing the children again")
@@ -101,7 +107,8 @@ class OwnerKey:
 
     async def _create(self) -> tuple[Object, bool]:
         """The Secret, and whether no annotation can have been believed by it before."""
-        data = {KEY: secrets.token_bytes(KEY_LENGTH)} | ({ACCEPT_UNPROVEN: b"true"} if self.upgrading() else {})
+        mark = ACCEPT_UNPROVEN if self.upgrading() else MANAGERS_PROVEN
+        data = {KEY: secrets.token_bytes(KEY_LENGTH), mark: _TRUE}
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 made = await self.store.write(_encoded(data), "")
@@ -120,10 +127,10 @@ class OwnerKey:
         raise RuleopError("the Secret with the owner key exists when it is created, and does not when it is read")
 
     async def settle(self) -> bool:
-        """All annotations have been written with the current key: from now on, no other is believed. False if the
-        Secret was changed meanwhile."""
+        """All annotations and managers have been written with the current key: from now on, no other is believed. False
+        if the Secret was changed meanwhile."""
         key = self._proofs.keys[0]
-        written = await self.store.write(_encoded({KEY: key}), self._version)
+        written = await self.store.write(_encoded({KEY: key, MANAGERS_PROVEN: _TRUE}), self._version)
         if written is None:
             await self.load()
             return False
@@ -140,7 +147,8 @@ def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
 def _read_proofs(secret: Object) -> KeyedProofs:
     data: Mapping[str, Any] = secret.get("data") or {}
     keys = [_decoded(secret, data, name) for name in (KEY, PREVIOUS_KEY) if name == KEY or name in data]
-    return KeyedProofs(tuple(keys), accept_unproven=ACCEPT_UNPROVEN in data)
+    accept = ACCEPT_UNPROVEN in data
+    return KeyedProofs(tuple(keys), accept, accept_unproven_managers=accept or MANAGERS_PROVEN not in data)
 
 
 def _decoded(secret: Object, data: Mapping[str, Any], name: str) -> bytes:

@@ -68,14 +68,16 @@ class PassPlanning:
             await self.environment.owner_key.ensure()
         if current.history.conflicting:
             current.history = await self.live_reads.refresh(current.request, current.history)
-        if current.rule.finalize or current.rule.has_order:
+        rule = current.rule
+        if rule.finalize or rule.has_order or self.environment.inventory.of(rule.kind.versionless).patched:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
                 current.resource, self.environment.finalizer
             )
 
     async def plan(self, current: CurrentPass) -> Plan:
         rule = current.rule
-        known = self.environment.inventory.conditions_of(rule.kind.versionless)
+        inventoried = self.environment.inventory.of(rule.kind.versionless)
+        known = inventoried.conditions
         observed = Observed(
             objects=ParsedObjects(self.cache),
             kinds=self.cache.seen_from(current.request.namespace),
@@ -90,6 +92,8 @@ class PassPlanning:
             expects_refusals=self.environment.dry_run,
             proofs=self.environment.owner_key.proofs(),
             own=self.environment.own,
+            patched=inventoried.patched,
+            resource_of=self.environment.resource_of,
             sharded=self.environment.sharded,
         )
         files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource

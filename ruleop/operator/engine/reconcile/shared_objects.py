@@ -24,12 +24,20 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.telemetry.metrics import Metrics
 
 
+class Inventoried(Protocol):
+    """The conditions and fields that current and earlier rules of a kind wrote."""
+
+    @property
+    def conditions(self) -> frozenset[str]: ...
+    @property
+    def patched(self) -> frozenset[ObjectKey]: ...
+
+
 class Inventory(Protocol):
-    """The kinds of children and the conditions that current and earlier rules wrote. The manager keeps it, which this
-    wing does not know."""
+    """The record of what current and earlier rules wrote. The manager keeps it, which this wing does not know."""
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None: ...
-    def conditions_of(self, kind: GroupKind) -> frozenset[str]: ...
+    def of(self, watched: GroupKind) -> Inventoried: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,7 @@ class Environment:
     rollouts: Rollouts | None = None
     own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     owns: Callable[[Object], bool] | None = None  # whether this process reconciles a CR; None: all
+    resource_of: Callable[[str], ObjectKey | None] = lambda _: None  # a CR that was reconciled, by its label
     sharded: bool = False
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record

@@ -163,6 +163,8 @@ class _Ended(NamedTuple):
 Listener = Callable[[Change], None]
 Selection = Callable[["ObjectKey", "Mapping[str, Any]"], bool]
 """Whether an object belongs in a store, by its key and metadata: more than a selector of the API server can say."""
+Belief = Callable[["ObjectKey", str], bool]
+"""Whether the operator itself may have written to an object by a field manager of this name."""
 _FEW: Final = 16
 _MANAGER: Final = f'"{PATCH_MANAGER}'.encode()
 
@@ -181,10 +183,17 @@ class Store:
     """Owned by one event loop. Listeners are called at once, in the order of the changes, and see the store as it is
     after the change."""
 
-    def __init__(self, source: Source, selects: Selection = lambda _key, _metadata: True) -> None:
-        """Of an object that `selects` refuses, nothing is kept."""
+    def __init__(
+        self,
+        source: Source,
+        selects: Selection = lambda _key, _metadata: True,
+        believes: Belief = lambda _key, _manager: True,
+    ) -> None:
+        """Of an object that `selects` refuses, nothing is kept, and of managedFields only what is about managers of
+        ruleop that it `believes`."""
         self.source = source
-        self.selects = selects
+        self.selects, self.believes = selects, believes
+        self.has_unbelieved = False  # it left out a manager
         self.kind: Kind = source.resource.kind
         self.group_kind: GroupKind = self.kind.versionless
         self.state = State.PENDING
@@ -427,9 +436,12 @@ class Store:
         """Splits the object into an entry. Modifies `obj`."""
         metadata = obj["metadata"]
         managed = metadata.pop("managedFields", None) or ()
-        is_patched = any(str(each.get("manager")).startswith(PATCH_MANAGER) for each in managed)
-        if is_patched:
-            metadata["managedFields"] = patch_entries(managed)
+        if any(str(each.get("manager")).startswith(PATCH_MANAGER) for each in managed):
+            entries = patch_entries(managed)
+            believed = [each for each in entries if self.believes(key, each["manager"])]
+            self.has_unbelieved = self.has_unbelieved or len(believed) < len(entries)
+            if believed:
+                metadata["managedFields"] = believed
         version = parse_version(metadata.pop("resourceVersion", None))
         generation = metadata.pop("generation", None) or 0
         obj.pop("apiVersion", None)  # the same for all objects, and missing in a list
@@ -583,7 +595,7 @@ def _patchers(entry: Entry | None) -> set[str]:
     if entry is None or entry.packed.startswith(MARK) or _MANAGER not in entry.packed:
         return set()
     obj = {"metadata": orjson.loads(entry.packed)["metadata"]}
-    return {part_of for part_of, _ in managers_on(obj)}
+    return {each.part_of for each in managers_on(obj)}
 
 
 def _owners(entry: Entry | None) -> frozenset[str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.operator.kube.client.client import Client, Stream
     from ruleop.operator.kube.client.requests import Source
     from ruleop.operator.kube.watch.reflector import Rest
-    from ruleop.operator.kube.watch.store import Selection
+    from ruleop.operator.kube.watch.store import Belief, Selection
 
 log = structlog.get_logger(__name__)
 
@@ -47,10 +47,11 @@ class Watcher:
         regained: Callable[[], None] = lambda: None,
         needed: Callable[[], Iterable[str]] = lambda: FOLLOW,
         selects: Selection = lambda _key, _metadata: True,
+        believes: Belief = lambda _key, _manager: True,
     ) -> None:
         """`regained` is called when the server answers again after a failure; `needed` gives the verbs that the rules
-        need on the kind; `selects` tells which objects the store keeps."""
-        self.store = Store(source, selects)
+        need on the kind; `selects` tells which objects the store keeps, `believes` which field managers."""
+        self.store = Store(source, selects, believes)
         self.reflector = Reflector(source, self.store, chance=chance)
         self.crashes = 0
         self._lists_before = 0  # before the last crash
