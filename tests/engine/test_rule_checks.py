@@ -39,6 +39,7 @@ kind: ConfigMap
 metadata: {name: "{{ metadata.name }}"}
 data: {image: "{{ spec.IMAGE }}", tier: "{{ vars.tier }}"}
 """
+CHECKING = "checking the rules"
 VARIABLES = {"TIER": "gold"}
 WRONG = Finding(Site("templates/web.yaml.j2", 4, 19), "spec.imge is not in the schema", "error", "unknown-field")
 
@@ -194,3 +195,24 @@ def test_a_restart_with_the_rules_in_force_is_not_stopped_by_their_checks(live):
         assert "the rules fail their checks" not in str(log)
         assert asyncio.run(run(finds(WRONG), lambda _: "the rules fail their checks; using them" in str(log)))
     assert [line["event"] for line in log].count("started") == 2
+
+
+def test_an_operator_is_not_ready_before_its_rules_are_checked(live):
+    async def scenario():
+        begun, checked = asyncio.Event(), asyncio.Event()
+
+        async def errors_of(_):
+            begun.set()
+            await checked.wait()
+            return ()
+
+        running = manager(live, errors_of)
+        task = asyncio.create_task(running.run())
+        await until("the checks", lambda: begun.is_set() and any(each.message == CHECKING for each in running.checks()))
+        checked.set()
+        await until("the end of the checks", lambda: CHECKING not in [each.message for each in running.checks()])
+        running.stopping.set()
+        return await task
+
+    with capture_logs():
+        assert asyncio.run(scenario())

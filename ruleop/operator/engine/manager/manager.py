@@ -74,10 +74,10 @@ from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.leader.shards import Roster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
 
-    from ruleop.core.rules import Project
+    from ruleop.core.rules import Finding, Project
     from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.engine.manager.rule_checks import ErrorsOf
     from ruleop.operator.kube.http.access import Credentials
@@ -152,10 +152,7 @@ class Manager:
         await self._serve(probes)
         await self.retry(self._connect)
         await self.retry(self._load_key)
-        if await self._were_in_force():
-            self._spawn(self.rule_checks.report(checking), "checks of the rules in force")
-        elif errors := await checking:
-            raise ProjectErrors(errors)
+        await self._finish_checks(checking)
         if isinstance(self.ownership, Sharding):
             stack.push_async_callback(self.ownership.watcher.stop)
             self.cache.share = await self.ownership.share()
@@ -193,6 +190,15 @@ class Manager:
         self.log.info(
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
         )
+
+    async def _finish_checks(self, checking: asyncio.Task[Sequence[Finding]]) -> None:
+        """Until then this process is not ready: a rollout of the operator must not replace the one that works."""
+        self._starting = "checking the rules"
+        if await self._were_in_force():
+            self._spawn(self.rule_checks.report(checking), "checks of the rules in force")
+        elif errors := await checking:
+            raise ProjectErrors(errors)
+        self._starting = ""
 
     async def _were_in_force(self) -> bool:
         """Whether the last leader had these rules, as far as can be known. Then nothing waits for their checks: a
