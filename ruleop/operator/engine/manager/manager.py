@@ -192,7 +192,7 @@ class Manager:
         )
 
     async def _finish_checks(self, checking: asyncio.Task[Sequence[Finding]]) -> None:
-        """Until then this process is not ready: a rollout of the operator must not replace the one that works."""
+        """Until then this process is not ready: a rollout of the operator must not replace a process that works."""
         self._starting = "checking the rules"
         if await self._were_in_force():
             self._spawn(self.rule_checks.report(checking), "checks of the rules in force")
