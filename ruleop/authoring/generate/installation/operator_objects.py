@@ -44,9 +44,9 @@ def operator(choices: Choices, rules: Object | None, variables: Mapping[str, str
         least = {"maxUnavailable": 1} if choices.shards else {"minAvailable": 1}
         budget: Object = {**least, "selector": {"matchLabels": _selector(choices)}}
         yield _object("policy/v1 PodDisruptionBudget", choices, budget)
-    # Nobody can say in a policy where the API server is, so what the pods send is not limited. The kubelet's probes need
-    # no rule: traffic of the pod's own node is always admitted. What kubectl compares as a whole, such as the list of
-    # ports, has the defaults of the API server, or each `kubectl apply` would change it.
+    # Nobody can say in a policy where the API server is, so what the pods send is not limited. The probes of the
+    # kubelet need no rule: traffic of the pod's own node is always admitted. What kubectl compares as a whole, such as
+    # the list of ports, has the defaults of the API server, or each `kubectl apply` would change it.
     limits: Object = {
         "podSelector": {"matchLabels": _selector(choices)},
         "policyTypes": ["Ingress"],
