@@ -1,5 +1,8 @@
 # One generic image: your rules are mounted at /rules, or copied there by an image of your own that starts FROM this one.
-ARG PYTHON=python:3.13-slim-bookworm
+# The base is pinned, so that two builds of one commit have the same Python and the same Debian. Security updates arrive
+# by another digest: `docker buildx imagetools inspect python:3.13-slim-bookworm` prints the present one (of all
+# architectures), and .github/dependabot.yml asks for it.
+ARG PYTHON=python:3.13-slim-bookworm@sha256:ed86c82274b3c69b52fb5820f358f0bd7df0b603332063cb5c6e32bd220c3e6e
 
 FROM ${PYTHON} AS build
 WORKDIR /src

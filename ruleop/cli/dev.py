@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ruleop.authoring.checking import check_project
+from ruleop.authoring.checking import check_project, errors_of_rules, rule_errors
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
 from ruleop.authoring.dev.dev_session import Session, Settings
 from ruleop.authoring.report.spans import Span, Tone
@@ -26,16 +26,16 @@ from ruleop.cli.outputs.terminal import has_colour, print_diagnostics
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.run import collect_garbage_seldom
 from ruleop.core.errors import RuleopError
-from ruleop.core.rules import ProjectErrors, parse_duration
+from ruleop.core.rules import ProjectErrors, build_with_sources, parse_duration
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
-    from ruleop.core.rules import Finding
+    from ruleop.core.rules import Finding, Project
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")
@@ -94,10 +94,12 @@ def command(
         seconds = parse_duration(timeout)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--timeout") from None
+    variables = project_variables(where, env_files)
     settings = Settings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
         definitions=partial(_definitions, where, env_files),
         check=partial(_check, where, env_files),
+        errors_of=partial(_errors_of, variables, loaded.project),
         once=once,
         timeout=seconds,
         kubeconfig=kubeconfig,
@@ -111,12 +113,16 @@ def command(
         prune_after_reload=0.5,
         rollouts=False,
         environ=dict(os.environ),
-        variables=project_variables(where, env_files),
+        variables=variables,
         grace=5.0,
     )
+    findings = check_project(loaded)
+    if errors_of_rules(findings, loaded):
+        print_diagnostics(found.lines(findings, where))
+        return NO
     collect_garbage_seldom()
     view = LiveView() if has_colour(sys.stdout) and not once else PlainView()
-    view.checked([*found.lines(check_project(loaded), where)])
+    view.checked([*found.lines(findings, where)])
     return asyncio.run(_run(Session(loaded.project, Path(folder), options, settings, view)))
 
 
@@ -126,6 +132,14 @@ def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:
     except ProjectErrors as errors:
         findings = errors.findings
     return [*found.lines(findings, folder)]
+
+
+async def _errors_of(variables: Mapping[str, str], checked: Project, project: Project) -> Sequence[Finding]:
+    """The errors of rules, except of those with which the session began: they are checked."""
+    if project.digest == checked.digest:
+        return ()
+    loaded = build_with_sources(project.files, root=project.root, environ=variables)
+    return await asyncio.to_thread(rule_errors, loaded)
 
 
 def _definitions(folder: Folder, env_files: tuple[str, ...]) -> list[Object]:

@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ from ruleop.core.rules import ProjectErrors, parse_duration
 from ruleop.core.selector_text import label_requirements
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.rule_checks import errors_by_process
 from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.engine.telemetry import logging as logs
 from ruleop.operator.kube.leader.lease import Timing
@@ -262,7 +264,7 @@ def _timing(flags: Mapping[str, object]) -> Timing:
 
 
 async def _run(project: Project, root: Path, options: Options) -> int:
-    manager = Manager(project, root, options)
+    manager = Manager(project, root, options, errors_of=partial(errors_by_process, variables=options.variables))
 
     def stop() -> None:
         if manager.stopping.is_set():
@@ -273,6 +275,9 @@ async def _run(project: Project, root: Path, options: Options) -> int:
     try:
         with on_end_signal(stop):
             in_order = await manager.run()
+    except ProjectErrors as errors:
+        print(printable_lines(str(errors)), file=sys.stderr)  # noqa: T201 - as those of loading
+        return NO
     except RuleopError as error:
         print(printable_lines(f"ruleop: {error}"), file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.errors import RuleopError
+from ruleop.core.files import read_regular, why_unreadable
 from ruleop.localcluster.store.object_store import Resource
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.object_store import Store
 
 FORMAT: Final = "ruleop local cluster 1"
+MAX_STATE: Final = 512 * 1024 * 1024  # bytes: some hundred thousand objects
 
 
 def write_state(path: Path, store: Store, token: str) -> None:
@@ -49,11 +51,11 @@ def write_state(path: Path, store: Store, token: str) -> None:
 def read_state(path: Path, store: Store) -> str:
     """Fills an empty store, and returns the token of the address. Raises RuleopError, and then the store is empty."""
     try:
-        document = orjson.loads(path.read_bytes())
+        document = orjson.loads(read_regular(path, MAX_STATE))
         resources = _checked(document)
         version, token = int(document["version"]), str(document["token"])
     except OSError as error:
-        raise RuleopError(f"{path} cannot be read: {error.strerror}") from None
+        raise RuleopError(f"{path}: {why_unreadable(error)}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RuleopError(
             f"{path} is damaged, or no state file of `ruleop cluster` ({error}); it is left as it is: "

@@ -43,7 +43,7 @@ def completed(monkeypatch, capsys):
 def test_commands_are_completed_without_importing_them(completed, monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda name: pytest.fail(f"{name} was imported"))
     assert completed("") == [("plain", name) for name in COMMANDS]
-    assert completed("re") == [("plain", "render")]
+    assert completed("ren") == [("plain", "render")]
 
 
 def test_options_are_completed(completed):

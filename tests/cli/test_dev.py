@@ -143,6 +143,13 @@ def test_dev_prints_an_error_of_the_project_and_does_not_start(sample, ruleop):
     assert "metadta" in found.err
 
 
+def test_dev_does_not_start_with_rules_that_check_refuses(sample, ruleop):
+    sample.edit("templates/web.yaml.j2", "{{ spec.replicas }}", "{{ spec.replcas }}")
+    found = ruleop("dev", "--apply", "front.yaml", "--once")
+    assert (found.status, found.out) == (1, "")
+    assert "error[RO403]: spec.replcas" in found.err
+
+
 def test_dev_prints_what_check_finds_and_starts(sample, process):
     rules = Path(sample.root, "watches.yaml").read_text()
     sample.write("watches.yaml", rules.replace("  children:", "  let: {unread: a}\n  children:", 1))

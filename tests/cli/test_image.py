@@ -39,6 +39,21 @@ def allowed(path):
     return found
 
 
+def test_the_base_image_is_pinned_by_its_digest():
+    (base,) = re.findall(r"^ARG PYTHON=(.*)$", DOCKERFILE, re.MULTILINE)
+    assert re.fullmatch(r"python:3\.13-slim-bookworm@sha256:[0-9a-f]{64}", base)
+    assert {rest.split()[0] for word, rest in instructions() if word == "FROM"} == {"${PYTHON}"}
+
+
+@pytest.mark.parametrize("name", ["release", "test"])
+def test_a_workflow_names_each_action_by_its_commit(name):
+    """Who can move a tag of one would publish as ruleop."""
+    text = (ROOT / f".github/workflows/{name}.yaml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (?!\./)(.*)", text)
+    assert used
+    assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)] == []
+
+
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
     """What the build gets to see: copied as the Dockerfile says."""

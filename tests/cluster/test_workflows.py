@@ -3,6 +3,7 @@ well-known actions."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,13 +18,26 @@ pytestmark = pytest.mark.real_server("actionlint is built with the control plane
 WORKFLOWS = ROOT / ".github" / "workflows"
 
 
+PINNED = re.compile(r"@[0-9a-f]{40} # (v\d+)[\d.]*$", re.MULTILINE)
+
+
 def findings(*files: Path) -> str:
     command = [str(program("actionlint")), "-no-color", "-shellcheck=", "-pyflakes=", *map(str, files)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
 
 
-def test_the_workflows_are_sound() -> None:
-    assert findings(*sorted(WORKFLOWS.glob("*.yaml"))) == ""
+@pytest.fixture
+def workflows(tmp_path: Path) -> list[Path]:
+    """With tags instead of the commits: actionlint knows the inputs of an action by its tag."""
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for file in WORKFLOWS.glob("*.yaml"):
+        (folder / file.name).write_text(PINNED.sub(r"@\1", file.read_text()))
+    return sorted(folder.iterdir())
+
+
+def test_the_workflows_are_sound(workflows: list[Path]) -> None:
+    assert findings(*workflows) == ""
 
 
 def test_the_workflow_of_a_new_project_is_sound(tmp_path: Path) -> None:
@@ -33,7 +47,7 @@ def test_the_workflow_of_a_new_project_is_sound(tmp_path: Path) -> None:
     assert findings(tmp_path / "rules.yaml") == ""
 
 
-def test_a_misspelt_input_is_found(tmp_path: Path) -> None:
-    broken = tmp_path / "release.yaml"
-    broken.write_text((WORKFLOWS / "release.yaml").read_text().replace("platforms:", "platform:"))
+def test_a_misspelt_input_is_found(workflows: list[Path]) -> None:
+    broken = next(each for each in workflows if each.name == "release.yaml")
+    broken.write_text(broken.read_text().replace("platforms:", "platform:"))
     assert 'input "platform" is not defined in action "docker/build-push-action' in findings(broken)

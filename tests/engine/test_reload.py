@@ -15,7 +15,8 @@ from watchdog.events import FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 
 import ruleop.operator.engine.manager.reload as module
-from ruleop.core.rules import Project, files_digest, load_project
+from ruleop.core.errors import Site
+from ruleop.core.rules import Project, ProjectErrors, files_digest, load_project
 from ruleop.operator.engine.manager.reload import Reloader
 from tests.waiting import a_moment
 
@@ -50,16 +51,22 @@ class Follower:
             root,
             {},
             current=load_project(root, environ={}).digest,
+            check=self.check_rules,
             changed=self.reports.put_nowait,
             rejected=lambda errors: self.reports.put_nowait(str(errors)),
             **options,
         )
+        self.unsound = ""  # a text that the checks of the rules refuse
         self.checked = asyncio.Event()
         self._check, self.reloader.check = self.reloader.check, self.check
 
     async def check(self):
         await self._check()
         self.checked.set()
+
+    async def check_rules(self, project):
+        if self.unsound and any(self.unsound in text for text in project.files.values()):
+            raise ProjectErrors.of("unknown-field", "spec.imge is not in the schema", Site("templates/config.yaml.j2"))
 
     async def next(self):
         return await asyncio.wait_for(self.reports.get(), 15)
@@ -377,6 +384,28 @@ async def test_an_invalid_project_is_rejected_once_and_loaded_when_it_is_valid(r
         (root / "watches.yaml").write_text(WATCHES)
         assert (await follower.until(before)).digest == before, "it is reported that the same rules are valid again"
         await follower.assert_nothing_new()
+
+
+async def test_rules_that_fail_their_checks_are_rejected_and_the_earlier_ones_stay(root):
+    async with following(root) as follower:
+        before, follower.unsound = follower.reloader.digest, "imge"
+        (root / "templates/config.yaml.j2").write_text(TEMPLATE % "{{ spec.imge }}")
+        assert "spec.imge is not in the schema" in await follower.until_rejected()
+        assert follower.reloader.digest == before
+        await follower.assert_nothing_new()
+        (root / "templates/config.yaml.j2").write_text(TEMPLATE % "{{ spec.image }}")
+        await follower.until(digest(root))
+
+
+async def test_rules_in_force_are_not_checked_again_when_an_edit_is_taken_back(root):
+    """They may have been in force before there was such a check."""
+    async with following(root) as follower:
+        before = follower.reloader.digest
+        (root / "watches.yaml").write_text("- kind: [")
+        await follower.until_rejected()
+        follower.unsound = "first"
+        (root / "watches.yaml").write_text(WATCHES)
+        await follower.until(before)
 
 
 async def test_another_error_is_reported_again(root):

@@ -226,6 +226,7 @@ def test_a_policy_is_for_the_version_that_the_watch_reads() -> None:
             "apiVersions": ["v1"],
             "operations": ["CREATE", "UPDATE"],
             "resources": ["widgets"],
+            "scope": "*",
         }
     ]
 

@@ -163,6 +163,48 @@ def test_an_error_message_names_verb_resource_and_causes() -> None:
     assert [(cause.field, cause.reason) for cause in causes] == [("spec.x", "FieldValueInvalid")]
 
 
+WHOLE = '{"apiVersion":"v1","metadata":{"name":"q","labels":{"a":"]}\\"{"}},"spec":{"hard":{"limits.cpu":"ten"}},"list":[[1]]}'
+QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+TYPED = (
+    'core.PodTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:"", Labels:map[string]string{"a":"}"}}, Spec:core.PodSpec{}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (f'"" is invalid: patch: Invalid value: {orjson.dumps(WHOLE).decode()}: {QUANTITY}', QUANTITY),
+        (
+            f'Job.batch "j" is invalid: spec.template: Invalid value: {WHOLE}: field is immutable',
+            'Job.batch "j" is invalid: spec.template: Invalid value: field is immutable',
+        ),
+        (
+            f'Job.batch "j" is invalid: spec.template: Invalid value: {TYPED}: field is immutable',
+            'Job.batch "j" is invalid: spec.template: Invalid value: field is immutable',
+        ),
+        (
+            f'X "x" is invalid: [spec.a: Invalid value: [{WHOLE}]: no, spec.b: Invalid value: {{"app":"a"}}: yes]',
+            'X "x" is invalid: [spec.a: Invalid value: no, spec.b: Invalid value: {"app":"a"}: yes]',
+        ),
+        (
+            f'X "x" is invalid: spec.a: Invalid value: map[string]string{{"a":"{"b" * 80}"}}: no',
+            'X "x" is invalid: spec.a: Invalid value: no',
+        ),
+        (
+            f'X "x" is invalid: metadata.name: Invalid value: "{"a" * 300}": must be no more than 253 characters',
+            f'X "x" is invalid: metadata.name: Invalid value: "{"a" * 69}…": must be no more than 253 characters',
+        ),
+        (f"X is invalid: spec.a: Invalid value: {WHOLE[:90]}", "X is invalid: spec.a: Invalid value: "),
+        ('X is invalid: spec.a: Invalid value: "b": no', 'X is invalid: spec.a: Invalid value: "b": no'),
+        ("X is invalid: spec.a: Invalid value: 7: no", "X is invalid: spec.a: Invalid value: 7: no"),
+        ("X is invalid: spec.a: Invalid value: a message {", "X is invalid: spec.a: Invalid value: a message {"),
+    ],
+    ids=["patch", "json", "literal of Go", "list", "map", "string", "cut off", "short", "number", "none"],
+)
+def test_an_object_in_a_message_is_left_out_and_the_reason_is_shown(message: str, shown: str) -> None:
+    assert refused(422, "Invalid", message).text == f"{shown} (422 Invalid)"
+
+
 def test_the_fields_that_the_server_lists_as_mutable_are_part_of_the_cause() -> None:
     message = "Forbidden: updates to statefulset spec for fields other than 'replicas', 'template' and 'minReadySeconds' are forbidden"
     (found,) = refused(422, "Invalid", causes=[cause(message, reason="FieldValueForbidden")]).causes
@@ -302,7 +344,19 @@ def test_only_the_first_causes_are_kept_and_more_of_them_are_not_resolved_by_rec
     assert not error.immutable
 
 
-QUADRATIC = ["fields other than ", 'User "', '"\\', '\\"', "updates to ", "' fields other than '", "[", "is ", "if "]
+QUADRATIC = [
+    "fields other than ",
+    'User "',
+    '"\\',
+    '\\"',
+    "updates to ",
+    "' fields other than '",
+    "[",
+    "is ",
+    "if ",
+    "Invalid value: [",
+    "{",
+]
 
 
 @pytest.mark.parametrize("piece", QUADRATIC)

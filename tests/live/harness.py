@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -57,8 +58,13 @@ class Live(Folder):
 
     def delete(self, plural: str, name: str) -> None:
         """As another client would."""
-        path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
-        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+        self.send("DELETE", f"/apis/example.com/v1/namespaces/default/{plural}/{name}")
+
+    def send(self, method: str, path: str, body: Object | None = None) -> None:
+        """As another client would."""
+        data, headers = (json.dumps(body).encode(), {"Content-Type": "application/json"}) if body else (None, {})
+        request = urllib.request.Request(f"{self.cluster.url}{path}", data, headers, method=method)  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - loopback
 
     def objects(self, kind: str) -> list[Object]:
         store = self.cluster.store

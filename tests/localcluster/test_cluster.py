@@ -8,11 +8,13 @@ import threading
 import urllib.error
 import urllib.request
 import warnings
+from pathlib import Path
 
 import pytest
 
 from ruleop.core.errors import RuleopError
 from ruleop.localcluster import Effect, Fault, LocalCluster
+from ruleop.localcluster.state_file import MAX_STATE
 
 
 def call(cluster, method, path, body=None, **headers):
@@ -96,6 +98,16 @@ def test_the_state_file_keeps_objects_and_the_address(tmp_path):
         assert call(cluster, "GET", MAPS + "/kept")[1] == before
         _, made = call(cluster, "POST", MAPS, config_map("new"))
         assert int(made["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+
+
+def test_a_state_file_without_an_end_is_refused(tmp_path):
+    with pytest.raises(RuleopError, match=r"^/dev/zero: cannot be read: it is not a regular file$"):
+        LocalCluster(state=Path("/dev/zero"))
+    state = tmp_path / "state.json"
+    with state.open("wb") as file:
+        file.truncate(MAX_STATE + 1)  # of a file system that stores no zeros
+    with pytest.raises(RuleopError, match=r"state\.json: is larger than 524288 KiB$"):
+        LocalCluster(state=state)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_an_unproven_annotation_on_a_desired_object_is_a_name_conflict_with_its_
     assert harness.objects[key("a", namespace="far")]["data"] == {"v": "forged"}
     assert harness.ready()[2] == (
         "ConfigMap a in namespace far already exists and is not managed by App (its annotation ruleop.dev/owner has "
-        "no valid proof): rename the child, or delete the object"
+        "no valid proof): if the operator's key was lost, run `ruleop recover`; else rename the child"
     )
 
 

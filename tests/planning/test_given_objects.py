@@ -82,8 +82,12 @@ POD = {"template": {"spec": {"containers": []}}}
             "batch/v1",
             spec={"jobTemplate": {"spec": {"template": {"spec": {"serviceAccountName": "x"}}}}},
         ),
+        obj("a", "Deployment", "apps/v1", spec={"auth": {"serviceAccountRef": {"name": "admin"}}}),
+        obj("a", "Deployment", "apps/v1", spec={"vault": [{"ServiceAccounts": ["admin"]}]}),
+        obj("a", "Deployment", "apps/v1", spec={"podServiceAccountName": "admin"}),
+        obj("a", "Deployment", "apps/v1", subjects=[{"kind": "ServiceAccount", "name": "admin"}]),
     ],
-    ids=["token", "account", "old name", "nested"],
+    ids=["token", "account", "old name", "nested", "reference", "list", "another name", "subject"],
 )
 def test_an_object_that_uses_a_service_account_needs_the_permission_of_the_rule(wrong: dict[str, Any]):
     (message,) = problems(wrong)
@@ -98,8 +102,9 @@ def test_an_object_that_uses_a_service_account_needs_the_permission_of_the_rule(
         obj("a", "Secret", stringData={"serviceAccount": "admin"}),
         obj("a", "Deployment", "apps/v1", spec={"template": {"spec": {"serviceAccountName": "default"}}}),
         obj("a", metadata={"namespace": "shop"}),
+        obj("a", "Deployment", "apps/v1", spec={"automountServiceAccountToken": False, "serviceAccounts": []}),
     ],
-    ids=["data", "secret", "default", "namespace"],
+    ids=["data", "secret", "default", "namespace", "none"],
 )
 def test_other_objects_do_not(right: dict[str, Any]):
     assert problems(right) == []

@@ -151,6 +151,7 @@ children:
   a: {objects: spec.a}
   b: {objects: spec.a, kinds: [ConfigMap]}
   c: {objects: spec.a, kinds: [v1/Node, rbac.authorization.k8s.io/v1/Role], adopt: orphans}
+  f: {objects: spec.a, kinds: [authorization.openshift.io/v1/RoleBinding]}
   d: {template: a.yaml, kinds: [v1/Secret]}
   e: {objects: spec.a, kinds: [rbac.authorization.k8s.io/v1/Role], allow: [extra-privileges], object: {}}
 >> watches.yaml:5:9: a child has "objects", which requires "kinds"
@@ -158,10 +159,11 @@ children:
 >> watches.yaml:7:34: Node is a cluster-scoped kind: `objects` are in the namespace of the CR
 >> watches.yaml:7:43: who writes a CR could grant permissions by a Role: remove it, or set `allow: [extra-privileges]` in the child
 >> watches.yaml:7:79: who writes a CR could take over objects of others: `adopt` is not for `objects`
->> watches.yaml:8:27: a child has "kinds", which requires "objects"
->> watches.yaml:9:9: a child has both "object" and "objects": remove one of them
->> watches.yaml:9:105: an object needs apiVersion, in plain text
->> watches.yaml:9:105: metadata.name of the object is missing
+>> watches.yaml:8:34: who writes a CR could grant permissions by a RoleBinding: remove it, or set `allow: [extra-privileges]` in the child
+>> watches.yaml:9:27: a child has "kinds", which requires "objects"
+>> watches.yaml:10:9: a child has both "object" and "objects": remove one of them
+>> watches.yaml:10:105: an object needs apiVersion, in plain text
+>> watches.yaml:10:105: metadata.name of the object is missing
 
 == once for each request
 children:

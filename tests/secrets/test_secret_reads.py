@@ -56,6 +56,34 @@ validate:
 >> watches.yaml:30:62: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
 >> watches.yaml:32:48: `creds.data.x` would expose the data of a Secret in `validate`: use its metadata, or test whether it exists
 
+== secret in a request id, a schedule and a time zone
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+let:
+  again: "{{ creds.data.id }}"
+children:
+  a: {once: "{{ creds.data.id }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {}}}}
+  b: {once: "v-{{ again }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {template: {}}}}
+  c: {schedule: "{{ creds.data.at | b64decode }}", timeZone: "{{ creds.data.zone }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: c}, spec: {template: {}}}}
+  d: {once: "{{ creds.data.id | sha256 }} {{ creds.metadata.resourceVersion }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: d}, spec: {template: {}}}}
+>> watches.yaml:9:15: `creds.data.id` would expose the data of a Secret in `once` of the child a, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:10:15: `again` would expose the data of a Secret in `once` of the child b, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:11:19: `creds.data.at | b64decode` would expose the data of a Secret in `schedule` of the child c, which everyone can read: use its metadata, or a checksum (`sha256`)
+>> watches.yaml:11:64: `creds.data.zone` would expose the data of a Secret in `timeZone` of the child c, which everyone can read: use its metadata, or a checksum (`sha256`)
+
+== secret in whole objects
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  others: {version: v1, kind: Secret, selector: {a: b}}
+let:
+  parsed: "{{ creds.data.all | b64decode | from_json }}"
+children:
+  a: {objects: "creds.data.all | b64decode | from_json", kinds: [v1/ConfigMap]}
+  b: {objects: parsed, kinds: [v1/Secret]}
+  c: {objects: "spec.extra if creds is defined else []", kinds: [v1/ConfigMap]}
+>> watches.yaml:10:19: `creds.data.all` would give whole objects from data of a Secret, and everyone can read their names: read the Secret in the body of a `template`
+>> watches.yaml:11:18: `parsed` would give whole objects from data of a Secret, and everyone can read their names: read the Secret in the body of a `template`
+
 == secret in a status template
 observe:
   creds: {version: v1, kind: Secret, name: x}

@@ -1,7 +1,7 @@
 """Checks of a project beyond loading, for its authors.
 
 A project that loads may still be wrong: these checks find what would fail, or never happen, in a cluster. The operator
-does not run them. Each check is a function that adds findings.
+runs them in a process of their own (checking_process.py). Each check is a function that adds findings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.rules import Finding, Loaded
 
@@ -35,6 +35,22 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
     `roles`: those of the operator."""
     unread = Findings({})
     examples = read_examples(Path(loaded.project.root), unread)
+    return _check(loaded, examples, unread, roles)
+
+
+def rule_errors(loaded: Loaded) -> tuple[Finding, ...]:
+    """The errors for which the operator refuses the rules: what it does not read, such as examples/ and crds/, cannot
+    cause one."""
+    return errors_of_rules(_check(loaded, {}, Findings({}), None), loaded)
+
+
+def errors_of_rules(found: Iterable[Finding], loaded: Loaded) -> tuple[Finding, ...]:
+    """Those of the findings that are errors of the rules."""
+    read = {path for path in loaded.files if not path.startswith("crds/")}
+    return tuple(each for each in found if each.severity == "error" and each.site.path in read)
+
+
+def _check(loaded: Loaded, examples: Mapping[str, str], unread: Findings, roles: Roles | None) -> tuple[Finding, ...]:
     loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
     loaded = checked_definitions(loaded, findings)

@@ -27,6 +27,7 @@ from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
 from ruleop.localcluster.store.object_store import Name
 from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.rule_checks import no_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Project
     from ruleop.localcluster.store.object_store import Event, Resource
     from ruleop.operator.engine.manager.flags import Options
+    from ruleop.operator.engine.manager.rule_checks import ErrorsOf
 
 _VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does
 
@@ -104,6 +106,7 @@ class Settings:
     samples: tuple[Object, ...] = ()
     definitions: Callable[[], Sequence[Object]] = tuple  # reads the CRDs of the project; raises RuleopError
     check: Callable[[], Sequence[Line]] = tuple  # reads and checks the project
+    errors_of: ErrorsOf = no_errors  # of rules that are to be put in force
     once: bool = False
     timeout: float = 60.0
     kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
@@ -128,7 +131,8 @@ class Session:
             if self.settings.once and next(self.resources(), None) is None:
                 raise RuleopError("no custom resources: use --apply FILE")
             options = replace(self.options, kubeconfig=str(self.kubeconfig))
-            manager = Manager(self.project, self.root, options, on_reload=self._on_reload)
+            errors_of = self.settings.errors_of
+            manager = Manager(self.project, self.root, options, errors_of=errors_of, on_reload=self._on_reload)
             operator = asyncio.create_task(manager.run(), name="operator")
             stack.push_async_callback(_stopped, manager, operator)
             stack.callback(self.cluster.store.listen_to_all(self._on_change))

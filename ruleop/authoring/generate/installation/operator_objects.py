@@ -44,11 +44,13 @@ def operator(choices: Choices, rules: Object | None, variables: Mapping[str, str
         least = {"maxUnavailable": 1} if choices.shards else {"minAvailable": 1}
         budget: Object = {**least, "selector": {"matchLabels": _selector(choices)}}
         yield _object("policy/v1 PodDisruptionBudget", choices, budget)
-    # Nobody can say in a policy where the API server is, so what the pods send is not limited.
+    # Nobody can say in a policy where the API server is, so what the pods send is not limited. The probes of the
+    # kubelet need no rule: traffic of the pod's own node is always admitted. What kubectl compares as a whole, such as
+    # the list of ports, has the defaults of the API server, or each `kubectl apply` would change it.
     limits: Object = {
         "podSelector": {"matchLabels": _selector(choices)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"port": "metrics"}, {"port": "health"}]}],
+        "ingress": [{"ports": [{"port": "metrics", "protocol": "TCP"}]}],
     }
     yield _object("networking.k8s.io/v1 NetworkPolicy", choices, limits)
 
@@ -155,8 +157,8 @@ def _image(choices: Choices) -> str:
 
 
 def _variable(name: str, value: str) -> Object:
-    """With each $ twice: the kubelet replaces $(NAME)."""
-    return {"name": name, "value": value.replace("$", "$$")}
+    """With each $ twice: the kubelet replaces $(NAME). The API server stores no empty value."""
+    return {"name": name, "value": value.replace("$", "$$")} if value else {"name": name}
 
 
 def _probe(path: str) -> Object:

@@ -102,6 +102,7 @@ def _spec(rule: Rule, plural: str, reads: set[str], validations: Sequence[Object
         "apiVersions": [kind.version],
         "operations": ["CREATE", "UPDATE"],
         "resources": [plural],
+        "scope": "*",  # the default, without which each `kubectl apply` would change the list
     }
     namespaces = {"namespaceSelector": _named(rule.namespaces)} if rule.namespaces else {}
     selected = list(_selected(rule))

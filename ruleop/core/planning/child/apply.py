@@ -186,6 +186,7 @@ def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None, *, of_
     whose, remedy = "", "rename the child, or delete the object"
     if claim is not None and claim.unproven:
         whose = f" (its annotation {OWNER} has no valid proof)"
+        remedy = "if the operator's key was lost, run `ruleop recover`; else rename the child"
     elif claim is not None and claim.by:
         whose, remedy = f" (it belongs to {claim.by})", "rename the child"
     elif claim is not None and not claim.referenced and of_release:

@@ -244,16 +244,25 @@ def _refuse_given(child: Child, document: Object, kind: Kind, place: str, own: s
         if document.get("type") == "kubernetes.io/service-account-token":
             raise title.error(f" would be the token of a ServiceAccount: {_PRIVILEGED}", site)
         return
-    pending: list[Any] = [] if (kind.group, kind.kind) == ("", "ConfigMap") else [document]
+    pending: list[Any] = [] if (kind.group, kind.kind) == ("", "ConfigMap") else [*document.values()]
     while pending:
         value = pending.pop()
         if isinstance(value, dict):
-            for field in ("serviceAccountName", "serviceAccount"):
-                if value.get(field) not in (None, "", "default"):
-                    raise title.error(f" uses a ServiceAccount ({field}): {_PRIVILEGED}", site)
+            for field, named in value.items():
+                if _names_account(field, named):
+                    raise title.error(f" uses a ServiceAccount ({shortened(field, 80)}): {_PRIVILEGED}", site)
             pending.extend(value.values())
         elif isinstance(value, list):
             pending.extend(value)
+
+
+def _names_account(field: str, value: Any) -> bool:
+    """Whether a field lets the object, or the controller that reads it, use a ServiceAccount other than `default`.
+    Each kind has names of its own for such fields, so those that are harmless are named, and not the others."""
+    if field == "kind":
+        return isinstance(value, str) and value == "ServiceAccount"
+    is_harmless = isinstance(value, bool) or value in (None, "", "default", [], {})
+    return "serviceaccount" in field.lower() and not is_harmless
 
 
 @dataclass(frozen=True, slots=True)

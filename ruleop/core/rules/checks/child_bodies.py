@@ -37,7 +37,7 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 )
 """The fields of metadata that a child cannot set, and what to do instead."""
 
-RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
 MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128
 
 _OWN_NAME = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.name\s*-?\}\}\s*")
@@ -156,7 +156,7 @@ def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: 
         if _is_namespaced(kind, custom) is False:
             message = f"{kind.kind} is a cluster-scoped kind: `objects` are in the namespace of the CR"
             findings.mistake("reach", message, site)
-        elif kind.group == RBAC_GROUP and not child.table.allow:
+        elif kind.group in RBAC_GROUPS and not child.table.allow:
             message = (
                 f"who writes a CR could grant permissions by a {kind.kind}: remove it, "
                 "or set `allow: [extra-privileges]` in the child"

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
 _BODY_KEYS = _OBJECT_KEYS - {"forEach"}
+_RECORDED_KEYS = frozenset({"once", "schedule", "timeZone"})
+"""Their values are in the status, in names and labels of the objects, and in messages."""
 _NO_SLOTS: frozenset[SlotPlace] = frozenset()
 
 
@@ -61,12 +63,18 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
     ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
     for part in parts:
         gives_items = bool(part.loop) and part.child is not None and part.child.id in ended
-        for reference in part.compiled.references if part.public or gives_items else ():
+        gives_objects = bool(part.loop) and part.child is not None and part.child.table.objects is not None
+        for reference in part.compiled.references if part.public or gives_items or gives_objects else ():
             path = ".".join(step or "*" for step in reference.path)
             if part.public and _exposes(part, reference, secrets, library):
                 message = (
                     f"`{path}` would expose the data of a Secret in {part.view.title}: "
                     "use its metadata, or test whether it exists"
+                )
+            elif gives_objects and _exposes(part, reference, holders, library, allowed=is_name_field):
+                message = (
+                    f"`{path}` would give whole objects from data of a Secret, and everyone can read their names: "
+                    "read the Secret in the body of a `template`"
                 )
             elif gives_items and _exposes(part, reference, holders, library, allowed=is_name_field):
                 message = (
@@ -78,9 +86,12 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
             findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
     secrecy = secrecy_of(draft, parts, library, generated=False)
     for part in parts:
-        if part.child is None or part.key not in _BODY_KEYS:
+        if part.child is None or part.key not in _BODY_KEYS | _RECORDED_KEYS:
             continue
-        for field, place in _public_slots(part, part.child, secrecy[part.child.id].slots, library):
+        slots = secrecy[part.child.id].slots
+        if part.key in _RECORDED_KEYS:
+            slots = _slots_of(part, _loops_of(part, parts), library, holders, secret_ids(draft), generated=False)
+        for field, place in _public_slots(part, part.child, slots, library):
             message = (
                 f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
                 "use its metadata, or a checksum (`sha256`)"
@@ -103,14 +114,7 @@ def secrecy_of(
         its_parts = [part for part in parts if part.child is child]
         slots = _NO_SLOTS.union(
             *(
-                _slots_of(
-                    part,
-                    [each for each in parts if each.gives_items_to(part)],
-                    library,
-                    secrets,
-                    own,
-                    generated=generated,
-                )
+                _slots_of(part, _loops_of(part, parts), library, secrets, own, generated=generated)
                 for part in its_parts
                 if part.key in _BODY_KEYS
             )
@@ -163,6 +167,10 @@ def _texts(node: YamlNode) -> Iterator[str]:
             yield from _texts(member)
     else:
         yield str(value)
+
+
+def _loops_of(part: Part, parts: Iterable[Part]) -> list[Part]:
+    return [each for each in parts if each.gives_items_to(part)]
 
 
 def _slots_of(
@@ -218,6 +226,9 @@ def _public_slots(
     part: Part, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
 ) -> Iterator[tuple[str, SlotPlace]]:
     found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
+    if part.key in _RECORDED_KEYS:
+        yield from ((f"`{part.key}` of the child {child.id}", place) for place in found)
+        return
     if part.key == "namespace":
         yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
         return

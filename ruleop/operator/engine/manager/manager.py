@@ -23,6 +23,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
 from ruleop.core.permissions import STORED, grant, place
+from ruleop.core.rules import ProjectErrors
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informers, WatchSpec, belief, selection
@@ -40,6 +41,7 @@ from ruleop.operator.engine.manager.inventory import Inventory, inventory_key
 from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
 from ruleop.operator.engine.manager.reload import Reloader
 from ruleop.operator.engine.manager.remarking import Remarking
+from ruleop.operator.engine.manager.rule_checks import RuleChecks, no_errors
 from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
@@ -72,12 +74,13 @@ from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.leader.shards import Roster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
 
     from ruleop.core.planning.model.proofs import KeyedProofs
-    from ruleop.core.rules import Project, ProjectErrors
+    from ruleop.core.rules import Finding, Project
     from ruleop.operator.engine.manager.flags import Options
+    from ruleop.operator.engine.manager.rule_checks import ErrorsOf
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.watch.store import Selection
 
@@ -98,14 +101,17 @@ class Manager:
         root: Path,
         options: Options,
         *,
+        errors_of: ErrorsOf = no_errors,
         on_reload: Callable[[Project | None], None] = lambda _: None,
     ) -> None:
-        """`on_reload` is called with the rules after each reload, and with None after one that was rejected."""
+        """`errors_of` checks rules before they are put in force. `on_reload` is called with the rules after each
+        reload, and with None after one that was rejected."""
         self.options = options
         self.project = self._in_force(project)  # as it was at the start
         self.on_reload = on_reload
         self.root = root
         self.metrics = Metrics()
+        self.rule_checks = RuleChecks(errors_of, self.metrics)
         self.loop_watchdog = LoopWatchdog(self.metrics.lag.observe)
         self.election: Election | None = None
         self.log = structlog.get_logger()
@@ -132,7 +138,10 @@ class Manager:
         return self._in_order
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
-        """Parts are started in this order, and stopped by the stack in the reverse one."""
+        """Parts are started in this order, and stopped by the stack in the reverse one. Raises ProjectErrors if the
+        rules have errors and were not in force before."""
+        checking = asyncio.create_task(self.rule_checks.errors(self.project), name="checks of the rules")
+        stack.push_async_callback(_cancelled, checking)
         credentials = self._credentials()
         session = await Session.open(credentials)
         stack.push_async_callback(session.close)
@@ -144,6 +153,7 @@ class Manager:
         await self._serve(probes)
         await self.retry(self._connect)
         await self.retry(self._load_key)
+        await self._finish_checks(checking)
         if isinstance(self.ownership, Sharding):
             stack.push_async_callback(self.ownership.watcher.stop)
             self.cache.share = await self.ownership.share()
@@ -169,6 +179,7 @@ class Manager:
                 self.root,
                 self.options.variables,
                 current=self.project.digest,
+                check=self.rule_checks.require_sound,
                 changed=self._reloaded,
                 rejected=self._reload_rejected,
             )
@@ -180,6 +191,24 @@ class Manager:
         self.log.info(
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
         )
+
+    async def _finish_checks(self, checking: asyncio.Task[Sequence[Finding]]) -> None:
+        """Until then this process is not ready: a rollout of the operator must not replace a process that works."""
+        self._starting = "checking the rules"
+        if await self._were_in_force():
+            self._spawn(self.rule_checks.report(checking), "checks of the rules in force")
+        elif errors := await checking:
+            raise ProjectErrors(errors)
+        self._starting = ""
+
+    async def _were_in_force(self) -> bool:
+        """Whether the last leader had these rules, as far as can be known. Then nothing waits for their checks: a
+        restart, or a ruleop with more checks, must not stop an operator that works."""
+        try:
+            latest = (await self.revisions.load()).latest
+        except ApiError:
+            return False
+        return latest is not None and latest.digest == self.project.revision
 
     def _in_force(self, project: Project) -> Project:
         if self.options.rollouts:
@@ -505,3 +534,9 @@ class Manager:
         yield from ready_checks.of_watches(self.informers)
         for controller in self.controllers:
             yield ready_checks.of_controller(controller, self.controller_set)
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
+    """Returns when it is over, whatever came of it."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

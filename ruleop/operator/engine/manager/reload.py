@@ -38,7 +38,7 @@ from ruleop.core.errors import Site
 from ruleop.core.rules import Finding, Place, Project, ProjectErrors, files_digest, load_project, places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from watchdog.observers.api import BaseObserver, ObservedWatch
 
@@ -57,7 +57,8 @@ Identity = tuple[int, int]  # device and inode
 
 class Reloader:
     """`changed` is called with a project of another digest than the last, or one that is valid again; `rejected` with
-    the errors of an invalid one, when they are new. Both are called on the event loop."""
+    the errors of an invalid one, when they are new. Both are called on the event loop. `check` is awaited before
+    another project is put in force, and raises ProjectErrors."""
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class Reloader:
         environ: Mapping[str, str],
         *,
         current: str,
+        check: Callable[[Project], Awaitable[None]],
         changed: Callable[[Project], None],
         rejected: Callable[[ProjectErrors], None],
         check_interval: float = CHECK_INTERVAL,
@@ -72,6 +74,7 @@ class Reloader:
         self.root = root
         self.environ = environ
         self.digest = current
+        self.check_rules = check
         self.changed = changed
         self.rejected = rejected
         self.check_interval = check_interval
@@ -190,6 +193,8 @@ class Reloader:
             return
         try:
             project = await asyncio.to_thread(load_project, self.root, environ=self.environ)
+            if project.digest != self.digest:
+                await self.check_rules(project)
         except ProjectErrors as errors:
             self._reject(errors)
         else:

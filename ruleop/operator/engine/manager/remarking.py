@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.model.marks import Claim
     from ruleop.operator.engine.api.server_api import ServerApi
     from ruleop.operator.engine.manager.controller_set import ControllerSet
     from ruleop.operator.engine.reconcile.owner_key import OwnerKey
@@ -39,6 +40,14 @@ CHECK_INTERVAL = 1.0  # seconds between two checks whether the pause at the star
 RETRY_INTERVAL = 30.0  # seconds after a failed write
 _ANNOTATION = f'"{OWNER}"'.encode()
 _MANAGER = f'"{PATCH_MANAGER}'.encode()
+
+
+def signed_notes(live: Object, key: ObjectKey, owner: Owner, claim: Claim) -> dict[str, str]:
+    """The annotations of an owned object with proofs by the current key; none if they have them."""
+    notes = {OWNER: owner.annotation(key, orphan=claim.orphan, kept=claim.kept)}
+    if (record := item_on(live, key, owner)) is not None:
+        notes[ITEM] = record.annotation(owner, key)
+    return {name: note for name, note in notes.items() if annotations_of(live).get(name) != note}
 
 
 class Remarking:
@@ -119,10 +128,7 @@ class Remarking:
         near = claim.proven or (rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace))
         if not (claim.owned and claim.annotated and known and near):
             return None
-        notes = {OWNER: owner.annotation(key, orphan=claim.orphan, kept=claim.kept)}
-        if (record := item_on(live, key, owner)) is not None:
-            notes[ITEM] = record.annotation(owner, key)
-        return {name: note for name, note in notes.items() if annotations_of(live).get(name) != note}
+        return signed_notes(live, key, owner, claim)
 
     def _labels(self) -> dict[str, ObjectKey]:
         """The CRs by the label that names of managers contain."""

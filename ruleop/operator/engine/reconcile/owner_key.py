@@ -87,7 +87,7 @@ class OwnerKey:
         found, is_new = await self._read(), False
         if found is None and not self.dry_run:
             found, is_new = await self._create()
-        proofs = _read_proofs(found) if found is not None else KeyedProofs()
+        proofs = read_proofs(found) if found is not None else KeyedProofs()
         known, self._proofs = self._proofs, proofs
         self._version = found["metadata"]["resourceVersion"] if found is not None else ""
         if proofs.accept_unproven or proofs.accept_unproven_managers or len(proofs.keys) > 1:
@@ -144,7 +144,7 @@ def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {name: base64.b64encode(value).decode() for name, value in data.items()}
 
 
-def _read_proofs(secret: Object) -> KeyedProofs:
+def read_proofs(secret: Object) -> KeyedProofs:
     data: Mapping[str, Any] = secret.get("data") or {}
     keys = [_decoded(secret, data, name) for name in (KEY, PREVIOUS_KEY) if name == KEY or name in data]
     accept = ACCEPT_UNPROVEN in data

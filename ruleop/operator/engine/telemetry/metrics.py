@@ -136,6 +136,12 @@ class Metrics:
         self.reloads = counter(
             "ruleop_reloads", "Changes of the rules on disk, by outcome: done or rejected.", "outcome"
         )
+        self.rule_checks = counter(
+            "ruleop_rule_checks",
+            "Checks of the rules, at the start and after each change, by outcome: passed, failed, or unavailable (not "
+            "finished: the rules are used).",
+            "outcome",
+        )
         self.clock_offset = self._gauge(
             "ruleop_clock_offset_seconds", "By how much the API server's clock is ahead of this machine's."
         )
@@ -158,6 +164,8 @@ class Metrics:
         )
         for outcome in ("done", "rejected"):
             self.reloads.labels(outcome)  # so that the first is an increase
+        for outcome in ("passed", "failed", "unavailable"):
+            self.rule_checks.labels(outcome)
 
     def of(self, title: str) -> ControllerMetrics:
         found = self._controllers.get(title)

@@ -21,6 +21,7 @@ from ruleop.core.errors import NAMED, Cause, RuleopError
 from ruleop.core.permissions import ESCALATION
 from ruleop.core.secrets.error_redaction import holds_secret, redacted
 from ruleop.operator.kube.client.json_depth import parse_json
+from ruleop.operator.kube.client.quoted_values import without_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -201,9 +202,8 @@ def response_error(status: int, body: bytes, *, verb: str, resource: str, retry_
     for words in ESCALATION:  # some kilobytes of rules follow
         message = message.partition(words)[0] + words if words in message else message
     problem = _problem(status, reason, message, causes)
-    text = (
-        message or ("" if holds_secret(resource) else body[:200].decode(errors="replace").strip()) or "no explanation"
-    )
+    plain = "" if holds_secret(resource) else body[:200].decode(errors="replace").strip()
+    text = without_objects(message) or plain or "no explanation"
     if str(status) not in text:
         text = f"{text} ({status}{f' {reason}' if reason else ''})"
     return ApiError(

@@ -1,0 +1,73 @@
+"""The checks as a process of the operator's: the files of a project as JSON on stdin, its errors as JSON on stdout.
+
+It shares a container with the operator, whose memory and time it must not take. So it limits itself; beyond a limit it
+ends, and the operator has no verdict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.checking import rule_errors
+from ruleop.core.rules import ProjectErrors, build_with_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.core.rules import Finding
+
+MOST_MEMORY: Final = 256 * 1024 * 1024  # bytes
+MOST_TIME: Final = 60  # seconds of CPU
+MARGIN: Final = 16 * 1024 * 1024  # bytes of the container that are left to the operator
+_CGROUP: Final = Path("/sys/fs/cgroup")
+_LOWEST_PRIORITY: Final = 19
+
+
+def main() -> None:
+    limit()
+    gc.disable()  # it would find nothing in the trees of templates, and takes a quarter of the time
+    request = json.load(sys.stdin)
+    try:
+        found = rule_errors(build_with_sources(request["files"], root=request["root"], environ=request["variables"]))
+    except ProjectErrors as errors:
+        found = errors.findings
+    json.dump(list(map(_plain, found)), sys.stdout)
+
+
+def _plain(finding: Finding) -> dict[str, str | int]:
+    site = finding.site
+    return {
+        "path": site.path, "line": site.line, "column": site.column, "message": finding.message, "code": finding.code
+    }  # fmt: skip
+
+
+def limit(cgroup: Path = _CGROUP) -> None:
+    """Where the system does not know a limit, it does without."""
+    os.nice(_LOWEST_PRIORITY)
+    limits = [(resource.RLIMIT_CPU, MOST_TIME), (resource.RLIMIT_DATA, min([MOST_MEMORY, *_memory_left(cgroup)]))]
+    for what, most in limits:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(what, (most, most))
+    with contextlib.suppress(OSError):  # if the memory ends nevertheless, it ends before the operator
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+
+
+def _memory_left(cgroup: Path) -> Iterable[int]:
+    """The bytes that the container has left, if it has a limit. What the system can take back from files is free."""
+    try:
+        most, used = (int((cgroup / f"memory.{each}").read_text("ascii")) for each in ("max", "current"))
+        statistics = dict(line.split() for line in (cgroup / "memory.stat").read_text("ascii").splitlines())
+    except (OSError, ValueError):
+        return
+    yield max(0, most - used + int(statistics.get("inactive_file", 0)) - MARGIN)
+
+
+if __name__ == "__main__":
+    main()

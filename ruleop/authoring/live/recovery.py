@@ -1,0 +1,112 @@
+"""Children whose owner annotations have no valid proof, because the operator's key was lost together with its
+inventory; and signs them again.
+
+The operator cannot distinguish them from forged ones: users with permission to write an object can write the
+annotation, and a finalizer on a custom resource, too. So a person decides, by a list of exactly what will be believed.
+An object is on it if the custom resource that it names exists and has the uid, a rule applies to it, and the rule's
+children can be of this kind and in this place. Objects of kinds that the rules no longer have are not found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import Owner, choose_rule
+from ruleop.core.planning.model.marks import PART_OF, claim_on, named_owner
+from ruleop.operator.engine.api.server_api import ServerApi
+from ruleop.operator.engine.manager.remarking import signed_notes
+from ruleop.operator.engine.reconcile.owner_key import owner_key_key, read_proofs
+from ruleop.operator.kube.client.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.planning.model.proofs import KeyedProofs
+    from ruleop.core.rules import Project, Rule
+
+SECRET: Final = Kind("", "v1", "Secret")
+
+
+class NoKeyError(RuleopError):
+    """The operator's key cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """An object whose annotation names a custom resource without a valid proof."""
+
+    key: ObjectKey
+    owner: ObjectKey
+    live: Object
+    notes: dict[str, str]  # the annotations with proofs
+
+
+async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven]:
+    """In the order of their owners. Raises RuleopError."""
+    proofs = read_proofs(await _key_secret(cluster))
+    resources: dict[ObjectKey, Object | None] = {}
+    found = []
+    for kind, rules in _children(project).items():
+        async for page in cluster.reader.pages(kind, labels=PART_OF):
+            for live in page:
+                named = named_owner(live)
+                if named is None or named[0].group_kind not in rules:
+                    continue
+                if named[0] not in resources:
+                    watched = rules[named[0].group_kind][0].kind
+                    resources[named[0]] = await cluster.get(watched, named[0])
+                resource = resources[named[0]]
+                if resource is not None and (each := _unproven(live, resource, rules[named[0].group_kind], proofs)):
+                    found.append(each)
+    return sorted(found, key=lambda each: (each.owner, each.key))
+
+
+async def sign(cluster: LiveCluster, unproven: list[Unproven]) -> AsyncIterator[Unproven]:
+    """Writes the annotations, and yields each object that has them. Raises ApiError if an object has changed."""
+    api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+    for each in unproven:
+        guards = {name: each.live["metadata"][name] for name in ("uid", "resourceVersion")}
+        await api.patch(Kind.of(each.live), each.key, {"metadata": {**guards, "annotations": each.notes}})
+        yield each
+
+
+def _children(project: Project) -> dict[Kind, dict[GroupKind, list[Rule]]]:
+    """The rules of each watched kind by the kinds of their children."""
+    found: dict[Kind, dict[GroupKind, list[Rule]]] = {}
+    for rule in project.rules:
+        for kind in {kind for child in rule.every_child if child.patch is None for kind in child.kinds}:
+            found.setdefault(kind, {}).setdefault(rule.kind.versionless, []).append(rule)
+    return found
+
+
+def _unproven(live: Object, resource: Object, rules: list[Rule], proofs: KeyedProofs) -> Unproven | None:
+    key, owner = ObjectKey.of(live), Owner.of(resource, proofs)
+    rule = choose_rule(rules, resource)
+    is_near = rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace)
+    if not is_near or not claim_on(live, key, owner).unproven:
+        return None
+    believing = replace(owner, proofs=replace(proofs, accept_unproven=True))
+    notes = signed_notes(live, key, believing, claim_on(live, key, believing))
+    return Unproven(key, ObjectKey.of(resource), live, notes) if notes else None
+
+
+async def _key_secret(cluster: LiveCluster) -> Object:
+    operator = cluster.operator
+    key = owner_key_key(operator.namespace, operator.name)
+    if operator.namespace:
+        found = await cluster.get(SECRET, key)
+    else:  # without the inventory, which is written before the first child
+        pages = cluster.reader.pages(SECRET, fields=f"metadata.name={key.name}")
+        secrets = [each async for page in pages for each in page]
+        found = secrets[0] if len(secrets) == 1 else None
+    if found is None:
+        raise NoKeyError(
+            f"no Secret {key.name} found: start the operator, which makes it; or name the operator with --name and "
+            "--operator-namespace"
+        )
+    return found

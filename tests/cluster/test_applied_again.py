@@ -1,0 +1,41 @@
+"""What is generated has the defaults of the API server wherever kubectl compares it: applied again, nothing changes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from controlplane.cluster import ControlPlane
+
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.installation.manifests import installation
+from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.core.kinds import Object
+from ruleop.core.rules import load_with_sources
+from tests.cluster.test_chart_and_manifests import CHOICES, PROJECTS
+from tests.docs.messages import ROOT
+
+pytestmark = pytest.mark.real_server("kubectl apply is compared with what the API server stores")
+
+UNSERVED = "monitoring.coreos.com"  # the kinds of the Prometheus operator are not installed here
+REPLACED = "poddisruptionbudget."  # kubectl sends the selector of any budget each time, whatever is stored
+SOME = [each for each in PROJECTS if each.name in {ROOT.name, "wordpress", "teams", "postgres"}]
+
+
+def namespaces(objects: list[Object]) -> list[Object]:
+    found = dict.fromkeys(each["metadata"]["namespace"] for each in objects if each["metadata"].get("namespace"))
+    made = {each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"}
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}} for each in found if each not in made]
+
+
+@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+def test_applying_the_manifests_again_changes_nothing(control_plane: ControlPlane, choices: Choices) -> None:
+    for project in SOME:
+        loaded = load_with_sources(project, environ={})
+        found = installation(loaded, choices, installed_crds(loaded))
+        objects = [each for group in (*found.concerns.values(), *found.components.values()) for each in group]
+        objects = [each for each in objects if not each["apiVersion"].startswith(UNSERVED)]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*namespaces(objects), *objects]})
+        control_plane.kubectl("apply", "-f", "-", stdin=text)
+        again = control_plane.kubectl("apply", "-f", "-", stdin=text).splitlines()
+        assert [line for line in again if not line.endswith(" unchanged") and not line.startswith(REPLACED)] == []

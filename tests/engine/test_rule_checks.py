@@ -1,0 +1,218 @@
+"""Rules are checked in a process of their own before they are put in force. Without a verdict they are used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.core.errors import Site
+from ruleop.core.rules import Finding, ProjectErrors, load_project
+from ruleop.localcluster import LocalCluster
+from ruleop.operator.engine.manager import rule_checks
+from ruleop.operator.engine.manager.flags import Options
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.rule_checks import NoVerdict, RuleChecks, errors_by_process
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from tests.folders import write_files
+from tests.live.harness import new_live
+from tests.processes.fork_server import is_alive
+from tests.waiting import until
+
+WATCHES = """\
+- group: example.com
+  version: v1
+  kind: Site
+  schema: {spec: {image: string | required=true}}
+  vars: {tier: "${TIER}"}
+  children:
+    web: {template: web.yaml.j2}
+"""
+WEB = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ metadata.name }}"}
+data: {image: "{{ spec.IMAGE }}", tier: "{{ vars.tier }}"}
+"""
+CHECKING = "checking the rules"
+VARIABLES = {"TIER": "gold"}
+WRONG = Finding(Site("templates/web.yaml.j2", 4, 19), "spec.imge is not in the schema", "error", "unknown-field")
+
+
+def sound(root: Path, field: str = "image") -> Path:
+    write_files(root, {"watches.yaml": WATCHES, "templates/web.yaml.j2": WEB.replace("IMAGE", field)})
+    return root
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(sound(tmp_path), environ=VARIABLES)
+
+
+async def test_a_field_that_no_custom_resource_has_is_an_error_of_the_rules(tmp_path, monkeypatch):
+    """Nothing is imported from the folder of the rules, which is the operator's current folder."""
+    project = load_project(sound(tmp_path, "imge"), environ=VARIABLES)
+    (tmp_path / "json.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.chdir(tmp_path)
+    (error,) = await errors_by_process(project, VARIABLES)
+    assert (error.id, error.site.path, error.site.line) == ("RO403", "templates/web.yaml.j2", 4)
+    assert "spec.imge" in error.message
+
+
+async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_read(project, tmp_path):
+    write_files(tmp_path, {"examples/a.yaml": "not: {a: resource", "ruleop.yaml": "nonsense: true\n"})
+    assert await errors_by_process(project, VARIABLES) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("kill -9 $$", "ended by SIGKILL"),
+        ("echo 'Traceback' >&2; echo 'MemoryError: a secret' >&2; exit 1", "exit status 1: MemoryError"),
+        ("exit 3", "exit status 3"),
+        (None, "cannot be started: No such file or directory"),
+    ],
+)
+async def test_a_process_that_fails_gives_no_verdict(project, tmp_path, monkeypatch, program, reason):
+    file = tmp_path / "python"
+    if program is not None:
+        file.write_text(f"#!/bin/sh\ncat > /dev/null\n{program}\n")
+        file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    with pytest.raises(NoVerdict) as failure:
+        await errors_by_process(project, VARIABLES)
+    assert str(failure.value) == reason
+
+
+async def test_a_process_that_takes_too_long_is_ended(project, tmp_path, monkeypatch):
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    monkeypatch.setattr(rule_checks, "TIMEOUT", 0.5)
+    with pytest.raises(NoVerdict, match="not finished after"):
+        await errors_by_process(project, VARIABLES)
+    started = (tmp_path / "pid").read_text().strip() if (tmp_path / "pid").exists() else ""
+    assert not started or not is_alive(int(started))
+
+
+async def test_rules_without_a_verdict_are_used_with_a_warning_and_counted(project):
+    async def errors_of(_):
+        raise NoVerdict("ended by SIGKILL")
+
+    metrics = Metrics()
+    with capture_logs() as log:
+        await RuleChecks(errors_of, metrics).require_sound(project)
+    assert [(line["event"], line["error"]) for line in log] == [("rules not checked; using them", "ended by SIGKILL")]
+    assert counted(metrics) == {"passed": 0, "failed": 0, "unavailable": 1}
+
+
+async def test_rules_with_errors_are_refused_and_counted(project):
+    metrics = Metrics()
+    with pytest.raises(ProjectErrors, match=r"web\.yaml\.j2:4:19: spec\.imge"):
+        await RuleChecks(finds(WRONG), metrics).require_sound(project)
+    assert counted(metrics) == {"passed": 0, "failed": 1, "unavailable": 0}
+
+
+def test_the_process_has_the_lowest_priority_and_what_memory_its_container_has_left(tmp_path):
+    mebi = 1024 * 1024
+    write_files(tmp_path, {
+        "memory.max": f"{200 * mebi}\n",
+        "memory.current": f"{120 * mebi}\n",
+        "memory.stat": f"anon 1\ninactive_file {20 * mebi}\n",
+    })  # fmt: skip
+    said = (
+        "import json, os, resource, sys; from pathlib import Path\n"
+        "from ruleop.authoring.checking.checking_process import limit\n"
+        "limit(Path(sys.argv[1]))\n"
+        "kinds = (resource.RLIMIT_DATA, resource.RLIMIT_CPU)\n"
+        "print(json.dumps([os.getpriority(os.PRIO_PROCESS, 0), *(resource.getrlimit(each)[0] for each in kinds)]))\n"
+    )
+    for folder, most in ((tmp_path, 84), (tmp_path / "no-cgroup", 256)):
+        ran = subprocess.run([sys.executable, "-c", said, str(folder)], capture_output=True, text=True, check=True)
+        assert json.loads(ran.stdout) == [19, most * mebi, 60]
+
+
+# -- at the start ------------------------------------------------------------------------------------------------------
+
+
+RUNNING = {"watches.yaml": WATCHES.replace('  vars: {tier: "${TIER}"}\n', ""), "templates/web.yaml.j2": WEB.replace(
+    ', tier: "{{ vars.tier }}"', "").replace("IMAGE", "image")}  # fmt: skip
+
+
+def finds(*errors):
+    async def errors_of(_):
+        return errors
+
+    return errors_of
+
+
+def counted(metrics):
+    return {each: metrics.rule_checks.labels(each)._value.get() for each in ("passed", "failed", "unavailable")}
+
+
+@pytest.fixture
+def live(tmp_path):
+    with LocalCluster() as cluster:
+        yield new_live(tmp_path, cluster, RUNNING)
+
+
+def manager(live, errors_of):
+    options = Options(
+        kubeconfig=str(live.kubeconfig), metrics_address="0", health_address="0", operator_namespace="default"
+    )
+    return Manager(load_project(live.root, environ={}), live.root, options, errors_of=errors_of)
+
+
+def revision(live):
+    return [each for each in live.objects("ConfigMap") if each["metadata"]["name"] == "ruleop-revisions"]
+
+
+def test_an_operator_does_not_start_with_rules_that_fail_their_checks(live):
+    with pytest.raises(ProjectErrors, match=r"spec\.imge"), capture_logs() as log:
+        asyncio.run(manager(live, finds(WRONG)).run())
+    assert revision(live) == []
+    assert "started" not in [line["event"] for line in log]
+
+
+def test_a_restart_with_the_rules_in_force_is_not_stopped_by_their_checks(live):
+    """A newer ruleop may have more checks."""
+
+    async def run(errors_of, done):
+        running = manager(live, errors_of)
+        task = asyncio.create_task(running.run())
+        await until("the operator", lambda: task.done() or done(running))
+        running.stopping.set()
+        return await task
+
+    with capture_logs() as log:
+        assert asyncio.run(run(finds(), lambda _: revision(live)))
+        assert "the rules fail their checks" not in str(log)
+        assert asyncio.run(run(finds(WRONG), lambda _: "the rules fail their checks; using them" in str(log)))
+    assert [line["event"] for line in log].count("started") == 2
+
+
+def test_an_operator_is_not_ready_before_its_rules_are_checked(live):
+    async def scenario():
+        begun, checked = asyncio.Event(), asyncio.Event()
+
+        async def errors_of(_):
+            begun.set()
+            await checked.wait()
+            return ()
+
+        running = manager(live, errors_of)
+        task = asyncio.create_task(running.run())
+        await until("the checks", lambda: begun.is_set() and any(each.message == CHECKING for each in running.checks()))
+        checked.set()
+        await until("the end of the checks", lambda: CHECKING not in [each.message for each in running.checks()])
+        running.stopping.set()
+        return await task
+
+    with capture_logs():
+        assert asyncio.run(scenario())
