@@ -265,6 +265,23 @@ def test_conditions_of_others_stay_where_none_of_the_rules_fits():
     assert stored_status(harness, conditions_of_others(type={"type": "string", "enum": ["Theirs"]})) == ["Theirs"]
 
 
+def test_no_generation_is_written_where_it_has_to_be_a_string():
+    harness = with_status("{x: '{{ spec.v }}'}")
+    properties = {"x": {"type": "string"}, "observedGeneration": {"type": "string"}, "conditions": CONDITIONS}
+    with_schema(harness, status={"type": "object", "properties": properties})
+    harness.settle()
+    assert harness.plan().quiet
+    assert harness.status.keys() == {"x", "conditions"}
+
+
+def test_no_condition_is_written_into_a_map_of_strings():
+    harness = with_status("{x: '{{ spec.v }}'}")
+    with_schema(harness, status={"type": "object", "additionalProperties": {"type": "string"}})
+    harness.settle()
+    assert harness.plan().quiet
+    assert harness.status == {"x": "1"}
+
+
 def test_no_status_is_written_without_the_fields_that_the_schema_requires():
     harness = with_status("{x: '{{ other.data.x }}'}")
     properties = {"x": {"type": "string"}, "filled": {"type": "string", "default": "d"}, "conditions": CONDITIONS}

@@ -204,6 +204,18 @@ conditions:
         },
     ),
     Row(
+        "a generation that has to be a string",
+        watch(),
+        [
+            "watches.yaml:3:9: warning: the CRD of App does not allow ruleop's status.observedGeneration: must be a string, not 1, so it is left out",
+        ],
+        files={
+            "crds/apps.yaml": definition(
+                status="{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {observedGeneration: {type: string}}}"
+            )
+        },
+    ),
+    Row(
         "required conditions that are something else",
         watch(),
         [

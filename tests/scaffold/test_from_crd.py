@@ -183,6 +183,12 @@ def test_types_of_conditions_that_the_definition_lists_stay(tmp_path):
     assert status["properties"]["conditions"]["items"]["properties"]["type"] == types
 
 
+def test_a_status_that_is_a_map_of_strings_stays_one(tmp_path):
+    [project] = crd_projects([with_status({"additionalProperties": TEXT})])
+    assert not any("New in the copy" in note for note in project.notes)
+    planned(project, tmp_path, {"status-room"})
+
+
 def test_required_fields_of_the_status_have_placeholders(tmp_path):
     properties = {
         "assigned": {"type": "integer"},
@@ -255,6 +261,7 @@ MODES = {"type": {"type": "string", "enum": ["Static", "Dynamic"]}, "static": on
         ({"type": "object", "required": ["s"], "properties": {"s": {"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^[A-Z]{3}-[0-9]+$')"}]}}}, {"s": "AAA-1"}),
         ({"type": "object", "required": ["b"], "properties": {"b": {"type": "boolean"}}, "x-kubernetes-validations": [{"rule": "self.b"}]}, {"b": True}),
         ({"type": "object", "properties": {"l": {"type": "array", "items": TEXT}}, "required": ["l"], "x-kubernetes-validations": [{"rule": "size(self.l) > 0"}]}, {"l": ["example"]}),
+        ({"type": "object", "properties": {"a": {"type": "array", "items": one_of("x")}, "b": {"type": "array", "items": TEXT}}, "x-kubernetes-validations": [{"rule": "size(self.a) != 0 || size(self.b) != 0"}]}, {"a": [{"x": {"key": "example"}}]}),
         ({"type": "object", "required": ["l"], "properties": {"l": {"type": "array", "minItems": 1, "items": one_of("a", "b"), "x-kubernetes-validations": [{"rule": "self.all(x, has(x.b))"}]}}}, {"l": [{"b": {"key": "example"}}]}),
     ],
     ids=lambda each: str(each)[:60],

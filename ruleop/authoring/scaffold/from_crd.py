@@ -190,13 +190,13 @@ def _with_status(obj: Mapping[str, Any], version: str) -> tuple[dict[str, Any], 
         added.append("the subresource status")
     root = served.setdefault("schema", {}).setdefault("openAPIV3Schema", {"type": "object"})
     status = root.setdefault("properties", {}).setdefault("status", {"type": "object"})
-    if not status.get("x-kubernetes-preserve-unknown-fields"):
-        properties = status.setdefault("properties", {})
-        for name, schema in reversed([*WRITTEN.items()]):
-            if name not in properties:
-                properties[name] = schema
-                added.append(f"status.{name}")
-        added += _with_conditions(properties["conditions"])
+    is_closed = not status.get("x-kubernetes-preserve-unknown-fields") and "additionalProperties" not in status
+    properties = status.setdefault("properties", {}) if is_closed else status.get("properties") or {}
+    for name, schema in reversed([*WRITTEN.items()]) if is_closed else ():
+        if name not in properties:
+            properties[name] = schema
+            added.append(f"status.{name}")
+    added += _with_conditions(properties.get("conditions") or {})
     note = f"New in the copy in crds/, because ruleop writes the status: {', '.join(added)}."
     return definition, [note] if added else []
 

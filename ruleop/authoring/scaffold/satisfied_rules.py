@@ -96,8 +96,7 @@ class _Changes:
         elif isinstance(value, list):
             yield from self._of_fields([(*place, index) for index in range(len(value))])
         if not isinstance(value, Mapping):
-            for other in self._other_values(value, schema_at(self.schema, place) or {}):
-                yield replaced(self.obj, {place: other})
+            yield from self._other_values_at(self.obj, place)
 
     def _place(self) -> TreePath:
         """The path of the value that has the rule. A rule may report a field of it."""
@@ -108,12 +107,14 @@ class _Changes:
         for place in places:
             present, missing = self._named(place)
             for path in missing:
-                yield self._with(self.obj, [path])
+                changed = self._with(self.obj, [path])
+                yield changed
+                if value_at(changed, path) == []:
+                    yield from self._other_values_at(changed, path)
             yield self._with(self.obj, missing)
             for path in present:
                 yield without(self.obj, path)
-                for other in self._other_values(value_at(self.obj, path), schema_at(self.schema, path) or {}):
-                    changed = replaced(self.obj, {path: other})
+                for changed in self._other_values_at(self.obj, path):
                     yield changed
                     for each in missing:
                         yield self._with(changed, [each])
@@ -156,6 +157,10 @@ class _Changes:
                     added = instance(schema_at(self.schema, path[:length]) or {}, name)
                     obj = replaced(obj, {path[: length - 1]: {**around, name: added}})
         return obj
+
+    def _other_values_at(self, obj: Any, path: TreePath) -> Iterator[Mapping[str, Any]]:
+        for other in self._other_values(value_at(obj, path), schema_at(self.schema, path) or {}):
+            yield replaced(obj, {path: other})
 
     def _other_values(self, value: JSON, schema: Schema) -> Iterator[JSON]:
         """Values of the same type: members of an enum, then what the rule compares with."""

@@ -18,7 +18,7 @@ from ruleop.core.merge.server.normalise import as_json, with_integers, without_n
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, named_revision, type_of
 from ruleop.core.schema.crd.definition import CONDITIONS
-from ruleop.core.schema.crd.status_limits import refusal
+from ruleop.core.schema.crd.status_limits import refusal, refused_field
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
 from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
@@ -305,6 +305,11 @@ def _as_stored(
     elif not is_kept(ours, schema_at(schema, ("status",))):
         ours = drop_unknown({"status": ours}, schema).get("status") or {}
         ours = default({"status": without_nulls(ours)}, schema)["status"]
+    if schema is not None and "observedGeneration" in ours:
+        field = schema_at(schema, ("status", "observedGeneration"))
+        is_integer = field is not None and field.get("type") == "integer"
+        if not is_integer and refused_field("observedGeneration", ours["observedGeneration"], schema):
+            del ours["observedGeneration"]
     if "conditions" in ours:
         own = iter(ours["conditions"])
         is_open = schema is None or schema_at(schema, ("status", "conditions")) == CONDITIONS

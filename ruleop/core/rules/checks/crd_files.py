@@ -167,10 +167,10 @@ def _check_status(draft: Draft, version: CrdVersion, site: Site, findings: Findi
     if in_conditions:
         message = f"the CRD of {kind} has no {', '.join(in_conditions)}: ruleop writes conditions without"
         findings.warning("status-room", message, site)
-    for message in limits.refusals(kind, [type_ for type_ in limits.refused if type_ not in named]):
+    for message in limits.refusals(kind, without=named):
         findings.warning("status-room", message, site)
     for type_, condition_site in named.items():
-        for message in limits.refusals(kind, [type_] if type_ in limits.refused else []):
+        for message in limits.refusals_of(kind, [type_]):
             findings.error("status-room", message, condition_site)
     if not version.status_subresource:
         message = (

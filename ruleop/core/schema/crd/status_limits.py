@@ -17,6 +17,7 @@ from ruleop.core.schema.validation import validate
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from ruleop.core.kinds import JSON
     from ruleop.core.schema.openapi import Schema
 
 IN_CONDITION: Final[tuple[str, ...]] = tuple(CONDITIONS["items"]["properties"])
@@ -44,14 +45,21 @@ class StatusLimits:
     dropped: tuple[str, ...]  # fields that the API server would drop: `status.conditions[].message`
     refused: Mapping[str, str]  # by type, why a condition is left out
     required: tuple[str, ...]  # fields without which no status is written; the rule has to set them
+    generation: str = ""  # why observedGeneration is left out
 
-    def refusals(self, kind: str, among: Iterable[str] | None = None) -> Iterator[str]:
-        """A sentence for the conditions that are left out for one reason. `among`: these types only."""
-        refused = self.refused if among is None else {type_: self.refused[type_] for type_ in among}
+    def refusals(self, kind: str, *, without: Collection[str] = ()) -> Iterator[str]:
+        """A sentence for each reason that something is left out. `without`: the conditions of these types."""
+        if self.generation:
+            yield f"the CRD of {kind} does not allow ruleop's status.{self.generation}, so it is left out"
+        yield from self.refusals_of(kind, [type_ for type_ in self.refused if type_ not in without])
+
+    def refusals_of(self, kind: str, types: Iterable[str]) -> Iterator[str]:
+        """The same for the conditions of some types."""
+        refused = {type_: self.refused[type_] for type_ in types if type_ in self.refused}
         for why in dict.fromkeys(refused.values()):
-            types = [type_ for type_, each in refused.items() if each == why]
-            some, they = ("conditions", "they are") if len(types) > 1 else ("condition", "it is")
-            yield f"the CRD of {kind} does not allow the {some} {', '.join(types)}, so {they} left out: {why}"
+            alike = [type_ for type_, each in refused.items() if each == why]
+            some, they = ("conditions", "they are") if len(alike) > 1 else ("condition", "it is")
+            yield f"the CRD of {kind} does not allow the {some} {', '.join(alike)}, so {they} left out: {why}"
 
 
 def limits_of(schema: Schema, types: Iterable[str], *, generation: bool) -> StatusLimits:
@@ -69,12 +77,13 @@ def limits_of(schema: Schema, types: Iterable[str], *, generation: bool) -> Stat
         # One sentence for all types, which it would otherwise quote.
         refused = {type_: why.removesuffix(f', not "{type_}"') for type_, why in found.items() if why}
     status = schema_at(schema, ("status",)) or {}
-    own = {"observedGeneration"} if generation else set()
+    refused_generation = refused_field("observedGeneration", 1, schema) if generation else ""
+    own = {"observedGeneration"} if generation and not refused_generation else set()
     if refused.keys() != {*types}:
         own.add("conditions")
     with_default = {name for name, each in (status.get("properties") or {}).items() if each.get("default") is not None}
     required = [name for name in status.get("required") or () if name not in own | with_default]
-    return StatusLimits(tuple(dropped), refused, tuple(required))
+    return StatusLimits(tuple(dropped), refused, tuple(required), refused_generation)
 
 
 def as_stored(condition: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
@@ -88,11 +97,14 @@ def refusal(condition: Mapping[str, Any], schema: Schema) -> str:
     """The reason that the schema does not allow a condition, as it would be stored; empty if it does."""
     if missing := [name for name in _NEEDED if name not in condition]:
         return f"its conditions have no {' and no '.join(missing)}"
-    field = schema_at(schema, ("status", "conditions"))
-    if field is None:
-        return ""
-    found = validate({"conditions": [condition]}, {"type": "object", "properties": {"conditions": field}})
-    return str(found[0]).removeprefix("conditions[0].") if found else ""
+    return refused_field("conditions", [condition], schema).removeprefix("conditions[0].")
+
+
+def refused_field(name: str, value: JSON, schema: Schema) -> str:
+    """The reason that the schema does not allow a value of a field of the status; empty if it does."""
+    field = schema_at(schema, ("status", name))
+    found = validate({name: value}, {"type": "object", "properties": {name: field}}) if field is not None else ()
+    return str(found[0]) if found else ""
 
 
 def unwritten(kind: str, missing: Collection[str]) -> str:
