@@ -252,7 +252,7 @@ def test_numbers_are_credentials_only_as_passwords(tmp_path):
     assert found["spec"] == {"adminPassword": "change-me", "maxTokens": 512, "token": {"value": "change-me"}}
 
 
-def test_the_namespace_of_a_secret_is_no_credential(tmp_path):
+def test_the_namespace_of_a_secret_stays_as_it_is(tmp_path):
     container = {"args": ["--secret-namespace=prod", "--token-selector=a=b", "--secret=s3cret"]}
     objects = [deployment(container)]
     assert container_of(objects, tmp_path)["args"] == [*container["args"][:2], "--secret=$(SECRET)"]

@@ -257,6 +257,7 @@ MODES = {"type": {"type": "string", "enum": ["Static", "Dynamic"]}, "static": on
         ({"type": "object", "required": ["type", "dynamic"], "properties": MODES, "x-kubernetes-validations": [{"rule": "has(self.dynamic) == (self.type == 'Dynamic')"}]}, {"type": "Dynamic", "dynamic": "example"}),
         ({"type": "object", "required": ["a"], "properties": {"a": {"type": "object", "properties": {"b": TEXT}}}, "x-kubernetes-validations": [{"rule": "has(self.a.b)"}]}, {"a": {"b": "example"}}),
         ({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 100"}]}}}, {"n": 101}),
+        ({"type": "object", "required": ["low", "high"], "properties": {"low": {"type": "integer", "minimum": 5}, "high": {"type": "integer"}}, "x-kubernetes-validations": [{"rule": "self.high > self.low"}]}, {"low": 5, "high": 6}),
         ({"type": "object", "required": ["s"], "properties": {"s": {"type": "string", "x-kubernetes-validations": [{"rule": "self.startsWith('oci://')"}]}}}, {"s": "oci://"}),
         ({"type": "object", "required": ["s"], "properties": {"s": {"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^[A-Z]{3}-[0-9]+$')"}]}}}, {"s": "AAA-1"}),
         ({"type": "object", "required": ["b"], "properties": {"b": {"type": "boolean"}}, "x-kubernetes-validations": [{"rule": "self.b"}]}, {"b": True}),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema
 
 _TRIALS: Final = 600
-_DEPTH: Final = 8  # rules that are mended one after another
+_DEPTH: Final = 8  # rules that are satisfied one after another
 _TOGETHER: Final = 3  # fields that are added at once, if neither one nor all of them do
 _CHAIN: Final = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*((?:\??\.[A-Za-z_]\w*)+)")
 _WORD: Final = re.compile(r"(?<![\w'\"])[A-Za-z_]\w*")
@@ -168,7 +168,8 @@ class _Changes:
         if isinstance(value, bool):
             yield not value
         elif isinstance(value, int):
-            numbers = map(int, _NUMBER.findall(rule))
+            named = [value_at(self.obj, path) for path in self._named(self._place())[0]]
+            numbers = [*map(int, _NUMBER.findall(rule)), *(each for each in named if type(each) is int)]
             yield from dict.fromkeys(near for each in numbers for near in (each, each + 1, each - 1))
         elif isinstance(value, list):
             yield [*value, instance(schema.get("items") or {})]
