@@ -139,6 +139,16 @@ def test_kinds_of_one_name_in_two_groups_have_files_of_their_own(tmp_path):
     planned(first, tmp_path, more=more)
 
 
+def test_no_rule_changes_the_kind_or_makes_an_invalid_name():
+    schema = fields(spec={"type": "object"})
+    rules = ["self.kind != 'Zone'", "self.metadata.name.startsWith('ends-with-')"]
+    for rule in rules:
+        schema["x-kubernetes-validations"] = [{"rule": rule}]
+        [project] = crd_projects([crd("Zone", "example.com", version("v1", schema))])
+        assert project.incomplete
+        assert (project.samples[0]["kind"], project.samples[0]["metadata"]["name"]) == ("Zone", "zone-sample")
+
+
 def test_a_definition_that_cannot_be_used_is_left_out_of_several(tmp_path):
     unserved = crd("Area", "example.com", {**version("v1", fields()), "served": False})
     [project] = crd_projects([unserved, of({"title": TEXT}, "title")])

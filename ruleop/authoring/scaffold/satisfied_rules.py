@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.instance import LIKELY, instance, matching_texts
 from ruleop.authoring.scaffold.trees import replaced, value_at, without
+from ruleop.core.names import is_subdomain
 from ruleop.core.schema.cel import Verdict, cel_rules
 from ruleop.core.schema.crd.structural import default, schema_at
 from ruleop.core.schema.validation import validate
@@ -61,8 +62,9 @@ class _Search:
             if not self.trials:
                 break
             self.trials -= 1
-            found = None if validate(default(change, self.schema), self.schema) else self._broken(change)
-            if found is None or _identity(broken[0]) in map(_identity, found):
+            if not _has_identity(change, obj) or validate(default(change, self.schema), self.schema):
+                continue
+            if _identity(broken[0]) in map(_identity, self._broken(change)):
                 continue
             tried = self.best(change, depth - 1)
             if tried[1] < best[1]:
@@ -74,6 +76,13 @@ class _Search:
     def _broken(self, obj: Mapping[str, Any]) -> list[BrokenRule]:
         found = self.rules.broken(default(obj, self.schema))
         return [each for each in found if each.verdict is not Verdict.NOT_EVALUATED and each.path[:1] != ("status",)]
+
+
+def _has_identity(change: Mapping[str, Any], obj: Mapping[str, Any]) -> bool:
+    """Whether it is of the same kind and has a name that an object can have."""
+    name = value_at(change, ("metadata", "name"))
+    same = all(change.get(key) == obj.get(key) for key in ("apiVersion", "kind"))
+    return same and isinstance(name, str) and is_subdomain(name)
 
 
 def _identity(broken: BrokenRule) -> tuple[Any, ...]:
