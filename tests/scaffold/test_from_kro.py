@@ -119,6 +119,15 @@ def test_the_example_has_what_the_graph_reads_of_an_object(made):
     assert rendered["data"] == {"a": "example", "b": "example", "c": "example"}
 
 
+def test_an_example_that_the_schema_does_not_accept_has_no_test():
+    spec = """{name: 'string | required=true pattern="^a$" minLength=2'}"""
+    [project] = projects_of(graph(config("one", "{a: '${schema.spec.name}'}"), spec))
+    assert project.notes[-1].startswith("examples/app-sample.incomplete has to be completed, then renamed to .yaml")
+    files = project_files(project, {})
+    assert "examples/app-sample.incomplete" in files
+    assert not any(name.startswith("tests/") for name in files)
+
+
 def test_a_graph_becomes_a_rule_with_its_schema_and_children(made):
     types = """
 types: {Port: {number: integer | minimum=1}}

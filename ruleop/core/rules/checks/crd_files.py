@@ -178,8 +178,17 @@ def _check_status(draft: Draft, version: CrdVersion, site: Site, findings: Findi
             "ruleop writes the status with the resource itself, and no observedGeneration"
         )
         findings.warning("status-room", message, site)
+    _check_fields_of_rule(draft, version, limits.required, site, findings)
+
+
+def _check_fields_of_rule(
+    draft: Draft, version: CrdVersion, required: Iterable[str], site: Site, findings: Findings
+) -> None:
+    """Finds status fields that the rule sets and the schema lacks, or that the schema requires and the rule does not
+    set."""
+    kind = draft.kind.kind
     for child in draft.children.values():
-        if child.run is not None and not declares(schema, ("status", "ruleop", "once", child.id)):
+        if child.run is not None and not declares(version.schema, ("status", "ruleop", "once", child.id)):
             findings.error("status-room", _dropped_message(kind, "status.ruleop.once"), child.run.node.site)
     status = draft.table.status
     fields = status.node.value if status is not None else {}
@@ -187,7 +196,7 @@ def _check_status(draft: Draft, version: CrdVersion, site: Site, findings: Findi
         return  # a template, whose fields are known when it is rendered
     for path, field_site in _undeclared_fields(status.node, ("status",), version) if status is not None else ():
         findings.error("status-room", _dropped_message(kind, ".".join(path)), field_site)
-    if missing := [name for name in limits.required if name not in fields]:
+    if missing := [name for name in required if name not in fields]:
         findings.error("status-room", unwritten(kind, missing), status.node.site if status is not None else site)
 
 
