@@ -111,7 +111,7 @@ class PassLog:
         more = {"waits": list(waiting)} if waiting else {}
         log = self.log.info if news else self.log.debug
         log("reconciled", resource=str(request), reason=reason, written=history.written, **more)
-        if reason != reported.reason:
+        if plan.problems and reason != reported.reason:
             self.problems(request, plan)
         reported.waiting, reported.reason, reported.failure = lasting, reason, ""
 
