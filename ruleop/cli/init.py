@@ -169,7 +169,8 @@ def _report(projects: list[NewProject], folder: str, count: int, notes: list[str
     yield (Span(f"{count} files{'' if here else f' in {folder}'}. Try:", Tone.GOOD),)
     has_existing = any(project.existing for project in projects)
     apply = f"--apply {EXISTING}/ --apply examples/" if has_existing else "--apply examples/"
-    for line in (*(() if here else (f"cd {folder}",)), "ruleop check", "ruleop test", f"ruleop dev {apply}"):
+    tried = [] if all(project.incomplete for project in projects) else ["ruleop test", f"ruleop dev {apply}"]
+    for line in (*(() if here else (f"cd {folder}",)), "ruleop check", *tried):
         yield (Span(f"  {line}"),)
 
 

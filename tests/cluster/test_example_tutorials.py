@@ -189,3 +189,34 @@ def test_a_kind_with_unknown_fields_allowed_gets_conditions(tutorials: Tutorials
     live_example.apply()
     live_example.wait_until_settled()
     assert told_that_dropped(live_example.operator) == []
+
+
+def test_a_status_that_was_made_for_another_operator_is_written_as_far_as_it_fits(tutorials: Tutorials) -> None:
+    condition = object_of(type={**STRING, "enum": ["Ready"]}, status=STRING, reason=STRING, message=STRING)
+    nodes = MEMCACHED_SCHEMA["properties"]["status"]["properties"]["nodes"]
+    conditions = {"type": "array", "items": condition}
+    status = {**object_of(nodes=nodes, observedGeneration=STRING, conditions=conditions), "required": ["nodes"]}
+    live_example = tutorials.begin(V1ALPHA1, object_of(spec=object_of(size=INTEGER), status=status), subresource=True)
+    live_example.apply()
+    live_example.wait_until_settled()
+    written = live_example.resource()["status"]
+    assert set(written) == {"nodes", "conditions"}
+    assert [(each["type"], set(each)) for each in written["conditions"]] == [
+        ("Ready", {"type", "status", "reason", "message"} & set(written["conditions"][0]))
+    ]
+    assert len(told_that_dropped(live_example.operator)) == 3
+
+
+def test_a_status_without_a_required_field_is_never_sent(tutorials: Tutorials) -> None:
+    status = {**MEMCACHED_SCHEMA["properties"]["status"], "required": ["version"]}
+    schema = object_of(spec=object_of(size=INTEGER), status={**status, "x-kubernetes-preserve-unknown-fields": True})
+    live_example = tutorials.begin(replace(V1ALPHA1, status={}, edited_status={}), schema, subresource=True)
+    mark = live_example.operator.mark()
+    live_example.apply()
+    live_example.wait_until_settled()
+    message = "the CRD of Memcached requires status.version, and no status is written without: set each in `status` of the rule"
+    eventually("an event", lambda: ("Warning", "StatusNotWritten", message) in live_example.events())
+    live_example.admin.merge(live_example.path, {"spec": live_example.example.edit}, "somebody")
+    live_example.wait_until_settled(live_example.example.edited, {})
+    assert not [write for write in live_example.operator.writes(mark, live_example.namespace) if "/status" in write]
+    assert "status" not in live_example.resource()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -491,13 +492,13 @@ async def test_a_finalizer_that_cannot_be_removed_is_reported():
     assert harness.condition("Stalled")["status"] == "True"
 
 
-async def test_a_result_that_the_status_cannot_report_is_reported_once_by_an_event():
+async def test_a_result_that_the_status_cannot_report_is_reported_once_by_events():
     harness = one()
     harness.edit_app(spec={})
     harness.server.answer_with("status", "web", *[Answer.FORBIDDEN] * 3)
     for _ in range(3):
         assert (await harness.reconcile()).failed
-    assert [each[1] for each in harness.events] == ["RenderFailed"]
+    assert [each[1] for each in harness.events] == ["StatusNotWritten", "RenderFailed"]
 
 
 PROJECTED = ONE + "status: {said: '{{ spec.v }}'}\n"
@@ -555,7 +556,29 @@ async def test_if_even_the_conditions_are_rejected_the_log_and_events_report_it(
     for _ in range(4):
         verdict = await harness.reconcile()
     assert verdict.failed
-    assert [each[1] for each in harness.events] == ["RenderFailed"]
+    assert [each[1] for each in harness.events] == ["StatusNotWritten", "RenderFailed"]
+
+
+async def test_a_status_without_a_required_field_is_reported_once_and_never_sent():
+    """The API server would refuse it in each pass."""
+    harness = one('children: {a: {template: a.yaml}}\nstatus: {said: "{{ spec.said | default(omit) }}"}\n')
+    status = {"type": "object", "required": ["said", "more"], "properties": {"said": {}, "more": {"default": "d"}}}
+    schema = {"type": "object", "properties": {"spec": {}, "status": status}}
+    info = harness.stores.kinds.info
+    harness.stores.kinds.info = lambda kind: replace(info(kind), **({"status_schema": schema} if kind.group else {}))
+    with capture_logs() as lines:
+        for value in ("2", "3"):
+            await harness.until_settled()
+            harness.edit_app(spec={"v": value})
+    assert harness.writes() == [("create", "a"), ("patch", "a")]
+    assert [line["error"] for line in lines if line["event"] == "status not written"] == [
+        "the CRD of App requires status.said, and no status is written without: set each in `status` of the rule"
+    ]
+    assert [each[1] for each in harness.events].count("StatusNotWritten") == 1
+    harness.edit_app(spec={"v": "3", "said": "yes"})
+    await harness.until_settled()
+    assert harness.app["status"] == {"said": "yes", "more": "d"}
+    assert harness.writes()[-1] == ("status", "web")
 
 
 async def test_a_missing_permission_is_reported_with_all_verbs_and_without_quoted_values():

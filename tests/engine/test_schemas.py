@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.core.kinds import Kind
+from ruleop.core.planning import KindInfo
 from ruleop.core.rules import build_project
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.core.schema.openapi import OpenApi
@@ -189,6 +190,33 @@ def test_status_fields_missing_from_a_published_schema_are_logged_too(schemas, s
         status_schemas.report(rules, world)
     (logged,) = logs
     assert "status.conditions, status.observedGeneration, status.two" in logged["message"]
+
+
+def test_conditions_and_required_fields_that_prevent_a_status_are_logged():
+    watches = "- {group: example.com, version: v1, kind: App, status: {one: 1}}"
+    rules = build_project({"watches.yaml": watches}, root="r", environ={}).rules
+    types = {"type": "string", "enum": ["Ready"]}
+    fields = {name: {"type": "string"} for name in ("status", "reason", "message", "lastTransitionTime")}
+    conditions = {"type": "array", "items": {"type": "object", "properties": {"type": types, **fields}}}
+    status = {
+        "type": "object",
+        "required": ["one", "two", "conditions"],
+        "properties": {"one": {"type": "integer"}, "two": {"type": "integer"}, "conditions": conditions},
+    }
+    info = KindInfo(APP, status_schema={"type": "object", "properties": {"status": status}})
+    with capture_logs() as logs:
+        StatusSchemas().report(rules, SimpleNamespace(info=lambda _: info))
+    assert [each["message"] for each in logs] == [
+        (
+            "the schema of App has no status.observedGeneration, status.conditions[].observedGeneration: "
+            "the API server would drop them, so they are not written"
+        ),
+        (
+            "the CRD of App does not allow the conditions Reconciling, Stalled, so they are left out: "
+            'type: must be one of "Ready"'
+        ),
+        "the CRD of App requires status.two, and no status is written without: set each in `status` of the rule",
+    ]
 
 
 # -- what goes over the wire -------------------------------------------------------------------------------------------

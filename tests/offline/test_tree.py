@@ -14,7 +14,7 @@ def test_a_tree_has_children_and_patched_objects_with_the_namespaces_of_others()
     ]
     node = resource_node(team, [secret, maps[0]], [maps[1], {"kind": "Namespace", "metadata": {"name": "shop"}}])
     assert ["".join(span.text for span in line) for line in tree_lines([node])] == [
-        "Team shop/red      not reconciled yet",
+        "Team shop/red      without a condition Ready",
         "├─ ConfigMap a     has its fields",
         "├─ ConfigMap b     ready",
         "├─ Namespace shop  has its fields",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -216,6 +217,17 @@ def test_nothing_runs_if_the_definition_drops_the_record():
     found.settle()
     assert jobs(found) == []
     assert "the CRD of App has no status.ruleop.once" in found.ready()[2]
+
+
+def test_nothing_runs_if_the_status_with_the_record_is_never_written():
+    found = Harness.of(RULE % "", {"v": "1"})
+    info = found.offline.info(found.rule.kind)
+    status = {"type": "object", "required": ["never"], "x-kubernetes-preserve-unknown-fields": True}
+    found.infos["App"] = replace(info, status_schema={"type": "object", "properties": {"status": status}})
+    found.settle()
+    assert jobs(found) == []
+    problem = found.plan().problems[0]
+    assert problem.message.startswith("the CRD of App requires status.never, and no status is written without")
 
 
 @pytest.mark.parametrize("record", [7, [7], [{"run": 1}], {"x": []}, [{"run": "a", "result": "Odd", "time": ""}] * 99])

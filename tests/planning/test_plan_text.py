@@ -352,14 +352,22 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
         "value": {"a": 1},
         "patch": [{"op": "replace", "path": "/status/a", "value": 1}],
         "subresource": True,
+        "missing": [],
     }
     assert document["requeueAfter"] == {"seconds": 60.0, "reason": "x"}
     assert document["quiet"] is False
 
 
+def test_a_status_without_required_fields_is_shown_as_not_written() -> None:
+    plan = replace(PLAN, status=StatusWrite({}, None, missing=("a", "b")))
+    assert "  ! the CRD of App requires status.a, status.b, and no status is written without" in shown(plan)
+    assert as_json(plan, APP)["status"]["missing"] == ["a", "b"]
+
+
 def test_json_of_an_unchanged_status_has_an_empty_patch() -> None:
     plan = replace(PLAN, status=StatusWrite({"a": 1}, None))
-    assert as_json(plan, {**APP, "status": {"a": 1}})["status"] == {"value": {"a": 1}, "patch": [], "subresource": True}
+    expected = {"value": {"a": 1}, "patch": [], "subresource": True, "missing": []}
+    assert as_json(plan, {**APP, "status": {"a": 1}})["status"] == expected
     assert as_json(PLAN, APP)["status"] is None
     assert as_json(plan, APP)["quiet"] is True
 

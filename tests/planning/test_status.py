@@ -15,6 +15,7 @@ from ruleop.core.merge import same
 from ruleop.core.planning import Failed, Failure, KindInfo, Served
 from ruleop.core.planning import status as module
 from ruleop.core.planning.model.marks import PAUSED, RECONCILE_PERIOD
+from ruleop.core.schema.validation import validate
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle, settled
 
@@ -213,6 +214,100 @@ def test_the_status_is_pruned_and_defaulted_by_the_schema():
     assert harness.status["filled"] == "d"
     assert "observedGeneration" not in harness.condition()
     assert harness.plan().quiet
+
+
+def conditions_of_others(*, required: tuple[str, ...] = ("type", "status"), **fields: Any) -> dict[str, Any]:
+    """The schema of conditions in a CRD that was not made for ruleop."""
+    items = CONDITIONS["items"]
+    properties = {name: each for name, each in {**items["properties"], **fields}.items() if each is not None}
+    return {**CONDITIONS, "items": {**items, "required": [*required], "properties": properties}}
+
+
+def stored_status(harness: Harness, conditions: dict[str, Any], **more: Any) -> list[str]:
+    """The types of the conditions that are written, by a schema that allows what is written."""
+    schema = {"type": "object", "properties": {"x": {"type": "string"}, "conditions": conditions}, **more}
+    with_schema(harness, status=schema)
+    harness.settle()
+    assert harness.plan().quiet
+    assert validate({"status": harness.status}, harness.info(harness.rule.kind).status_schema) == []
+    return [each["type"] for each in harness.status.get("conditions", ())]
+
+
+def test_a_condition_whose_type_the_schema_does_not_allow_is_left_out():
+    named = conditions_of_others(type={"type": "string", "enum": ["Ready", "Deleted"]})
+    harness = with_status("{x: '{{ spec.v }}'}", more="conditions: [{type: Deleted, status: 'true'}]\n")
+    assert stored_status(harness, named) == ["Ready", "Deleted"]
+    assert harness.status["x"] == "1"
+
+
+def test_no_condition_is_written_that_lacks_a_required_field():
+    harness = with_status("{x: '{{ spec.v }}'}")
+    required = conditions_of_others(required=("type", "status", "lastUpdateTime"), lastUpdateTime={"type": "string"})
+    assert stored_status(harness, required) == []
+    assert harness.status == {"x": "1"}
+
+
+@pytest.mark.parametrize("missing", ["type", "status"])
+def test_no_condition_is_written_without_its_type_or_status(missing: str):
+    """It would be added again in each pass."""
+    harness = with_status("{x: '{{ spec.v }}'}")
+    assert stored_status(harness, conditions_of_others(required=(), **{missing: None})) == []
+
+
+@pytest.mark.parametrize("conditions", [{"type": "object"}, {"type": "array", "items": {"type": "string"}}], ids=str)
+def test_no_condition_is_written_where_conditions_are_something_else(conditions: dict[str, Any]):
+    assert stored_status(with_status("{x: '{{ spec.v }}'}"), conditions) == []
+
+
+def test_conditions_of_others_stay_where_none_of_the_rules_fits():
+    harness = with_status("{x: '{{ spec.v }}'}")
+    harness.resource["status"] = {"conditions": [{"type": "Theirs", "status": "True"}]}
+    assert stored_status(harness, conditions_of_others(type={"type": "string", "enum": ["Theirs"]})) == ["Theirs"]
+
+
+def test_no_generation_is_written_where_it_has_to_be_a_string():
+    harness = with_status("{x: '{{ spec.v }}'}")
+    properties = {"x": {"type": "string"}, "observedGeneration": {"type": "string"}, "conditions": CONDITIONS}
+    with_schema(harness, status={"type": "object", "properties": properties})
+    harness.settle()
+    assert harness.plan().quiet
+    assert harness.status.keys() == {"x", "conditions"}
+
+
+def test_no_condition_is_written_into_a_map_of_strings():
+    harness = with_status("{x: '{{ spec.v }}'}")
+    with_schema(harness, status={"type": "object", "additionalProperties": {"type": "string"}})
+    harness.settle()
+    assert harness.plan().quiet
+    assert harness.status == {"x": "1"}
+
+
+def test_no_status_is_written_without_the_fields_that_the_schema_requires():
+    harness = with_status("{x: '{{ other.data.x }}'}")
+    properties = {"x": {"type": "string"}, "filled": {"type": "string", "default": "d"}, "conditions": CONDITIONS}
+    with_schema(harness, status={"type": "object", "required": ["x", "filled"], "properties": properties})
+    harness.settle()
+    assert harness.status == {}
+    assert harness.plan().status.missing == ("x",)
+    assert harness.names() == ["ConfigMap/a"]
+    harness.add(config("other", {"x": "7"}))
+    harness.settle()
+    assert (harness.status["x"], harness.status["filled"], harness.ready()[0]) == ("7", "d", "True")
+    assert harness.plan().status.missing == ()
+
+
+def test_details_are_details_where_the_schema_drops_the_generation():
+    text = STATEFUL_SET.replace("StatefulSet", "Deployment")
+    harness = with_schema(
+        Harness.of("children: {db: {template: db.yaml}}", db=text),
+        status={"type": "object", "properties": {"conditions": CONDITIONS}},
+    )
+    harness.settle(controllers=False)
+    status = {"observedGeneration": 1, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 1}
+    harness.change(key("db", "Deployment", group="apps"), {"status": status})
+    harness.settle(controllers=False)
+    harness.change(key("db", "Deployment", group="apps"), {"status": {**status, "availableReplicas": 2}})
+    assert harness.plan().status.details_only
 
 
 def test_no_status_is_written_if_the_schema_has_none():

@@ -9,6 +9,12 @@ import yaml
 from tests.definitions import definition
 from tests.rules.projects import Row, load, rows, said, table, watch
 
+THEIRS = (
+    "{type: object, properties: {size: {type: integer}, observedGeneration: {type: integer}, conditions: {type: array, items: {type: object, "
+    "properties: {type: {type: string, enum: [Ready, Deleted]}, status: {type: string}, reason: {type: string}, message: {type: string}}}}}}"
+)
+"""A status that was made for another operator."""
+
 ROWS = (
     *rows("""
 == crd without version
@@ -170,6 +176,58 @@ status:
             "crds/apps.yaml": definition(
                 status="{type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}",
                 subresource=False,
+            )
+        },
+    ),
+    Row(
+        "conditions of another operator",
+        watch("""
+status: {size: 1}
+conditions:
+  - {type: Deleted, status: "true"}
+  - {type: Big, status: "true"}
+"""),
+        [
+            'watches.yaml:3:9: warning: the CRD of App does not allow the conditions Reconciling, Stalled, so they are left out: type: must be one of "Ready", "Deleted"',
+            "watches.yaml:3:9: warning: the CRD of App has no status.conditions[].lastTransitionTime, status.conditions[].observedGeneration: ruleop writes conditions without",
+            'watches.yaml:7:7: the CRD of App does not allow the condition Big, so it is left out: type: must be one of "Ready", "Deleted"',
+        ],
+        files={"crds/apps.yaml": definition(status=THEIRS)},
+    ),
+    Row(
+        "required fields of the status",
+        watch("status: {size: 1}"),
+        [
+            "watches.yaml:4:11: the CRD of App requires status.phase, and no status is written without: set each in `status` of the rule",
+        ],
+        files={
+            "crds/apps.yaml": definition(
+                status="{type: object, required: [size, phase, mode, conditions], x-kubernetes-preserve-unknown-fields: true, properties: {mode: {type: string, default: a}}}"
+            )
+        },
+    ),
+    Row(
+        "a generation that has to be a string",
+        watch(),
+        [
+            "watches.yaml:3:9: warning: the CRD of App does not allow ruleop's status.observedGeneration: must be a string, not 1, so it is left out",
+        ],
+        files={
+            "crds/apps.yaml": definition(
+                status="{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {observedGeneration: {type: string}}}"
+            )
+        },
+    ),
+    Row(
+        "required conditions that are something else",
+        watch(),
+        [
+            "watches.yaml:3:9: warning: the CRD of App does not allow the conditions Ready, Reconciling, Stalled, so they are left out: conditions: must be an object, not a list",
+            "watches.yaml:3:9: the CRD of App requires status.conditions and allows none that ruleop writes, so no status is written: set `manageStatus: false`",
+        ],
+        files={
+            "crds/apps.yaml": definition(
+                status="{type: object, required: [conditions], x-kubernetes-preserve-unknown-fields: true, properties: {conditions: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
             )
         },
     ),

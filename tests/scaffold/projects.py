@@ -3,7 +3,7 @@ problem."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,23 @@ from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.rules import load_with_sources
 
 
-def planned(project: NewProject, root: Path, allowed: Collection[str] = ()) -> list[Plan]:
+def planned(
+    project: NewProject,
+    root: Path,
+    allowed: Collection[str] = (),
+    *,
+    more: Sequence[NewProject] = (),
+    tested: bool = True,
+) -> list[Plan]:
     """Writes the project, checks it, and plans each sample among the objects that users make. Secrets that are not
     among the manifests of an application are missing in its project, too. `allowed` are the names of more checks that
-    may find something."""
-    files = project_files(project, {})
+    may find something. `more` are its other kinds. `tested`: whether it has tests."""
+    files = project_files(project, {}, more)
     write_files(root, files)
     loaded = load_with_sources(root, environ={})
     assert [str(each) for each in check_project(loaded) if each.code not in {"missing-reference", *allowed}] == []
-    tested = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
-    assert tested.exit_code == 0, tested.output
+    result = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
+    assert result.exit_code == (0 if tested else 2), result.output
     loaded = with_definitions(loaded)
     kinds = OfflineKinds(loaded.project)
     texts = {name: yaml.load(text, yaml.CSafeLoader) for name, text in files.items() if name.endswith(".yaml")}

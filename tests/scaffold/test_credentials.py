@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import string
 import tempfile
 from pathlib import Path
@@ -26,7 +27,7 @@ clientSecret apiKey spring.datasource.password SENTRY_DSN REDIS_AUTH tls-cert pr
 """
 PLAIN_NAMES = """
 KEY_COUNT keyspace tokenizer PASSWORD_FILE token-ttl proxy_pass fastcgi_pass AUTH_URL publicKey PARTITION_KEY bypass
-MAX_TOKENS secretName hotkey keyboard author certificatePath TOKEN_EXPIRY password_min_length monkey
+MAX_TOKENS secret-namespace secretName hotkey keyboard author certificatePath TOKEN_EXPIRY password_min_length monkey
 """
 
 
@@ -251,6 +252,12 @@ def test_numbers_are_credentials_only_as_passwords(tmp_path):
     assert found["spec"] == {"adminPassword": "change-me", "maxTokens": 512, "token": {"value": "change-me"}}
 
 
+def test_the_namespace_of_a_secret_stays_as_it_is(tmp_path):
+    container = {"args": ["--secret-namespace=prod", "--token-selector=a=b", "--secret=s3cret"]}
+    objects = [deployment(container)]
+    assert container_of(objects, tmp_path)["args"] == [*container["args"][:2], "--secret=$(SECRET)"]
+
+
 def test_a_file_in_a_variable_is_read_line_by_line(tmp_path):
     env = [{"name": "CONFIG", "value": "user: joe\npassword: correct horse\n"}, {"name": "PGPASSWORD", "value": 123456}]
     found = container_of([deployment({"env": env})], tmp_path)["env"]
@@ -263,6 +270,10 @@ def test_fields_of_custom_kinds_and_annotations_get_placeholders(tmp_path):
         "annotations": {
             "acme.io/webhook-token": "abc",
             "checksum/config": "7f9c8d5b47f9c8d5b47f9c8d5b47f9c8d5b47f9c8d5b4",
+            "web-config-hash": hashlib.sha256(b"config").hexdigest(),
+            "acme.io/config-checksum": hashlib.md5(b"config").hexdigest(),  # noqa: S324 - a checksum
+            "acme.io/password-hash": hashlib.sha256(b"password").hexdigest(),
+            "acme.io/session": hashlib.sha256(b"session").hexdigest(),
         }
     }
     custom = obj(
@@ -273,7 +284,8 @@ def test_fields_of_custom_kinds_and_annotations_get_placeholders(tmp_path):
         spec={"adminPassword": "x", "secretName": "web-tls", "size": "big"},
     )
     found = rendered(planned(made([custom]), tmp_path))["Grafana/web"]
-    assert found["metadata"]["annotations"] == {**meta["annotations"], "acme.io/webhook-token": "change-me"}
+    hidden = dict.fromkeys(("acme.io/webhook-token", "acme.io/password-hash", "acme.io/session"), "change-me")
+    assert found["metadata"]["annotations"] == {**meta["annotations"], **hidden}
     assert found["spec"] == {"adminPassword": "change-me", "secretName": "web-tls", "size": "big"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +124,176 @@ def test_several_definitions_are_several_rules(tmp_path):
     assert any("ClusterRole/x was left out" in note for note in first.notes)
 
 
+def test_kinds_of_one_name_in_two_groups_have_files_of_their_own(tmp_path):
+    second = crd("Zone", "other.example.org", version("v1", fields(spec={"type": "object"})))
+    first, *more = crd_projects([of({"title": TEXT}, "title"), second])
+    files = project_files(first, {}, more)
+    assert [each for each in files if each.startswith(("templates/", "examples/", "tests/"))] == [
+        "templates/zone-example-com/config.yaml.j2",
+        "examples/zone-example-com-sample.yaml",
+        "tests/zone-example-com.test.yaml",
+        "templates/zone-other-example-org/config.yaml.j2",
+        "examples/zone-other-example-org-sample.yaml",
+        "tests/zone-other-example-org.test.yaml",
+    ]
+    planned(first, tmp_path, more=more)
+
+
+def test_no_rule_changes_the_kind_or_makes_an_invalid_name():
+    schema = fields(spec={"type": "object"})
+    rules = ["self.kind != 'Zone'", "self.metadata.name.startsWith('ends-with-')"]
+    for rule in rules:
+        schema["x-kubernetes-validations"] = [{"rule": rule}]
+        [project] = crd_projects([crd("Zone", "example.com", version("v1", schema))])
+        assert project.incomplete
+        assert (project.samples[0]["kind"], project.samples[0]["metadata"]["name"]) == ("Zone", "zone-sample")
+
+
+def test_a_definition_that_cannot_be_used_is_left_out_of_several(tmp_path):
+    unserved = crd("Area", "example.com", {**version("v1", fields()), "served": False})
+    [project] = crd_projects([unserved, of({"title": TEXT}, "title")])
+    assert project.kind.kind == "Zone"
+    assert project.notes[-1] == ("Left out: areas.example.com serves no version: a version needs `served: true`.")
+
+
+# -- the status of another operator ------------------------------------------------------------------------------------
+
+
+def with_status(status: dict[str, Any]) -> dict[str, Any]:
+    obj = of({"title": TEXT}, "title")
+    version = obj["spec"]["versions"][0]
+    version["schema"]["openAPIV3Schema"]["properties"]["status"] = {"type": "object", **status}
+    version["subresources"] = {"status": {}}
+    return obj
+
+
+def conditions(**fields: Any) -> dict[str, Any]:
+    properties = {"type": TEXT, "status": TEXT, "reason": TEXT, "message": TEXT, **fields}
+    items = {"type": "object", "required": ["type", "status"], "properties": properties}
+    return {"properties": {"conditions": {"type": "array", "items": items}, "observedGeneration": {"type": "integer"}}}
+
+
+def test_fields_that_conditions_lack_are_new_in_the_copy(tmp_path):
+    [project] = crd_projects([with_status(conditions())])
+    assert any(
+        "New in the copy" in note
+        and "status.conditions[].lastTransitionTime, status.conditions[].observedGeneration" in note
+        for note in project.notes
+    )
+    planned(project, tmp_path)
+
+
+def test_types_of_conditions_that_the_definition_lists_stay(tmp_path):
+    types = {"type": "string", "enum": ["Ready", "Deleted"]}
+    [project] = crd_projects([with_status(conditions(type=types))])
+    planned(project, tmp_path, {"status-room"})
+    assert project.definition is not None
+    [version] = project.definition["spec"]["versions"]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+    assert status["properties"]["conditions"]["items"]["properties"]["type"] == types
+
+
+def test_a_status_that_is_a_map_of_strings_stays_one(tmp_path):
+    [project] = crd_projects([with_status({"additionalProperties": TEXT})])
+    assert not any("New in the copy" in note for note in project.notes)
+    planned(project, tmp_path, {"status-room"})
+
+
+def test_required_fields_of_the_status_have_placeholders(tmp_path):
+    properties = {
+        "assigned": {"type": "integer"},
+        "phase": {"type": "string", "enum": ["New", "Old"]},
+        "parents": {"type": "array", "items": TEXT},
+        "mode": {"type": "string", "default": "a"},
+        "more": TEXT,
+    }
+    required = ["assigned", "phase", "parents", "mode", "conditions"]
+    [project] = crd_projects([with_status({"required": required, "properties": properties})])
+    watch = yaml.safe_load(project_files(project, {})["watches.yaml"])[0]
+    assert watch["status"] == {"assigned": 0, "phase": "New", "parents": []}
+    assert any(
+        "placeholders for what the CRD requires: status.assigned, status.phase, status.parents" in each
+        for each in project.notes
+    )
+    planned(project, tmp_path)
+
+
+# -- notes -------------------------------------------------------------------------------------------------------------
+
+
 def test_notes_list_the_parts_of_the_schema_that_the_example_does_not_satisfy():
     unsatisfiable = {"type": "string", "pattern": "^a$", "minLength": 2}
     [project] = crd_projects([of({"x": unsatisfiable}, "x")])
-    assert any("examples/zone-sample.yaml has to be completed: spec.x" in note for note in project.notes)
+    note = (
+        "examples/zone-sample.incomplete has to be completed, then renamed to .yaml, and has no test until then: spec.x"
+    )
+    assert any(note in each for each in project.notes)
 
 
-@pytest.mark.parametrize(("bound", "completed"), [(100, True), (-1, False)])
-def test_notes_list_the_rules_in_cel_that_the_example_breaks(bound, completed):
-    rule = {"type": "integer", "x-kubernetes-validations": [{"rule": f"self > {bound}"}]}
+def test_a_rule_in_cel_that_no_example_satisfies_leaves_out_the_example_and_its_test(tmp_path):
+    rule = {"type": "integer", "x-kubernetes-validations": [{"rule": "self * self == 1764"}]}
     [project] = crd_projects([of({"n": rule}, "n")])
-    assert any(f"must satisfy the rule self > {bound}" in note for note in project.notes) == completed
+    assert any(note.endswith("must satisfy the rule self * self == 1764.") for note in project.notes)
+    assert planned(project, tmp_path, tested=False) == []
+    assert (tmp_path / "examples/zone-sample.incomplete").exists()
+
+
+def one_of(*names: str, most: int = 1) -> dict[str, Any]:
+    """An object of which one of these fields has to be set."""
+    rules = [{"rule": " || ".join(f"has(self.{name})" for name in names), "message": "one has to be set"}]
+    for one, other in itertools.combinations(names, 2):
+        rules.append({"rule": f"!(has(self.{one}) && has(self.{other}))"})
+    inner = {"type": "object", "required": ["key"], "properties": {"key": TEXT}}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, inner),
+        "x-kubernetes-validations": rules if most == 1 else rules[:1],
+    }
+
+
+NAMESPACED = {"type": "object", "properties": {"name": TEXT, "namespace": TEXT}}
+MODES = {"type": {"type": "string", "enum": ["Static", "Dynamic"]}, "static": one_of("a", "b"), "dynamic": TEXT}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (one_of("a", "b"), {"a": {"key": "example"}}),
+        ({**one_of("a"), "required": ["b"], "properties": {"a": one_of("c"), "b": one_of("d")}}, {"b": {"d": {"key": "example"}}, "a": {"c": {"key": "example"}}}),
+        ({"type": "object", "properties": {"a": TEXT, "b": TEXT}, "x-kubernetes-validations": [{"rule": "(has(self.a) && !has(self.b)) || (!has(self.a) && has(self.b))"}]}, {"a": "example"}),
+        ({"type": "object", "properties": {"a": TEXT, "b": TEXT}, "x-kubernetes-validations": [{"rule": "[has(self.a), has(self.b)].filter(x, x == true).size() == 1"}]}, {"a": "example"}),
+        ({**NAMESPACED, "x-kubernetes-validations": [{"rule": "has(self.name) && has(self.__namespace__)"}]}, {"name": "example", "namespace": "example"}),
+        ({"type": "object", "required": ["type"], "properties": MODES, "x-kubernetes-validations": [{"rule": "self.type != 'Static' || has(self.static)"}]}, {"type": "Static", "static": {"a": {"key": "example"}}}),
+        ({"type": "object", "required": ["type", "dynamic"], "properties": MODES, "x-kubernetes-validations": [{"rule": "has(self.dynamic) == (self.type == 'Dynamic')"}]}, {"type": "Dynamic", "dynamic": "example"}),
+        ({"type": "object", "required": ["a"], "properties": {"a": {"type": "object", "properties": {"b": TEXT}}}, "x-kubernetes-validations": [{"rule": "has(self.a.b)"}]}, {"a": {"b": "example"}}),
+        ({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 100"}]}}}, {"n": 101}),
+        ({"type": "object", "required": ["low", "high"], "properties": {"low": {"type": "integer", "minimum": 5}, "high": {"type": "integer"}}, "x-kubernetes-validations": [{"rule": "self.high > self.low"}]}, {"low": 5, "high": 6}),
+        ({"type": "object", "required": ["s"], "properties": {"s": {"type": "string", "x-kubernetes-validations": [{"rule": "self.startsWith('oci://')"}]}}}, {"s": "oci://"}),
+        ({"type": "object", "required": ["s"], "properties": {"s": {"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^[A-Z]{3}-[0-9]+$')"}]}}}, {"s": "AAA-1"}),
+        ({"type": "object", "required": ["b"], "properties": {"b": {"type": "boolean"}}, "x-kubernetes-validations": [{"rule": "self.b"}]}, {"b": True}),
+        ({"type": "object", "properties": {"l": {"type": "array", "items": TEXT}}, "required": ["l"], "x-kubernetes-validations": [{"rule": "size(self.l) > 0"}]}, {"l": ["example"]}),
+        ({"type": "object", "properties": {"a": {"type": "array", "items": one_of("x")}, "b": {"type": "array", "items": TEXT}}, "x-kubernetes-validations": [{"rule": "size(self.a) != 0 || size(self.b) != 0"}]}, {"a": [{"x": {"key": "example"}}]}),
+        ({"type": "object", "required": ["l"], "properties": {"l": {"type": "array", "minItems": 1, "items": one_of("a", "b"), "x-kubernetes-validations": [{"rule": "self.all(x, has(x.b))"}]}}}, {"l": [{"b": {"key": "example"}}]}),
+    ],
+    ids=lambda each: str(each)[:60],
+)  # fmt: skip
+def test_an_example_satisfies_rules_about_fields_that_belong_together(schema, expected, tmp_path):
+    obj = definition(schema)
+    [project] = crd_projects([obj])
+    assert project.samples[0]["spec"] == expected
+    assert not project.incomplete
+    planned(project, tmp_path)
+
+
+def test_the_name_of_the_only_object_of_a_kind_is_taken_from_its_rule(tmp_path):
+    def only(kind: str, plural: str) -> dict[str, Any]:
+        schema = fields(spec={"type": "object"})
+        schema["x-kubernetes-validations"] = [{"rule": "self.metadata.name == 'cluster'"}]
+        return crd(kind, "example.com", version("v1", schema), plural=plural)
+
+    first, *more = crd_projects([only("Zone", "zones"), only("Area", "areas")])
+    assert {"examples/cluster.yaml", "examples/area-cluster.yaml"} <= set(project_files(first, {}, more))
+    planned(first, tmp_path, more=more)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,34 @@ def config(name: str, data: str, *more: str) -> str:
     return "\n".join(lines)
 
 
+def test_children_that_read_another_are_deleted_before_it(made):
+    one = config("one", "{a: '${schema.spec.name}'}")
+    two = config("two", "{a: '${one.metadata.name}'}")
+    assert made(one, two).watch["deletionOrder"] == "reverse"
+
+
+def test_without_a_child_that_reads_another_there_is_no_order(made):
+    observed = "- id: other\n  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"
+    found = made(observed, config("one", "{a: '${schema.spec.name}'}"), config("two", "{a: '${other.metadata.name}'}"))
+    assert "deletionOrder" not in found.watch
+
+
+def test_the_example_has_what_the_graph_reads_of_an_object(made):
+    data = "{a: '${schema.spec.nested.field}', b: '${schema.spec.nested.deep.inner.lowerAscii()}', c: '${schema.spec.name}'}"
+    found = made(config("one", data), spec="{name: string | required=true, nested: object}")
+    rendered = found.rendered()["one/example-one"]
+    assert rendered["data"] == {"a": "example", "b": "example", "c": "example"}
+
+
+def test_an_example_that_the_schema_does_not_accept_has_no_test():
+    spec = """{name: 'string | required=true pattern="^a$" minLength=2'}"""
+    [project] = projects_of(graph(config("one", "{a: '${schema.spec.name}'}"), spec))
+    assert project.notes[-1].startswith("examples/app-sample.incomplete has to be completed, then renamed to .yaml")
+    files = project_files(project, {})
+    assert "examples/app-sample.incomplete" in files
+    assert not any(name.startswith("tests/") for name in files)
+
+
 def test_a_graph_becomes_a_rule_with_its_schema_and_children(made):
     types = """
 types: {Port: {number: integer | minimum=1}}
@@ -420,7 +448,7 @@ def test_samples_are_the_examples(tmp_path):
         (("- id: one", "- id: one\n      forEach: [{a: '', b: ''}]"), "rgd.yaml:12: an entry of forEach is one name"),
         (
             ("kind: ResourceGraphDefinition", "kind: Graph"),
-            "there is no ResourceGraphDefinition among the objects (Graph)",
+            "there is no ResourceGraphDefinition among the objects (Graph): --from-kro reads no other kind of kro",
         ),
     ],
 )

@@ -219,6 +219,19 @@ def test_objects_that_are_not_the_applications_are_left_out_with_the_reason(left
     assert any("was left out" in note and reason in note for note in project.notes)
 
 
+def test_objects_of_another_namespace_are_left_out(tmp_path):
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    binding = obj(
+        "RoleBinding", "web", "rbac.authorization.k8s.io/v1", metadata={"namespace": "kube-system"}, roleRef=role
+    )
+    config = [obj("ConfigMap", name, data={"a": "b"}, metadata={"namespace": "shop"}) for name in ("web-a", "web-b")]
+    project = made([binding, *config, obj("ConfigMap", "web-c", data={"a": "b"})])
+    assert [child.template["kind"] for child in project.children] == ["ConfigMap"] * 3
+    note = "RoleBinding/web was left out: it is in the namespace kube-system, and the application in shop."
+    assert note in project.notes
+    planned(project, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("objects", "message"),
     [
@@ -227,7 +240,7 @@ def test_objects_that_are_not_the_applications_are_left_out_with_the_reason(left
         ([{"apiVersion": "v1", "kind": "ConfigMap"}], "metadata.name of a ConfigMap is missing"),
         (
             [obj("ConfigMap", "a", metadata={"namespace": "x"}), obj("ConfigMap", "b", metadata={"namespace": "y"})],
-            "several namespaces \\(x, y\\)",
+            "several namespaces, half of them of y: use those of x",
         ),
     ],
 )

@@ -17,6 +17,7 @@ from ruleop.authoring.report.tree import Node, tree_lines
 from ruleop.core.messages import shortened
 from ruleop.core.planning.model.conditions import NEGATIVE, find_condition
 from ruleop.core.planning.model.marks import PAUSED, is_paused
+from ruleop.core.schema.crd.status_limits import unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,7 @@ class _Text:
             )
             yield from wrapped(text, "  ", Tone.WAIT)
         elif not self.status.get("conditions") and (explanation.plan is None or explanation.plan.status is not None):
-            yield from wrapped("It has no conditions: no operator has reconciled it yet", "  ", Tone.WAIT)
+            yield from wrapped(f"It has no conditions: {self._why_no_conditions()}", "  ", Tone.WAIT)
         rollout = find_condition(self.resource, "Rollout")
         if rollout.get("reason") == "HeldBack":
             text = f"It is held back: it has {rollout.get('message')}. What follows is by the rules of the project"
@@ -141,6 +142,14 @@ class _Text:
             yield (Span(f"  and {len(unready) - MAX_OBJECTS} more objects are not ready", Tone.WAIT),)
         for blocker in explanation.blockers:
             yield from self._blocker(blocker)
+
+    def _why_no_conditions(self) -> str:
+        status = self.explanation.plan.status if self.explanation.plan is not None else None
+        if status is not None and status.missing:
+            return unwritten(self.resource["kind"], status.missing)
+        if status is not None and not status.status.get("conditions"):
+            return "its CRD declares or allows none that ruleop writes; see its Events"
+        return "no operator has reconciled it yet"
 
     def _report(self) -> Iterator[Line]:
         """The operator's last report, as far as a plan does not show it: a write that the API server rejected, or a

@@ -174,7 +174,12 @@ def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
     before = {"status": resource["status"]} if resource.get("status") is not None else {}
     old, new = plan.masks.texts(before, {"status": plan.status.status})
     patch = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch if plan.status.patch is not None else []
-    return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
+    return {
+        "value": new["status"],
+        "patch": patch,
+        "subresource": plan.status.subresource,
+        "missing": [*plan.status.missing],
+    }
 
 
 def identity(key: ObjectKey) -> dict[str, str]:

@@ -27,6 +27,7 @@ from ruleop.core.planning.model.actions import (
     distinct,
 )
 from ruleop.core.planning.model.conditions import NEGATIVE, type_of
+from ruleop.core.schema.crd.status_limits import unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -224,6 +225,8 @@ class _PlanText:
         same = sorted(name for name in after if name in before and after[name] == before[name])
         rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
         yield (Span("status", Tone.TITLE),)
+        if missing := self.plan.status.missing:
+            yield (Span(f"  ! {unwritten(self.plan.resource.kind, missing)}", Tone.BAD),)
         yield from changed
         yield from rest
         yield from self._conditions()

@@ -62,7 +62,7 @@ def _resource_state(resource: Object) -> tuple[str, str, Tone]:
     if resource["metadata"].get("deletionTimestamp"):
         return "is being deleted", message, Tone.WAIT
     if not ready:
-        return "not reconciled yet", "", Tone.WAIT
+        return "without a condition Ready", "", Tone.WAIT
     if is_ready(resource):
         return "ready", "", Tone.GOOD
     is_stalled = find_condition(resource, "Stalled").get("status") == "True"

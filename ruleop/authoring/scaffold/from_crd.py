@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline.stand_in import rejections
@@ -16,18 +16,22 @@ from ruleop.authoring.scaffold.from_sample import DEFINITION, NAME, READY_STATUS
 from ruleop.authoring.scaffold.instance import instance, validate_value
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
+from ruleop.authoring.scaffold.satisfied_rules import satisfying
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL
 from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.definition import WRITTEN
+from ruleop.core.schema.crd.definition import CONDITIONS, WRITTEN
 from ruleop.core.schema.crd.schema_findings import SchemaError
+from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of
 from ruleop.core.schema.crd.structural import default
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-    from ruleop.core.schema.crd.crds import CrdVersion
+    from ruleop.core.kinds import JSON
+    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.core.schema.crd.schema_findings import SchemaFinding
     from ruleop.core.schema.openapi import Schema
 
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
@@ -44,21 +48,48 @@ def crd_projects(objects: Sequence[Mapping[str, Any]]) -> list[NewProject]:
             f"there is no {DEFINITION} among the objects ({kinds}): use --from-sample for custom resources, "
             "--from-manifests for the objects of an application"
         )
-    found: dict[str, NewProject] = {}
-    for obj in definitions:
-        project = _project(obj, several=len(definitions) > 1)
-        if str(project.kind) in found:
-            raise ScaffoldError(f"the definition of {project.kind.kind} appears twice")
-        found[str(project.kind)] = project
-    notes = tuple(
+    notes = [
         f"{each.get('kind')}/{(each.get('metadata') or {}).get('name')} was left out: it is not a {DEFINITION}."
         for each in others
-    )
+    ]
+    usable: list[_Definition] = []
+    for obj in definitions:
+        try:
+            usable.append(_definition(obj))
+        except ScaffoldError as error:
+            notes.append(f"Left out: {error}.")
+            if len(notes) - len(others) == len(definitions):
+                raise
+    found: dict[Kind, NewProject] = {}
+    for each in usable:
+        same = [other for other in usable if each.is_named_like(other)]
+        project = _project(each, with_group=len(same) > 1, several=len(definitions) > 1)
+        if project.kind in found:
+            raise ScaffoldError(f"the definition of {project.kind.kind} appears twice")
+        if project.samples[0]["metadata"]["name"] in {of.samples[0]["metadata"]["name"] for of in found.values()}:
+            project = replace(project, prefix=f"{project.folder}-")
+        found[project.kind] = project
     first, *more = found.values()
     return [replace(first, notes=(*first.notes, *notes)), *more]
 
 
-def _project(obj: Mapping[str, Any], *, several: bool) -> NewProject:
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    obj: Mapping[str, Any]
+    crd: CustomResourceDefinition
+    version: CrdVersion
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.crd.group, self.version.name, self.crd.kind)
+
+    def is_named_like(self, other: _Definition) -> bool:
+        """Whether files that are named by the kind would have the same names."""
+        ours, theirs = ({kebab(each.crd.kind), kebab(each.crd.singular)} for each in (self, other))
+        return not ours.isdisjoint(theirs)
+
+
+def _definition(obj: Mapping[str, Any]) -> _Definition:
     name = (obj.get("metadata") or {}).get("name")
     try:
         crd = parse_crd(obj)
@@ -67,34 +98,45 @@ def _project(obj: Mapping[str, Any], *, several: bool) -> NewProject:
     version = _version(crd.versions)
     if version is None:
         raise ScaffoldError(f"{name} serves no version: a version needs `served: true`")
-    kind = Kind(crd.group, version.name, crd.kind)
-    definition, added = _with_status(obj, version.name)
+    return _Definition(obj, crd, version)
+
+
+def _project(definition: _Definition, *, with_group: bool, several: bool) -> NewProject:
+    crd, version, kind = definition.crd, definition.version, definition.kind
+    document, added = _with_status(definition.obj, version.name)
     spec = _schema_of(version.schema, "spec")
     is_given = "spec" in (version.schema.get("required") or ()) or "default" in spec
     children = (workload(spec) if is_given and crd.namespaced else ()) or (
         _config(spec, crd.namespaced, is_given=is_given),
     )
-    sample, missing = _example(kind, crd.singular, version)
     counted = _schema_of(_schema_of(version.schema, "status"), READY_REPLICAS).get("type") == "integer"
     is_workload = children[0].id == "deployment"
+    status = READY_STATUS if is_workload and counted else {}
+    required = _required_status(version, document, status)
+    base = f"{kebab(crd.singular)[:25]}-{kebab(crd.group)[:25]}" if with_group else kebab(crd.singular)[:50]
+    sample, findings = _example(kind, f"{base.rstrip('-')}-sample", version)
     start = "a Deployment of the image" if is_workload else "a ConfigMap with fields of the spec"
-    notes = [
-        f"Children are only a start: {start}. Replace them.",
-        *added,
-        *missing,
-        *_other_versions(kind, crd.versions),
-    ]
-    return NewProject(
+    project = NewProject(
         kind=kind,
         samples=(sample,),
         spec=spec,
         children=children,
         longest_name=MAX_LABEL,
         let={"labels": {"app.kubernetes.io/name": kebab(kind.kind), "app.kubernetes.io/instance": NAME}},
-        status=READY_STATUS if is_workload and counted else {},
-        notes=tuple(f"{kind.kind}: {each}" if several else each for each in notes),
-        definition=definition,
+        status=status,
+        definition=document,
+        required_status=required,
+        incomplete=bool(findings),
+        with_group=with_group,
     )
+    notes = [
+        f"Children are only a start: {start}. Replace them.",
+        *added,
+        *_status_notes(required),
+        *([project.completion(findings)] if findings else []),
+        *_other_versions(kind, crd.versions),
+    ]
+    return replace(project, notes=tuple(f"{kind.kind}: {each}" if several else each for each in notes))
 
 
 def _config(spec: Schema, namespaced: bool, *, is_given: bool) -> NewChild:
@@ -148,36 +190,67 @@ def _with_status(obj: Mapping[str, Any], version: str) -> tuple[dict[str, Any], 
         added.append("the subresource status")
     root = served.setdefault("schema", {}).setdefault("openAPIV3Schema", {"type": "object"})
     status = root.setdefault("properties", {}).setdefault("status", {"type": "object"})
-    if not status.get("x-kubernetes-preserve-unknown-fields"):
-        properties = status.setdefault("properties", {})
-        for name, schema in reversed([*WRITTEN.items()]):
-            if name not in properties:
-                properties[name] = schema
-                added.append(f"status.{name}")
+    is_closed = not status.get("x-kubernetes-preserve-unknown-fields") and "additionalProperties" not in status
+    properties = status.setdefault("properties", {}) if is_closed else status.get("properties") or {}
+    for name, schema in reversed([*WRITTEN.items()]) if is_closed else ():
+        if name not in properties:
+            properties[name] = schema
+            added.append(f"status.{name}")
+    added += _with_conditions(properties.get("conditions") or {})
     note = f"New in the copy in crds/, because ruleop writes the status: {', '.join(added)}."
     return definition, [note] if added else []
+
+
+def _with_conditions(conditions: dict[str, Any]) -> list[str]:
+    """Adds the fields of a condition that are missing; their paths."""
+    items = conditions.get("items")
+    if conditions.get("type") != "array" or not isinstance(items, dict) or "properties" not in items:
+        return []
+    properties = items["properties"]
+    missing = {name: each for name, each in CONDITIONS["items"]["properties"].items() if name not in properties}
+    if items.get("x-kubernetes-preserve-unknown-fields") or missing.keys() & {"type", "status"}:
+        return []  # these are conditions of another form
+    properties |= missing
+    return [f"status.conditions[].{name}" for name in missing]
+
+
+def _required_status(version: CrdVersion, document: Mapping[str, Any], status: Collection[str]) -> dict[str, Any]:
+    """Values of the fields without which the API server refuses a status: zero or nothing, where it is allowed."""
+    (served,) = [each for each in document["spec"]["versions"] if each["name"] == version.name]
+    limits = limits_of(served["schema"]["openAPIV3Schema"], OWN_CONDITIONS, generation=True)
+    schema = _schema_of(version.schema, "status")
+    missing = [name for name in limits.required if name not in status and name != "conditions"]
+    return {name: _empty(_schema_of(schema, name), name) for name in missing}
+
+
+def _empty(schema: Schema, name: str) -> JSON:
+    empty: JSON = {"integer": 0, "number": 0, "string": "", "boolean": False, "array": [], "object": {}}.get(
+        str(schema.get("type"))
+    )
+    return instance(schema, name) if empty is None or validate_value(empty, schema) else empty
+
+
+def _status_notes(required: Mapping[str, Any]) -> Iterator[str]:
+    if required:
+        fields = ", ".join(f"status.{name}" for name in required)
+        yield f"status in watches.yaml has placeholders for what the CRD requires: {fields}. Replace them."
 
 
 # -- the example -----------------------------------------------------------------------------------------------------
 
 
-def _example(kind: Kind, singular: str, version: CrdVersion) -> tuple[dict[str, Any], list[str]]:
-    """A custom resource for the schema, and a note for each part of the schema that it does not satisfy."""
+def _example(kind: Kind, name: str, version: CrdVersion) -> tuple[dict[str, Any], list[SchemaFinding]]:
+    """A custom resource for the schema, and the parts of the schema that it does not satisfy."""
     schema = version.schema
     fields = {
         name: instance(inner, name)
         for name, inner in (schema.get("properties") or {}).items()
         if name == "spec" or (name in (schema.get("required") or ()) and name not in _IDENTITY)
     }
-    sample = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": f"{kebab(singular)[:50]}-sample"},
-        **fields,
-    }
+    metadata = {"name": name}
     named = _schema_of(_schema_of(schema, "metadata"), "name")
-    if named and validate_value(sample["metadata"]["name"], named):
-        sample["metadata"]["name"] = instance(named, "name")
-    name = sample["metadata"]["name"]
-    findings = [each for each in rejections(default(sample, schema), schema) if each.path[:1] != ("status",)]
-    return sample, [f"examples/{name}.yaml has to be completed: {each}." for each in findings]
+    if named and validate_value(name, named):
+        metadata["name"] = str(instance(named, "name"))
+    sample: Mapping[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
+    sample = satisfying(sample, schema)
+    return dict(sample), [each for each in rejections(default(sample, schema), schema) if each.path[:1] != ("status",)]

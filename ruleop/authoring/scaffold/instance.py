@@ -46,7 +46,7 @@ _NAMED: Final = {
     "cpu": "100m",
 }
 """Texts for fields of these names."""
-_LIKELY: Final = (
+LIKELY: Final = (
     *("example", "example.com", "https://example.com", "Example", "EXAMPLE", "1", "1Gi", "100m", "1h", "v1.0.0", "1.0"),
     *("nginx:1.29", "0 3 * * *", "/", "192.0.2.1", "192.0.2.0/24", "joe@example.com", "latest", "true"),
 )
@@ -154,10 +154,10 @@ def _text(schema: Schema, name: str) -> str:
         matches: Callable[[str], bool] = compile_pattern(schema.get("pattern") or "")
     except InvalidPatternError:
         matches = bool
-    wished = [_FORMATS.get(str(schema.get("format")), ""), _NAMED.get(name, ""), *_LIKELY]
+    wished = [_FORMATS.get(str(schema.get("format")), ""), _NAMED.get(name, ""), *LIKELY]
     tried = (
         *filter(None, wished),
-        *_matching(schema.get("pattern") or "x", low),
+        *matching_texts(schema.get("pattern") or "x", low),
         "example-" * (low // 8 + 1),
         "x" * low,
     )
@@ -166,7 +166,7 @@ def _text(schema: Schema, name: str) -> str:
     return next(fitting, padded[:low] or "example")
 
 
-def _matching(pattern: str, low: int) -> Iterator[str]:
+def matching_texts(pattern: str, low: int) -> Iterator[str]:
     """Texts that match the pattern, from short to long."""
     from re import _parser  # type: ignore[attr-defined]  # noqa: PLC0415 - no other parser of expressions is at hand
 

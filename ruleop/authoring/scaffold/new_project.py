@@ -17,7 +17,7 @@ from ruleop.core.names import MOST_OF_NAME
 from ruleop.core.schema.crd.structural import schema_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ruleop.core.kinds import Kind
     from ruleop.core.schema.openapi import Schema
@@ -68,6 +68,8 @@ SCHEMAS: Final = "schemas"
 EXISTING: Final = "existing"
 README: Final = "README.md"
 IGNORED: Final = ".gitignore"
+INCOMPLETE: Final = ".incomplete"
+"""The end of the name of an example that no command reads, because the API server would refuse it."""
 READY_REPLICAS: Final = "readyReplicas"
 _FIELD: Final = re.compile(r"spec(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 _LONGEST_OPERATOR: Final = MOST_OF_NAME - len("-system")
@@ -114,11 +116,25 @@ class NewProject:
     credentials: tuple[tuple[str, str], ...] = ()  # what took the place of each, and where it was
     definition: Mapping[str, Any] | None = None  # where the kind exists; else `schema` describes it
     left: tuple[tuple[str, str], ...] = ()  # names of objects in text that stayed, and where they are
+    required_status: Mapping[str, Any] = field(default_factory=dict)  # values to replace, without which none is written
+    incomplete: bool = False  # the schema does not accept the samples: they have no test
+    with_group: bool = False  # another kind of the project has the same name
+    prefix: str = ""  # of the files of examples, if those of another kind have the same names
     watch: Mapping[str, Any] = field(default_factory=dict)  # keys of the watch that are known already
 
     @property
     def folder(self) -> str:
-        return kebab(self.kind.kind)
+        return kebab(f"{self.kind.kind}-{self.kind.group}" if self.with_group else self.kind.kind)
+
+    def example(self, sample: Mapping[str, Any]) -> str:
+        """The name of the file."""
+        return f"{self.prefix}{_name(sample)}{INCOMPLETE if self.incomplete else '.yaml'}"
+
+    def completion(self, findings: Iterable[object]) -> str:
+        """The note about an example that the schema does not accept."""
+        file = self.example(self.samples[0])
+        why = "; ".join(map(str, findings))
+        return f"examples/{file} has to be completed, then renamed to .yaml, and has no test until then: {why}."
 
 
 def project_files(first: NewProject, schemas: Mapping[str, str], more: Sequence[NewProject] = ()) -> dict[str, str]:
@@ -143,11 +159,12 @@ def _files_of_kind(project: NewProject) -> dict[str, str]:
     if project.definition is not None:
         files[f"crds/{_name(project.definition)}.yaml"] = rules_text(project.definition)
     for sample in project.samples:
-        files[f"examples/{_name(sample)}.yaml"] = rules_text(sample)
+        files[f"examples/{project.example(sample)}"] = rules_text(sample)
     for existing in project.existing:
         files[f"{EXISTING}/{_name(existing)}.yaml"] = rules_text(existing)
-    cases = rules_text([_test(project, sample) for sample in project.samples])
-    files[f"tests/{folder}.test.yaml"] = f"{schema_comment(f'../{SCHEMAS}/{TESTS}')}\n{cases}"
+    if not project.incomplete:
+        cases = rules_text([_test(project, sample) for sample in project.samples])
+        files[f"tests/{folder}.test.yaml"] = f"{schema_comment(f'../{SCHEMAS}/{TESTS}')}\n{cases}"
     return files
 
 
@@ -169,8 +186,9 @@ def _watch(project: NewProject) -> dict[str, Any]:
     if project.observe:
         watch["observe"] = project.observe
     watch["children"] = {child.id: _child(project, child) for child in project.children}
-    if project.status:
-        watch["status"] = {name: Expr(code) for name, code in project.status.items()}
+    if project.status or project.required_status:
+        computed = {name: Expr(code) for name, code in project.status.items()}
+        watch["status"] = {**project.required_status, **computed}
     if "status" in project.watch:
         watch["status"] = project.watch["status"]
     return watch
@@ -216,7 +234,7 @@ def _child(project: NewProject, child: NewChild) -> dict[str, Any]:
 
 def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
     name, kind = _name(sample), project.kind.kind
-    case: dict[str, Any] = {"name": f"a new {kind} ({name})", "resource": f"../examples/{name}.yaml"}
+    case: dict[str, Any] = {"name": f"a new {kind} ({name})", "resource": f"../examples/{project.example(sample)}"}
     if project.existing:
         case["existing"] = [f"../{EXISTING}/{_name(each)}.yaml" for each in project.existing]
     present = [child for child in project.children if child.tested and name not in child.missing_in]

@@ -17,6 +17,8 @@ from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite, distinct
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, named_revision, type_of
+from ruleop.core.schema.crd.definition import CONDITIONS
+from ruleop.core.schema.crd.status_limits import refusal, refused_field
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
 from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
@@ -233,8 +235,8 @@ def status_write(
     *,
     pause: bool = False,
 ) -> StatusWrite:
-    """The desired status and its patch; no patch if the status is semantically equal. In a `pause`, observedGeneration
-    and some conditions stay those of the last reconcile."""
+    """The desired status and its patch; no patch if the status is semantically equal, or if it lacks a field that the
+    schema requires. In a `pause`, observedGeneration and some conditions stay those of the last reconcile."""
     live = resource.get("status")
     live = live if isinstance(live, dict) else {}
     metadata = resource["metadata"]
@@ -256,21 +258,24 @@ def status_write(
     patch = merge_patch(live, stored)
     if patch is None:
         return StatusWrite(live, None, info.status_subresource)
+    schema = schema_at(info.status_schema or {}, ("status",)) or {}
+    if missing := tuple(name for name in schema.get("required") or () if name not in stored):
+        return StatusWrite(live, None, info.status_subresource, missing=missing)
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
     patch = {"metadata": guards, "status": patch}
     return StatusWrite(
-        stored, patch, info.status_subresource, fields, details_only=_differs_in_details(live, new, own_fields)
+        stored, patch, info.status_subresource, fields, details_only=_differs_in_details(live, stored, own_fields)
     )
 
 
-def _differs_in_details(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
+def _differs_in_details(live: Mapping[str, Any], stored: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
     """Whether the status is current but for the details of objects that are not ready."""
-    before = live.get("conditions")
-    if not isinstance(before, list) or live.get("observedGeneration") != new.get("observedGeneration"):
+    before, after = live.get("conditions"), stored.get("conditions")
+    if not isinstance(before, list) or not isinstance(after, list):
         return False
-    return _is_current(
-        {**live, "conditions": _coarse(before)}, {**new, "conditions": _coarse(new["conditions"])}, own_fields
-    )
+    if live.get("observedGeneration") != stored.get("observedGeneration"):
+        return False
+    return _is_current({**live, "conditions": _coarse(before)}, {**stored, "conditions": _coarse(after)}, own_fields)
 
 
 def _coarse(conditions: list[Any]) -> list[Any]:
@@ -291,7 +296,8 @@ def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: fro
 def _as_stored(
     theirs: dict[str, Any], new: dict[str, Any], types: Collection[str], schema: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass. Fields and
+    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass. Conditions
+    that the schema does not allow are left out, because the server would refuse the whole status for them. Fields and
     conditions of others, which may be many, are stored already. `types`: those of the rule's own conditions."""
     ours = {**new, "conditions": [each for each in new["conditions"] if type_of(each) in types]}
     if schema is None:
@@ -299,9 +305,20 @@ def _as_stored(
     elif not is_kept(ours, schema_at(schema, ("status",))):
         ours = drop_unknown({"status": ours}, schema).get("status") or {}
         ours = default({"status": without_nulls(ours)}, schema)["status"]
+    if schema is not None and "observedGeneration" in ours:
+        field = schema_at(schema, ("status", "observedGeneration"))
+        is_integer = field is not None and field.get("type") == "integer"
+        if not is_integer and refused_field("observedGeneration", ours["observedGeneration"], schema):
+            del ours["observedGeneration"]
     if "conditions" in ours:
         own = iter(ours["conditions"])
-        ours["conditions"] = [next(own) if type_of(each) in types else each for each in new["conditions"]]
+        is_open = schema is None or schema_at(schema, ("status", "conditions")) == CONDITIONS
+        stored = [(next(own), True) if type_of(each) in types else (each, False) for each in new["conditions"]]
+        ours["conditions"] = [
+            each for each, is_own in stored if is_open or not (is_own and refusal(each, schema or {}))
+        ]
+        if not ours["conditions"] and not theirs.get("conditions"):
+            del ours["conditions"]
     return {**ours, **theirs, **{name: value for name, value in ours.items() if name in new}}
 
 

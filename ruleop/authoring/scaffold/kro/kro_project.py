@@ -19,13 +19,15 @@ from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Cel, Graph, Resourc
 from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, InexpressibleError, Term, described, text_literal
 from ruleop.authoring.scaffold.naming import free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
+from ruleop.authoring.scaffold.trees import replaced, value_at
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted
 from ruleop.core.kinds import Kind
 from ruleop.core.names import MAX_LABEL
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.schema.builtin.table import builtin_resource
-from ruleop.core.schema.crd.structural import default
+from ruleop.core.schema.crd.schema_findings import SchemaFinding
+from ruleop.core.schema.crd.structural import default, schema_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +41,8 @@ _SAME: Final = ("types", "shortNames", "categories", "scope")
 _ANY: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _MOST_SHOWN: Final = 160
 _TAG: Final = re.compile(r"\{(?=[{%#])")
+_SPEC_READ: Final = re.compile(r"\bschema\.spec\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?![\w(])")
+"""A field of the spec in an expression, without the functions behind it."""
 _OWN_NAMESPACE: Final = "${schema.metadata.namespace}"
 _READY_NOTE: Final = (
     "Children without readyWhen are ready by ruleop's rules for their kinds; in kro, as soon as they exist."
@@ -51,7 +55,9 @@ def kro_projects(documents: Sequence[Document], samples: Sequence[Mapping[str, A
     others = [each for each in documents if each.data["kind"] != DEFINITION]
     if not graphs:
         kinds = ", ".join(dict.fromkeys(str(each.data["kind"]) for each in others))
-        raise ScaffoldError(f"there is no {DEFINITION} among the objects ({kinds})")
+        raise ScaffoldError(
+            f"there is no {DEFINITION} among the objects ({kinds}): --from-kro reads no other kind of kro"
+        )
     found: dict[Kind, NewProject] = {}
     for graph in graphs:
         if graph.kind in found:
@@ -96,6 +102,7 @@ class _Converter:
         self.children: list[NewChild] = []
         self.observe: dict[str, Any] = {}
         self.reach: list[str] = []
+        self.has_order = False  # whether a child reads another
         self.undeclared: set[str] = set()  # fields of the status whose type depends on a kind that is not known
 
     def project(self, samples: Sequence[Mapping[str, Any]]) -> NewProject:
@@ -109,6 +116,8 @@ class _Converter:
         if self.reach:
             watch["reach"] = "cluster"
             self._note(f"reach: cluster, because of {', '.join(self.reach)}.")
+        if self.has_order:
+            watch["deletionOrder"] = "reverse"
         status = self._status()
         if status:
             watch["status"] = status
@@ -116,17 +125,20 @@ class _Converter:
             watch["schema"]["status"] = dict.fromkeys(sorted(self.undeclared), _ANY)
             self._note(f"Any type, because it is not known: status.{', status.'.join(sorted(self.undeclared))}.")
         self._note(_READY_NOTE)
-        kind = self.graph.kind
-        return NewProject(
+        kind, findings = self.graph.kind, list[SchemaFinding]()
+        written = tuple(as_written(each, kind) for each in samples)
+        project = NewProject(
             kind=kind,
-            samples=tuple(as_written(each, kind) for each in samples) or (self._sample(),),
+            samples=written or (self._sample(findings),),
             spec=self.graph.spec,
             children=tuple(sorted(self.children, key=lambda each: positions[each.id])),
             longest_name=MAX_LABEL,
             observe=self.observe,
             notes=tuple(dict.fromkeys(self.notes)),
             watch=watch,
+            incomplete=bool(findings),
         )
+        return replace(project, notes=(*project.notes, project.completion(findings))) if findings else project
 
     def _note(self, text: str, path: FieldPath | None = None) -> None:
         """`path`: the place in the graph."""
@@ -188,6 +200,7 @@ class _Converter:
             settings["waitFor"] = _all(gates)
         self._readiness(resource, own, settings)
         self._reach(resource, template)
+        self.has_order |= any(not self._is_observed(each) for each in place.reads)
         apart = "namespace" in _metadata_of(template)
         tested = not (apart or settings.keys() - {"readyWhen"} or condition or place.reads or place.untranslated)
         self.children.append(NewChild(own.id, body, settings=settings, condition=condition, tested=tested))
@@ -424,16 +437,31 @@ class _Converter:
         kept = Expr(f"{code} if {_all(list({each.code: each for each in conditions}.values()))}")
         return replace(found, value=kept) if isinstance(found, Noted) else kept
 
-    def _sample(self) -> dict[str, Any]:
+    def _sample(self, findings: list[SchemaFinding]) -> dict[str, Any]:
+        """`findings`: the parts of the schema that it does not satisfy are added here."""
         kind, spec = self.graph.kind, self.graph.spec
         # A field that is read and not set is an error in kro too, so the sample has all that have no default.
-        fields = instance(_complete(spec), "spec")
+        fields = self._with_read_fields(instance(_complete(spec), "spec"))
         name = f"{kebab(kind.kind)[:50]}-sample"
         sample = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": fields}
         whole = {"properties": {"spec": spec}}
-        for each in rejections(default({"spec": fields}, whole), whole):
-            self._note(f"examples/{name}.yaml has to be completed: {each}.")
+        findings += rejections(default({"spec": fields}, whole), whole)
         return sample
+
+    def _with_read_fields(self, spec: Any) -> Any:
+        """The spec with what the graph reads of objects whose fields its schema does not declare."""
+        resources = [[each.template, each.external, each.include_when, each.for_each] for each in self.graph.resources]
+        texts = _expressions([resources, self.graph.schema.get("status")])
+        for path in (tuple(read.split(".")) for text in texts for read in _SPEC_READ.findall(text)):
+            for length in range(1, len(path)):
+                around, rest = value_at(spec, path[:length]), path[length:]
+                declared = schema_at(self.graph.spec, path[:length]) or {}
+                if isinstance(around, dict) and "properties" not in declared and rest[0] not in around:
+                    value: Any = instance({"type": "string"}, rest[-1])
+                    for name in reversed(rest[1:]):
+                        value = {name: value}
+                    spec = replaced(spec, {path[:length]: {**around, rest[0]: value}})
+        return spec
 
 
 def _metadata_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -487,15 +515,19 @@ def _has_comment(value: Any) -> bool:
 
 def _names_read(value: Any) -> Iterator[str]:
     """The names in all expressions of a value."""
+    for text in _expressions(value):
+        yield from names_in(text)
+
+
+def _expressions(value: Any) -> Iterator[str]:
+    """All expressions of a value."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, str):
-        for each in parts(value):
-            if isinstance(each, Cel):
-                yield from names_in(each.text)
+        yield from (each.text for each in parts(value) if isinstance(each, Cel))
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _names_read(each)
+            yield from _expressions(each)
 
 
 def _shown(text: str) -> str:

@@ -7,6 +7,7 @@ cluster has, and that are cluster-scoped.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -146,7 +147,7 @@ def clean(objects: Sequence[Mapping[str, Any]], documents: Sequence[Document] = 
             notes.append(f"{manifest} was left out: {reason}.")
         else:
             kept.append(manifest)
-    _check_namespaces(kept)
+    kept = _of_one_namespace(kept, notes)
     taken: dict[tuple[str, str, str], Manifest] = {}
     for manifest in kept:
         key = (*manifest.kind.versionless, manifest.name)
@@ -158,10 +159,20 @@ def clean(objects: Sequence[Mapping[str, Any]], documents: Sequence[Document] = 
     return list(taken.values()), notes
 
 
-def _check_namespaces(manifests: Iterable[Manifest]) -> None:
-    namespaces = sorted({each.namespace for each in manifests if each.namespace})
-    if len(namespaces) > 1:
-        raise ScaffoldError(f"the manifests are of several namespaces ({', '.join(namespaces)}): use those of one")
+def _of_one_namespace(manifests: Sequence[Manifest], notes: list[str]) -> list[Manifest]:
+    """The objects of the namespace that most of them are in, and those that name none."""
+    counts = Counter(each.namespace for each in manifests if each.namespace).most_common(2)
+    if len(counts) < 2:
+        return list(manifests)
+    (own, most), (other, next_most) = counts
+    if most == next_most:
+        raise ScaffoldError(f"the manifests are of several namespaces, half of them of {other}: use those of {own}")
+    notes += [
+        f"{each} was left out: it is in the namespace {each.namespace}, and the application in {own}."
+        for each in manifests
+        if each.namespace not in ("", own)
+    ]
+    return [each for each in manifests if each.namespace in ("", own)]
 
 
 def _manifest(obj: Mapping[str, Any]) -> Manifest:

@@ -57,7 +57,7 @@ _FIXED: Final = frozenset(
 """Fields whose value names something, or is a choice: not text of the author's."""
 _FREE_KEYS: Final = frozenset({"annotations", "volumeAttributes", "options", "parameters"})
 """Fields of built-in kinds whose keys are the author's."""
-_CHECKSUM: Final = re.compile(r"checksum/.*|.*/(checksum|config-hash)")
+_DIGEST: Final = re.compile(r"(?:sha256:)?[0-9a-f]{16,128}")
 _TEXT_FILE: Final = re.compile(r".*\.(conf|cfg|cnf|ini|json|ya?ml|toml|properties|xml|sh|sql|env|txt|html?|js|py)")
 _NAMES_OF_SECRETS: Final = frozenset({"existing", "pull"})
 """Words of values that name a Secret: `existingSecret`, `imagePullSecrets`."""
@@ -289,7 +289,7 @@ class _Extraction:
             if not path or any(path[:length] in done for length in range(1, len(path) + 1)):
                 continue
             names = [each for each in path if isinstance(each, str)]
-            if names[-1] in _FIXED or _CHECKSUM.fullmatch(names[-1]):
+            if names[-1] in _FIXED or _is_checksum(names, value):
                 continue
             if path[-1] == "value" and len(names) > 1:
                 name = str(value_at(body, (*path[:-1], "name")) or names[-2])
@@ -326,6 +326,16 @@ class _Extraction:
         self.vault.values.setdefault(value, name)
         self.vault.moved.append((PLACEHOLDER, place))
         return PLACEHOLDER
+
+
+def _is_checksum(names: Sequence[str], value: Any) -> bool:
+    """Whether an annotation is a digest of something, which rolls the pods when that changes."""
+    if names[-2:-1] != ["annotations"]:
+        return False
+    if names[-1].startswith("checksum/"):
+        return True
+    is_digest = isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+    return is_digest and words(names[-1])[-1:] in (["hash"], ["checksum"]) and not is_secret_name(names[-1])
 
 
 def without_credentials(values: Any, origins: Origins, name: str = "") -> Any:

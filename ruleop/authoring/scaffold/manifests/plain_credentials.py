@@ -36,6 +36,7 @@ _HARMLESS_ENDS: Final = frozenset(
         *("required", "type", "kind", "algorithm", "alg", "policy", "method", "mode", "scheme", "encoding", "provider"),
         *("backend", "plugin", "class", "url", "uri", "endpoint", "host", "hostname", "server", "port", "domain"),
         *("realm", "scope", "scopes", "issuer", "audience", "header", "headers", "user", "username", "email"),
+        *("namespace", "namespaces", "selector"),
     }
 )
 """Endings of names that are about a credential and do not hold one: `PASSWORD_FILE`, `token-ttl`."""

@@ -177,13 +177,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
-    """The desired `.status`. `patch` is a merge patch of the whole object; None if the status is semantically equal."""
+    """The desired `.status`. `patch` is a merge patch of the whole object; None if the status is semantically equal, or
+    cannot be written because required fields are `missing`."""
 
     status: JSON
     patch: dict[str, Any] | None
     subresource: bool = True
     projected: Object = field(default_factory=dict)  # the fields that the rule sets, without conditions and generation
     details_only: bool = False  # it differs only in what Ready says of the objects that are not ready
+    missing: tuple[str, ...] = ()  # fields that the schema requires, and that neither the rule nor others set
 
 
 @dataclass(frozen=True, slots=True)

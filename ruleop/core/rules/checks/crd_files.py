@@ -13,6 +13,7 @@ from ruleop.core.schema.builtin.table import builtin_kinds, builtin_release
 from ruleop.core.schema.crd.crd_checks import check_crd, misspelt_fields, without_consequences
 from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError
+from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.schema.nearest import nearest
 from ruleop.core.templating import Tree, YamlNode, read_resources
@@ -103,14 +104,7 @@ def check_definition(
         )
         findings.mistake("crd", f"{title} {what}{guess}", table.version.site)
     elif table.manage_status and version.schema:
-        for message, site in _missing_status_fields(draft, version, table.kind.site):
-            findings.error("status-room", message, site)
-        if not version.status_subresource:
-            message = (
-                f"the CRD of {draft.kind.kind} has no status subresource: "
-                "ruleop writes the status with the resource itself, and no observedGeneration"
-            )
-            findings.warning("status-room", message, table.kind.site)
+        _check_status(draft, version, table.kind.site, findings)
 
 
 def _meant(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> GroupKind | None:
@@ -190,23 +184,50 @@ def _is_older_version(kind: Kind, child: ChildDraft) -> bool:
     return kind.versionless in others and "has_kind" in child.body.compiled.names
 
 
-def _missing_status_fields(draft: Draft, version: CrdVersion, site: Site) -> Iterator[tuple[str, Site]]:
+def _check_status(draft: Draft, version: CrdVersion, site: Site, findings: Findings) -> None:
+    """Finds status fields that the schema lacks, does not allow, or requires. It is a warning for a part that ruleop
+    can leave out: the CRD may be somebody else's."""
+    kind, schema = draft.kind.kind, version.schema
+    named = {each.type.text: each.site for each in draft.table.conditions if each.type is not None}
+    limits = limits_of(schema, [*OWN_CONDITIONS, *named], generation=version.status_subresource)
+    in_conditions = [name for name in limits.dropped if name.startswith("status.conditions[]")]
+    for name in limits.dropped:
+        if name not in in_conditions:
+            findings.error("status-room", _dropped_message(kind, name), site)
+    if in_conditions:
+        message = f"the CRD of {kind} has no {', '.join(in_conditions)}: ruleop writes conditions without"
+        findings.warning("status-room", message, site)
+    for message in limits.refusals(kind, without=named):
+        findings.warning("status-room", message, site)
+    for type_, condition_site in named.items():
+        for message in limits.refusals_of(kind, [type_]):
+            findings.error("status-room", message, condition_site)
+    if not version.status_subresource:
+        message = (
+            f"the CRD of {kind} has no status subresource: "
+            "ruleop writes the status with the resource itself, and no observedGeneration"
+        )
+        findings.warning("status-room", message, site)
+    _check_fields_of_rule(draft, version, limits.required, site, findings)
+
+
+def _check_fields_of_rule(
+    draft: Draft, version: CrdVersion, required: Iterable[str], site: Site, findings: Findings
+) -> None:
+    """Finds status fields that the rule sets and the schema lacks, or that the schema requires and the rule does not
+    set."""
     kind = draft.kind.kind
-    if version.status_subresource and not declares(version.schema, ("status", "observedGeneration")):
-        yield _dropped_message(kind, "status.observedGeneration"), site
-    if not declares(version.schema, ("status", "conditions")):
-        yield _dropped_message(kind, "status.conditions"), site
-    else:
-        for name in ("type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"):
-            if not declares(version.schema, ("status", "conditions", name)):
-                yield _dropped_message(kind, f"status.conditions[].{name}"), site
     for child in draft.children.values():
         if child.run is not None and not declares(version.schema, ("status", "ruleop", "once", child.id)):
-            yield _dropped_message(kind, "status.ruleop.once"), child.run.node.site
+            findings.error("status-room", _dropped_message(kind, "status.ruleop.once"), child.run.node.site)
     status = draft.table.status
-    if status is not None and isinstance(status.node.value, dict):
-        for path, field_site in _undeclared_fields(status.node, ("status",), version):
-            yield _dropped_message(kind, ".".join(path)), field_site
+    fields = status.node.value if status is not None else {}
+    if not isinstance(fields, dict):
+        return  # a template, whose fields are known when it is rendered
+    for path, field_site in _undeclared_fields(status.node, ("status",), version) if status is not None else ():
+        findings.error("status-room", _dropped_message(kind, ".".join(path)), field_site)
+    if missing := [name for name in required if name not in fields]:
+        findings.error("status-room", unwritten(kind, missing), status.node.site if status is not None else site)
 
 
 def _undeclared_fields(

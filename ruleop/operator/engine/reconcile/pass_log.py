@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.core.planning import Action, History, Kinds, Plan, Problem, Wait
+    from ruleop.core.planning import Action, History, Kinds, Plan, Wait
     from ruleop.core.steps import Steps
     from ruleop.core.templating.values.cost import Allowance
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
@@ -111,8 +111,8 @@ class PassLog:
         more = {"waits": list(waiting)} if waiting else {}
         log = self.log.info if news else self.log.debug
         log("reconciled", resource=str(request), reason=reason, written=history.written, **more)
-        for problem in plan.problems if reason != reported.reason else ():
-            self._problem(request, problem)
+        if plan.problems and reason != reported.reason:
+            self.problems(request, plan)
         reported.waiting, reported.reason, reported.failure = lasting, reason, ""
 
     def not_reconciled(self, request: Request, error: str) -> None:
@@ -121,16 +121,17 @@ class PassLog:
         log("reconcile failed; will retry", resource=str(request), error=error)
         reported.failure = error
 
-    def _problem(self, request: Request, problem: Problem) -> None:
-        site = {"site": str(problem.site)} if problem.site is not None else {}
-        self.log.warning(
-            "problem",
-            resource=str(request),
-            child=problem.child,
-            reason=problem.reason,
-            **site,
-            message=problem.message,
-        )
+    def problems(self, request: Request, plan: Plan) -> None:
+        for problem in plan.problems:
+            site = {"site": str(problem.site)} if problem.site is not None else {}
+            self.log.warning(
+                "problem",
+                resource=str(request),
+                child=problem.child,
+                reason=problem.reason,
+                **site,
+                message=problem.message,
+            )
 
     # -- the status ----------------------------------------------------------------------------------------------------
 
@@ -140,16 +141,14 @@ class PassLog:
         if (reported := self.reported.get(request)) is not None:
             reported.status_failure = ""
 
-    def status_not_written(self, request: Request, plan: Plan, error: str, grant: Mapping[str, str]) -> bool:
-        """Logs the error, unless it is the same as last time. Whether it is new: then the Events of the plan are
-        recorded, because no status can report its problems."""
+    def status_not_written(self, request: Request, error: str, grant: Mapping[str, str]) -> bool:
+        """Logs the error, unless it is the same as last time. Whether it is new: then Events report it, because no
+        status can."""
         reported = self.reported[request]
         if reported.status_failure == error:
             return False
         reported.status_failure = error
         self.log.warning("status not written", resource=str(request), error=error, **grant)
-        for problem in plan.problems:
-            self._problem(request, problem)
         return True
 
     # -- dry run -------------------------------------------------------------------------------------------------------

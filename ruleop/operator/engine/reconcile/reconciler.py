@@ -214,6 +214,8 @@ class Reconciler:
 
     async def _write_status(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         status = planned.status
+        if status is not None and status.missing and not self.environment.dry_run:
+            self.status.report_missing(current, status)
         if status is not None and status.patch is not None and not self.environment.dry_run:
             if outcome is None and planned.late is None and self.debounce.busy and self._may_wait(current, CHANGED):
                 return Result(requeue_after=current.status_in)

@@ -25,6 +25,9 @@ from ruleop.core.planning.child.runs.once import (
 from ruleop.core.planning.child.runs.schedules import Due, due_run, kept_entries
 from ruleop.core.planning.rendering.desired import render, wait_for
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits
+from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of, unwritten
+from ruleop.core.schema.crd.structural import schema_at
+from ruleop.core.templating import TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,8 +61,8 @@ class ChildRuns:
             due = self._due[child.id] = due_run(child, names, resource, times, begun)
             run, key, instead = due.run, "schedule", "wait for the next one, or change"
             is_asked = bool(due.entries)
-        if is_asked and not can_record(self.scope.observed.kinds.info(self.scope.rule.kind)):
-            raise ChildFails(no_record(self.scope.rule.kind.kind, key), child.site)
+        if is_asked and (why := self._why_no_record(key)):
+            raise ChildFails(why, child.site)
         if run is None:
             return None
         result = result_of(resource, child, run)
@@ -77,6 +80,20 @@ class ChildRuns:
         if other is not None and not any(each.key in keys for each in runs.objects):
             raise ChildWaits(f"{other.key} to finish", child.site, why="child")
         return desired
+
+    def _why_no_record(self, key: str) -> str:
+        """The reason that no result can be recorded, so that everything would run again; empty if it can."""
+        rule = self.scope.rule
+        info, kind = self.scope.observed.kinds.info(rule.kind), rule.kind.kind
+        if not can_record(info):
+            return no_record(kind, key)
+        schema = info.status_schema or {}
+        if not (schema_at(schema, ("status",)) or {}).get("required") or isinstance(rule.status, TextTemplate):
+            return ""
+        required = limits_of(schema, OWN_CONDITIONS, generation=info.status_subresource).required
+        known = {*(rule.status.built if rule.status is not None else ()), *(self.scope.resource.get("status") or ())}
+        missing = [name for name in required if name not in known]
+        return unwritten(kind, missing) if missing else ""
 
     def of(self, child: Child) -> Runs:
 

@@ -1,5 +1,6 @@
-"""Logs, once for each watched kind, the status fields that are missing from its schema. The API server would drop them,
-so ruleop does not write them. The log explains to users why a CR has no conditions."""
+"""Logs, once for each watched kind, the status fields that its schema lacks, does not allow or requires. The API server
+would drop these fields, or refuse the status, so ruleop does not write them. The log explains to users why a CR has no
+conditions."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.templating import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ruleop.core.kinds import Kind
     from ruleop.core.planning import KindInfo, Kinds
@@ -24,28 +26,31 @@ class StatusSchemas:
         self.log = structlog.get_logger()
 
     def report(self, rules: Iterable[Rule], kinds: Kinds) -> None:
-        """Logs the fields for kinds whose schema is known, from the CRD or as the API server publishes it."""
+        """Logs this for kinds whose schema is known, from the CRD or as the API server publishes it."""
         for rule in rules:
-            dropped, watch = dropped_by(rule, kinds.info(rule.kind)), (rule.kind, rule.name)
-            if dropped and self._reported.get(watch) != dropped:
-                fields = ", ".join(dropped)
-                message = (
-                    f"the schema of {rule.kind.kind} has no {fields}: the API server would drop them, "
-                    "so they are not written"
-                )
-                self.log.warning(
-                    "status fields missing from the schema", controller=str(rule.kind.versionless), message=message
-                )
-            self._reported[watch] = dropped
+            messages, watch = tuple(_missing(rule, kinds.info(rule.kind))), (rule.kind, rule.name)
+            if self._reported.get(watch) != messages:
+                for message in messages:
+                    self.log.warning(
+                        "status fields missing from the schema", controller=str(rule.kind.versionless), message=message
+                    )
+            self._reported[watch] = messages
 
 
-def dropped_by(rule: Rule, info: KindInfo) -> tuple[str, ...]:
-    """The status fields that the rule would write and the API server would drop. Names that templates compute are not
-    known here."""
-    schema = info.status_schema
+def _missing(rule: Rule, info: KindInfo) -> Iterator[str]:
+    """The fields that the rule would write and the API server would drop or refuse, in sentences. Names that templates
+    compute are not known here."""
+    schema, kind = info.status_schema, rule.kind.kind
     if schema is None or not rule.manage_status:
-        return ()
-    names = ["conditions", *(["observedGeneration"] if info.status_subresource else [])]
-    if isinstance(rule.status, Tree) and isinstance(rule.status.built, dict):
-        names += [name for name in rule.status.built if isinstance(name, str)]
-    return tuple(f"status.{name}" for name in names if not declares(schema, ("status", name)))
+        return
+    types = [*OWN_CONDITIONS, *(each.type for each in rule.conditions)]
+    limits = limits_of(schema, types, generation=info.status_subresource)
+    fields = rule.status.built if isinstance(rule.status, Tree) and isinstance(rule.status.built, dict) else {}
+    named = [f"status.{name}" for name in fields if isinstance(name, str) and not declares(schema, ("status", name))]
+    if dropped := [*limits.dropped, *named]:
+        yield (
+            f"the schema of {kind} has no {', '.join(dropped)}: the API server would drop them, so they are not written"
+        )
+    yield from limits.refusals(kind)
+    if isinstance(rule.status, Tree | None) and (missing := [name for name in limits.required if name not in fields]):
+        yield unwritten(kind, missing)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.permissions import grant, place
-from ruleop.core.planning import Failure
+from ruleop.core.planning import Event, Failure
+from ruleop.core.schema.crd.status_limits import unwritten
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile.write_failures import classify
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.core.planning import Plan
     from ruleop.core.planning.model.actions import StatusWrite
     from ruleop.operator.engine.cache.own_writes import ControllerExpectations
@@ -68,9 +72,22 @@ class StatusWriter:
             return Result(requeue_after=IMMEDIATELY, reason="the status was rejected")
         if failure is not None and failure is not Failure.OTHER:
             granted = {"grant": self._grant(current, status)} if failure is Failure.FORBIDDEN else {}
-            if self.pass_log.status_not_written(current.request, planned, str(error), granted):
+            if self._report(current, str(error), granted):
+                self.pass_log.problems(current.request, planned)
                 self.environment.events.record(current.resource, planned.events)
         return Result(failed=True, retry_after=retry_after)
+
+    def report_missing(self, current: CurrentPass, status: StatusWrite) -> None:
+        """Reports once that a status lacks required fields. It is not sent: the API server would refuse it in each
+        pass."""
+        self._report(current, unwritten(current.rule.kind.kind, status.missing))
+
+    def _report(self, current: CurrentPass, error: str, granted: Mapping[str, str] = MappingProxyType({})) -> bool:
+        """Whether the error is new."""
+        if not self.pass_log.status_not_written(current.request, error, granted):
+            return False
+        self.environment.events.record(current.resource, [Event("Warning", "StatusNotWritten", error)])
+        return True
 
     def _grant(self, current: CurrentPass, status: StatusWrite) -> str:
         title = self.environment.cache.info(current.rule.kind).resource + ("/status" if status.subresource else "")
