@@ -50,8 +50,10 @@ PATCH_MANAGER: Final = "ruleop:"
 """The prefix of the field managers by which children set fields of objects that belong to somebody else. Stores keep
 what managedFields say about these managers."""
 
+DEFAULT_OPERATOR: Final = "ruleop"
+"""The operator's name without `name` in ruleop.yaml and without `--name`."""
 MOST_OF_NAME: Final = 40
-"""Characters of the operator's name: it begins the name of a finalizer, which is limited to 63."""
+"""Characters of the operator's name: it ends the name of a finalizer, which is limited to 63."""
 
 MAX_LABEL: Final = 63
 MAX_NAME: Final = 253

@@ -27,14 +27,15 @@ def rollout_lines(records: Mapping[str, Record]) -> Iterator[Line]:
 
 def _row(watch: str, record: Record) -> tuple[str, ...]:
     title = watch.replace("_", "/")
+    before = record.before.short if record.before is not None else "-"
     if record.is_complete:
-        return title, record.phase, record.target.short, "-", "all", "0", "0", "0"
+        return title, record.phase, record.target.short, before, "all", "0", "0", "0"
     current = record.total - record.held_back
     return (
         title,
         record.phase,
         record.target.short,
-        record.base.short,
+        before,
         f"{current}/{record.total}",
         str(len(record.pending)),
         str(len(record.failed)),
@@ -44,6 +45,7 @@ def _row(watch: str, record: Record) -> tuple[str, ...]:
 
 def _notes(watch: str, record: Record) -> Iterator[str]:
     title = watch.replace("_", "/")
+    undo = f"; or `ruleop rollout undo`, back to {record.before.short}" if record.before is not None else ""
     if record.reason:
         yield f"{title} is {record.phase.lower()}: {record.reason}"
     yield from (f"  failed: {text}" for text in record.failed.values() if text)
@@ -53,9 +55,9 @@ def _notes(watch: str, record: Record) -> Iterator[str]:
             "when the rules change, or after `ruleop rollout resume`"
         )
     if record.phase == "Stopped":
-        yield "  next: correct the rules; or `ruleop rollout undo`; or `ruleop rollout resume` in spite of the failures"
+        yield f"  next: correct the rules{undo}; or `ruleop rollout resume` in spite of the failures"
     elif record.phase == "Paused":
-        yield "  next: `ruleop rollout resume`, or `ruleop rollout undo`"
+        yield f"  next: `ruleop rollout resume`{undo}"
 
 
 def rollouts_json(records: Mapping[str, Record]) -> list[dict[str, Any]]:
@@ -64,16 +66,15 @@ def rollouts_json(records: Mapping[str, Record]) -> list[dict[str, Any]]:
             "watch": watch.replace("_", "/"),
             "phase": record.phase,
             "reason": record.reason,
-            "revision": record.target.rule,
-            "project": record.target.project,
-            "from": record.base.rule,
+            "revision": record.target.number,
+            "from": record.before.number if record.before is not None else "",
             "total": record.total,
             "heldBack": record.held_back,
             "pending": len(record.pending),
             "failed": len(record.failed),
             "failures": [text for text in record.failed.values() if text],
             "undo": record.undo,
-            "rejected": record.rejected.rule if record.rejected is not None else "",
+            "rejected": record.rejected.number if record.rejected is not None else "",
         }
         for watch, record in sorted(records.items())
     ]

@@ -12,6 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KUBECONFIG: Final = "Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config."
 CONTEXT: Final = "Context of the kubeconfig. Default: the current one."
+DEFAULT_NAME: Final = "Default: that of ruleop.yaml, or ruleop."
 
 
 def flag(name: str, **settings: Any) -> Callable[[F], F]:
@@ -35,7 +36,7 @@ def cluster_options(command: F) -> F:
             "--name",
             default="",
             metavar="NAME",
-            help="Name of the operator, as in `ruleop run --name`. Default: that of ruleop.yaml, or ruleop.",
+            help=f"Name of the operator, as in `ruleop run --name`. {DEFAULT_NAME}",
         ),
         flag(
             "--operator-namespace",
