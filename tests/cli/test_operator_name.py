@@ -55,14 +55,14 @@ def test_without_the_file_the_name_is_ruleop(shop, ruleop, started):
 @pytest.mark.parametrize(
     "choices", ["", "namespaces: [a, b]\n", "selector: team=a\n", "shards: 2\n", "metricsAuth: true\n"]
 )
-def test_the_generated_roles_grant_what_check_looks_for(shop, ruleop, choices):
+def test_check_finds_no_permission_missing_in_the_generated_roles(shop, ruleop, choices):
     (shop / "ruleop.yaml").write_text(f"name: shop\nnamespace: shop-system\n{choices}")
     (shop / "roles.yaml").write_text(ruleop("generate", "rbac").out)
     ran = ruleop("check", "--rbac", "roles.yaml", "--strict")
     assert (ran.status, ran.out) == (0, "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n")
 
 
-def test_without_the_file_check_looks_for_what_run_needs_without_flags(shop, ruleop):
+def test_without_the_file_check_expects_the_permissions_of_run_without_flags(shop, ruleop):
     (shop / "ruleop.yaml").unlink()
     (shop / "roles.yaml").write_text("")
     ran = ruleop("check", "--rbac", "roles.yaml")

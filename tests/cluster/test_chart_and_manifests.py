@@ -85,7 +85,6 @@ def comparable(objects: Iterable[Object]) -> dict[str, Object]:
             continue
         plain = without_labels(each)
         metadata = plain["metadata"]
-        metadata.get("annotations", {}).pop("ruleop.dev/shards", None)  # by which an upgrade keeps what was scaled
         if "roleRef" in plain or "rules" in plain or "AdmissionPolicy" in each["kind"]:
             metadata["name"] = metadata["name"].removeprefix(f"{NAMESPACE}-")
         if "rules" in plain:  # the order of a role's rules means nothing
@@ -103,6 +102,7 @@ def comparable(objects: Iterable[Object]) -> dict[str, Object]:
 def without_labels(value: Any) -> Any:
     if isinstance(value, dict):
         left = {"labels", "matchLabels", "imagePullPolicy", "helm.sh/resource-policy"}
+        left.add("ruleop.dev/shards")  # by which an upgrade keeps what was scaled
         if "ports" in value:  # a Service
             left.add("selector")
         kept = {key: without_labels(member) for key, member in value.items() if key not in left}

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from ruleop.cli.program import program
 from ruleop.core.kinds import Object
 from ruleop.core.rules import load_project
+from ruleop.core.rules.loading.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
 from ruleop.operator.engine.manager.flags import Options
@@ -47,6 +48,7 @@ class Live(Folder):
         self.cluster = cluster
         self.recorded = cluster.api = RecordedApi(cluster)  # type: ignore[assignment]
         self.kubeconfig = root / "kubeconfig"
+        self.operator = ""  # its name; empty: that of ruleop.yaml
         cluster.write_kubeconfig(self.kubeconfig)
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
@@ -83,6 +85,7 @@ class Live(Folder):
     async def _converge(self, until: Callable[[], bool]) -> None:
         options = Options(
             kubeconfig=str(self.kubeconfig),
+            name=self.operator or read_choices(self.root).name,
             metrics_address="0",
             health_address="0",
             operator_namespace="default",

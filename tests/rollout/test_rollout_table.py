@@ -13,8 +13,8 @@ RESUME = "`ruleop rollout resume` in spite of the failures"
 COMPLETE = replace(Record.complete(NEW), previous=OLD, total=3)
 
 
-def table(record: Record) -> list[str]:
-    return ["".join(span.text for span in line) for line in rollout_lines({"Site.example.com": record})]
+def table(record: Record, *missing: str) -> list[str]:
+    return ["".join(span.text for span in line) for line in rollout_lines({"Site.example.com": record}, missing)]
 
 
 def test_a_stopped_rollout_names_the_revision_to_which_undo_goes() -> None:
@@ -40,7 +40,14 @@ def test_after_an_undo_there_is_nothing_to_go_back_to() -> None:
 
 
 def test_the_document_has_the_same_numbers() -> None:
-    (found,) = rollouts_json({"Site.example.com": COMPLETE})
+    (found,) = rollouts_json({"Site.example.com": COMPLETE}, ["no"])
     assert (found["revision"], found["from"], found["rejected"]) == (NEW.project, OLD.project, "")
-    (found,) = rollouts_json({"Site.example.com": reverted(COMPLETE)})
+    (found,) = rollouts_json({"Site.example.com": reverted(COMPLETE)}, ["no"])
     assert (found["revision"], found["from"], found["rejected"]) == (OLD.project, "", NEW.project)
+    assert found["waits"] == ["no"]
+
+
+def test_a_rollout_in_progress_names_the_processes_for_which_it_waits() -> None:
+    text = "32 buckets have no process: is pv-1 running?"
+    assert table(replace(STOPPED, phase="Progressing", reason=""), text)[-1] == f"  waits: {text}"
+    assert text not in "".join(table(COMPLETE, text) + table(STOPPED, text))

@@ -84,11 +84,8 @@ class Historian:
         """Those that were in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
         operator, notes = self.cluster.operator, self.resource_reader.notes
-        if not operator.namespace:
-            notes.append(
-                f"revisions of the rules: the namespace of the operator {operator.name} is not known; use --name and "
-                "--operator-namespace"
-            )
+        if operator.problem:
+            notes.append(f"revisions of the rules: {operator.problem}")
             return []
         key = revisions_key(operator.namespace, operator.name)
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.report.spans import Line, Span, Tone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ruleop.core.rollout.rollout_record import Record
 
@@ -15,7 +15,8 @@ _TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
 _HEAD: Final = ("WATCH", "PHASE", "REVISION", "FROM", "CURRENT", "PENDING", "FAILED", "HELD BACK")
 
 
-def rollout_lines(records: Mapping[str, Record]) -> Iterator[Line]:
+def rollout_lines(records: Mapping[str, Record], missing: Sequence[str]) -> Iterator[Line]:
+    """`missing`: sentences about processes that do not run, for which rollouts in progress wait."""
     rows = [_HEAD, *(_row(watch, record) for watch, record in sorted(records.items()))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     for row in rows:
@@ -23,6 +24,8 @@ def rollout_lines(records: Mapping[str, Record]) -> Iterator[Line]:
         yield (Span(line, _TONES.get(row[1], Tone.PLAIN)),)
     for watch, record in sorted(records.items()):
         yield from ((Span(line),) for line in _notes(watch, record))
+        if record.phase == "Progressing":
+            yield from ((Span(f"  waits: {each}", Tone.WAIT),) for each in missing)
 
 
 def _row(watch: str, record: Record) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ def _notes(watch: str, record: Record) -> Iterator[str]:
         yield f"  next: `ruleop rollout resume`{undo}"
 
 
-def rollouts_json(records: Mapping[str, Record]) -> list[dict[str, Any]]:
+def rollouts_json(records: Mapping[str, Record], missing: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {
             "watch": watch.replace("_", "/"),
@@ -73,6 +76,7 @@ def rollouts_json(records: Mapping[str, Record]) -> list[dict[str, Any]]:
             "pending": len(record.pending),
             "failed": len(record.failed),
             "failures": [text for text in record.failed.values() if text],
+            "waits": list(missing) if record.phase == "Progressing" else [],
             "undo": record.undo,
             "rejected": record.rejected.number if record.rejected is not None else "",
         }

@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 def read_access(folder: str, flags: Mapping[str, Any]) -> Access:
     """The values of `cluster_options`, taken out of all flags of a command on the project in a folder. Raises
-    ProjectErrors with the mistakes of ruleop.yaml: without them, the command could work on another operator."""
+    ProjectErrors if ruleop.yaml is invalid: the command could work on another operator."""
     given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
     return Access(**given, name=operator_name(folder, flags["name"]))

@@ -85,8 +85,8 @@ def _values(loaded: Loaded, choices: Choices) -> str:
     computed: Object = {
         "replicas": Noted("One pod works, the others stand by.", choices.replicas),
         "shards": Noted(
-            "More than 0: the number of pods, of a StatefulSet, that divide the resources. What `kubectl scale` sets stays "
-            "until this value changes.",
+            "More than 0: the number of pods, of a StatefulSet, that divide the resources. `kubectl scale` changes it. "
+            "An upgrade does only if this value has changed.",
             choices.shards,
         ),
         "selector": Noted(
