@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "history": "Show what changed on a custom resource of a cluster, and when.",
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
+    "rename": "Give an operator of a cluster another name.",
     "render": "Print the children of a custom resource as YAML.",
     "rollout": "Show and steer the waves of an edit of the rules in a cluster.",
     "run": "Run the operator against a cluster.",

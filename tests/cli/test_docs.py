@@ -32,6 +32,7 @@ def test_each_command_has_a_section_on_the_page():
             "explain",
             "history",
             "rollout",
+            "rename",
             "run",
             "generate",
             "version",

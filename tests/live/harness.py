@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,18 @@ class Live(Folder):
         """As another client would."""
         path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
         urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+
+    def remove(self, plural: str, name: str) -> None:
+        """A built-in object, as another client would."""
+        path = f"{self.cluster.url}/api/v1/namespaces/default/{plural}/{name}"
+        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+
+    def merge(self, plural: str, name: str, patch: Any) -> None:
+        """Patches a custom resource, as another client would."""
+        path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        request = urllib.request.Request(path, json.dumps(patch).encode(), headers, method="PATCH")  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - loopback
 
     def objects(self, kind: str) -> list[Object]:
         store = self.cluster.store

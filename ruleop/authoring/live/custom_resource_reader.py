@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning.model.marks import PART_OF, RULEOP, named_owner, part_of
+from ruleop.core.names import operator_of_manager
+from ruleop.core.planning.model.marks import PART_OF, named_owner, part_of
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ async def _owner(reader: Reader, obj: Object) -> Object | None:
 
 def _has_status_of_ruleop(obj: Object) -> bool:
     """Whether it is a custom resource that ruleop reconciles."""
-    entries = obj["metadata"].get("managedFields") or ()
-    return any(each.get("subresource") == "status" and each.get("manager") == RULEOP for each in entries)
+    managed = obj["metadata"].get("managedFields") or ()
+    managers = (str(each.get("manager")) for each in managed if each.get("subresource") == "status")
+    return any(map(operator_of_manager, managers))
 
 
 class ResourceReader:
@@ -90,9 +92,9 @@ class ResourceReader:
         lists = await asyncio.gather(*(self._read_labelled(kind, namespace, labels, objects) for kind in kinds))
         notes = {namespace: "not permitted to list in other namespaces", "": "not permitted to list"}
         for place, text in notes.items():
-            found = sorted(kind.kind for kind, unread in zip(kinds, lists, strict=True) if unread == place)
-            if found:
-                self.notes.append(f"{text}: {', '.join(found)}")
+            unread = sorted(kind.kind for kind, at in zip(kinds, lists, strict=True) if at == place)
+            if unread:
+                self.notes.append(f"{text}: {', '.join(unread)}")
 
     async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> str | None:
         """Children may be in any namespace. Where these cannot be listed, those in the namespace of the custom resource

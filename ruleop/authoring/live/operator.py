@@ -39,6 +39,7 @@ class Operator:
     entries: Mapping[GroupKind, InventoryEntry] = field(default_factory=dict)
     problem: str = ""  # why it is not known
     others: bool = False  # other operators are known
+    is_absent: bool = False  # no namespace has anything of it
 
     @property
     def finalizer(self) -> str:
@@ -65,7 +66,8 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
         places = places if namespace else await _namespaces_of(reader, name)
         if len(places) != 1:
             others = await _all_operators(reader)
-            return Operator(name, namespace, {}, _why_unknown(name, namespace, places, others), bool(others))
+            why = _why_unknown(name, namespace, places, others)
+            return Operator(name, namespace, {}, why, bool(others), is_absent=not places and not namespace)
         inventory = await reader.get(CONFIG_MAP, inventory_key(places[0], name))
     except ApiError as error:
         return Operator(name, namespace, problem="" if namespace else f"{_unknown(name, '')}: {error}")
@@ -137,13 +139,13 @@ async def missing_processes(reader: Reader, operator: Operator) -> list[str]:
     processes = [read_lease(each, operator.name) for each in leases]
     epoch = max((each.epoch for each in processes if each.holder and each.epoch is not None), default=None)
     if epoch is not None and epoch.count:
-        running = {each.ordinal for each, lease in zip(processes, leases, strict=True) if _is_fresh(lease)}
+        running = {each.ordinal for each, lease in zip(processes, leases, strict=True) if is_fresh(lease)}
         missing = [each for each in range(min(epoch.count, BUCKETS)) if each not in running]
         buckets = sum(len(buckets_of(each, epoch.count)) for each in missing)
         names = ", ".join(f"{_pods(processes) or operator.name}-{each}" for each in missing)
         return [f"{buckets} buckets have no process: is {names} running?"] if missing else []
     held = [lease for each, lease in zip(processes, leases, strict=True) if each.holder and each.ordinal == NO_SHARD]
-    return [_holds(each) for each in held or leases[:1] if not _is_fresh(each)]
+    return [describe_lease(each) for each in held or leases[:1] if not is_fresh(each)]
 
 
 def _pods(processes: Sequence[ProcessLease]) -> str:
@@ -153,17 +155,23 @@ def _pods(processes: Sequence[ProcessLease]) -> str:
 
 
 async def _leases(reader: Reader, operator: Operator) -> list[Object]:
-    """Of all processes; none without leader election, or without permission."""
+    try:
+        return await read_leases(reader, operator)
+    except ApiError:  # not permitted
+        return []
+
+
+async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
+    """Of all processes; none without leader election. Raises ApiError."""
     if not operator.namespace:
         return []
+    label = f"{OPERATOR_LABEL}={operator.name}"
+    leases: list[Object] = [
+        each async for page in reader.pages(LEASE, operator.namespace, labels=label) for each in page
+    ]
     key = ObjectKey(LEASE.group, LEASE.kind, operator.namespace, operator.name)
-    try:
-        label = f"{OPERATOR_LABEL}={operator.name}"
-        leases = [each async for page in reader.pages(LEASE, operator.namespace, labels=label) for each in page]
-        if not leases and (one := await reader.get(LEASE, key)) is not None:
-            return [one]  # of an earlier version
-    except ApiError:
-        return []
+    if not leases and (one := await reader.get(LEASE, key)) is not None:
+        return [one]  # of an earlier version
     return leases
 
 
@@ -178,7 +186,7 @@ def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) ->
         which = f"shard {ordinal} of {epoch.count}, which has its bucket {bucket}"
         if shard is None:
             return f"no process is {which}: is its pod running?"
-        return f"{_holds(by_name[shard.name])}; it is {which}"
+        return f"{describe_lease(by_name[shard.name])}; it is {which}"
     matching = [
         each
         for each in processes
@@ -189,20 +197,20 @@ def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) ->
         return f"no process reconciles it: its labels match none of the selectors {selectors}"
     if not matching:
         return ""
-    return _holds(by_name[next((each for each in matching if each.holder), matching[0]).name])
+    return describe_lease(by_name[next((each for each in matching if each.holder), matching[0]).name])
 
 
-def _holds(lease: Object) -> str:
+def describe_lease(lease: Object) -> str:
     spec: Mapping[str, Any] = lease.get("spec") or {}
     name = f"{lease['metadata'].get('namespace', '')}/{lease['metadata']['name']}"
     holder = spec.get("holderIdentity")
     if not holder:
         return f"no operator holds the Lease {name}: is it running?"
-    late = "" if _is_fresh(lease) else ": is it running?"
+    late = "" if is_fresh(lease) else ": is it running?"
     return f"{holder} holds the Lease {name}, renewed at {_renewed(lease)}Z{late}"
 
 
-def _is_fresh(lease: Object) -> bool:
+def is_fresh(lease: Object) -> bool:
     renewed = _renewed(lease)
     age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(f"{renewed}Z") if renewed else dt.timedelta.max
     return bool((lease.get("spec") or {}).get("holderIdentity")) and age <= STALE_LEASE

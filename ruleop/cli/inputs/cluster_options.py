@@ -27,24 +27,21 @@ def connection_options(command: F) -> F:
     return flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)(command)
 
 
+def operator_options(command: F) -> F:
+    """The options that name an operator."""
+    command = flag(
+        "--operator-namespace",
+        default="",
+        metavar="NAMESPACE",
+        help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
+    )(command)
+    help_ = f"Name of the operator, as in `ruleop run --name`. {DEFAULT_NAME}"
+    return flag("--name", default="", metavar="NAME", help=help_)(command)
+
+
 def cluster_options(command: F) -> F:
     """The options that name a cluster, a namespace in it, and its operator."""
-    options: list[Callable[[F], F]] = [
-        click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's."),
-        connection_options,
-        flag(
-            "--name",
-            default="",
-            metavar="NAME",
-            help=f"Name of the operator, as in `ruleop run --name`. {DEFAULT_NAME}",
-        ),
-        flag(
-            "--operator-namespace",
-            default="",
-            metavar="NAMESPACE",
-            help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    command = connection_options(operator_options(command))
+    return click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's.")(
+        command
+    )
