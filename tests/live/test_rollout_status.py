@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rollout.rollout_record import Record, Revision, encode
+from ruleop.core.rollout.rollout_record import Record, Revision, decode, encode
 from tests.live.harness import Live
+from tests.live.projects import SITES, site
 
 OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
 
@@ -62,6 +63,40 @@ def test_an_operator_of_another_name_is_named(sites: Live, arguments: tuple[str,
     sites.apply(config_map("shop-rollouts"))
     _, _, err = sites.run("rollout", *arguments)
     assert err == 'ruleop: several operators "shop" found, in the namespaces default, y: use --operator-namespace\n'
+
+
+def test_one_edit_has_one_number_in_all_commands(sites: Live) -> None:
+    """Also after an edit that does not concern the watch."""
+    sites.write("watches.yaml", SITES["watches.yaml"] + "  rollout: {maxUnavailable: 1}\n")
+    sites.apply(site("a"))
+    sites.converge(lambda: set(sites.reasons("Site")) == {"Ready"} and bool(records(sites)))
+    sites.write("templates/config.yaml.j2", SITES["templates/config.yaml.j2"] + "immutable: false\n")
+    sites.converge(lambda: [each.phase for each in records(sites)] == ["Complete"] and records(sites)[0].previous)
+    version = number_is_one(sites)
+    sites.write("templates/unused.yaml.j2", "{# of nobody #}\n")
+    sites.converge(lambda: len(kept(sites)) == 3)
+    assert number_is_one(sites) == version, "the status is not written"
+
+
+def number_is_one(live: Live) -> str:
+    """Compares the numbers that commands and the status show. Returns the version of the custom resource."""
+    (status,) = json.loads(live.run("rollout", "status", "-o", "json")[1])
+    history = json.loads(live.run("history", "Site/a", "-o", "json")[1])["changes"]
+    assert [each["revision"] for each in history if each["what"] == "rules"][:2] == [status["from"], status["revision"]]
+    (found,) = live.objects("Site")
+    (condition,) = (each for each in found["status"]["conditions"] if each["type"] == "Rollout")
+    assert condition["message"] == f"revision {status['revision'][:12]}"
+    return str(found["metadata"]["resourceVersion"])
+
+
+def records(live: Live) -> list[Record]:
+    found = [each for each in live.objects("ConfigMap") if each["metadata"]["name"] == "ruleop-rollouts"]
+    return [decode(text) for each in found for text in each["data"].values()]
+
+
+def kept(live: Live) -> list[Any]:
+    found = [each for each in live.objects("ConfigMap") if each["metadata"]["name"] == "ruleop-revisions"]
+    return [entry for each in found for entry in json.loads(each["data"]["index"])]
 
 
 @pytest.mark.parametrize("arguments", [("explain", "Site/a"), ("plan", "--live", "Site/a")])
