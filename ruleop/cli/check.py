@@ -14,7 +14,6 @@ from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
-from ruleop.authoring.generate.installation.operator_choices import misspelt_variables, read_choices
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
@@ -24,6 +23,7 @@ from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.rules.check_ids import BY_ID, CHECKS
+from ruleop.core.rules.loading.operator_choices import FILE, Choices, misspelt_variables, read_choices
 from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
     metavar="PATH",
     help="File or folder of the operator's Roles and ClusterRoles: do they grant what the rules need? Repeatable.",
 )
-@click.option("--namespaces", default="", metavar="A,B", help="With --rbac: as for `run`. Default: all.")
-@click.option("--name", default="ruleop", metavar="NAME", help="With --rbac: as for `run`. Default: ruleop.")
+@click.option("--namespaces", default="", metavar="A,B", help="With --rbac: as for `run`.")
+@click.option("--name", default="", metavar="NAME", help="With --rbac: as for `run`.")
 @click.option("--operator-namespace", default="", metavar="NAMESPACE", help="With --rbac: as for `run`. Default: any.")
 @click.option("--leader-elect", is_flag=True, help="With --rbac: as for `run`, which needs a Lease then.")
 @click.option(
@@ -82,8 +82,10 @@ def command(
     """
     where = Folder(folder)
     project: Project | None = None
-    roles = _roles(rbac, folder, flags)
+    if not rbac and (unused := [name for name, value in flags.items() if value]):
+        raise UsageError(f"--{unused[0].replace('_', '-')} needs --rbac")
     try:
+        roles = _roles(rbac, folder, flags) if rbac else None
         with _uncollected():
             loaded = load_with_sources(where, env_files)
             findings = check_project(loaded, roles=roles) + misspelt_variables(loaded, read_choices(Path(folder)))
@@ -114,20 +116,19 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles | None:
-    if not rbac:
-        if unused := [name for name, value in flags.items() if value and value != "ruleop"]:
-            raise UsageError(f"--{unused[0].replace('_', '-')} needs --rbac")
-        return None
+def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles:
+    """The roles of the files, for an operator with these flags; those that are not given are as ruleop.yaml has them,
+    by which `ruleop generate rbac` makes roles. Raises ProjectErrors with its mistakes."""
     grants = Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
     namespaces = tuple(dict.fromkeys(name.strip() for name in flags["namespaces"].split(",") if name.strip()))
+    choices = read_choices(Path(folder)) if Path(folder, FILE).exists() else replace(Choices(), leader_elect=False)
     settings = Settings(
-        flags["name"],
-        namespaces,
-        flags["leader_elect"],
-        flags["metrics_auth"],
-        flags["selector"],
-        flags["shards"] is not None,
+        flags["name"] or choices.name,
+        namespaces or choices.namespaces,
+        flags["leader_elect"] or choices.leader_elect,
+        flags["metrics_auth"] or choices.metrics_auth,
+        flags["selector"] or choices.selector,
+        flags["shards"] is not None or choices.shards > 0,
     )
     return Roles(grants, settings, flags["operator_namespace"])
 

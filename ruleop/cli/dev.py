@@ -15,6 +15,7 @@ from ruleop.authoring.checking import check_project, errors_of_rules, rule_error
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
 from ruleop.authoring.dev.dev_session import Session, Settings
 from ruleop.authoring.report.spans import Span, Tone
+from ruleop.cli.inputs.choices import operator_name
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.local_cluster_options import new_file, port_option
@@ -108,6 +109,7 @@ def command(
     options = Options(
         metrics_address="0",
         health_address="0",
+        name=operator_name(folder, ""),
         operator_namespace="default",
         reload=not once,
         prune_after_reload=0.5,

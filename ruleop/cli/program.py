@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "recover": "Recover children after the operator's key was lost.",
+    "rename": "Give an operator of a cluster another name.",
     "render": "Print the children of a custom resource as YAML.",
     "rollout": "Show and steer the waves of an edit of the rules in a cluster.",
     "run": "Run the operator against a cluster.",

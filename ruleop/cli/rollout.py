@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ruleop.authoring.live.live_rollouts import change_rollout, read_rollouts
+from ruleop.authoring.live.operator import missing_processes
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
 from ruleop.cli.inputs.cluster_options import cluster_options
@@ -20,7 +21,7 @@ from ruleop.core.printable import json_document
 from ruleop.core.rollout.rollout_record import paused, resumed, reverted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.core.rollout.rollout_record import Record
     from ruleop.operator.kube.cluster_flags import Access
@@ -54,7 +55,7 @@ def _add_change(name: str, how: Callable[[Record], Record], *details: str) -> No
     @project_options
     def change(folder: str, watch: str, **flags: Any) -> int:
         changed, record = run_on_cluster(_change(read_access(folder, flags), watch, how))
-        print_lines(rollout_lines({changed: record}))
+        print_lines(rollout_lines({changed: record}, ()))
         return DONE
 
 
@@ -94,20 +95,22 @@ def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) ->
 
 
 async def _show(access: Access, watch: str, output: str, *, follow: bool) -> Mapping[str, Record]:
-    shown: Mapping[str, Record] | None = None
+    shown: tuple[Mapping[str, Record], Sequence[str]] | None = None
     async with open_cluster(access) as cluster:
         while True:
             records = await read_rollouts(cluster, watch)
-            if records != shown:
-                _print(records, output)
-            shown = records
-            if not follow or all(record.phase != "Progressing" for record in records.values()):
+            progresses = any(record.phase == "Progressing" for record in records.values())
+            missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
+            if (records, missing) != shown:
+                _print(records, missing, output)
+            shown = records, missing
+            if not follow or not progresses:
                 return records
             await asyncio.sleep(INTERVAL)
 
 
-def _print(records: Mapping[str, Record], output: str) -> None:
+def _print(records: Mapping[str, Record], missing: Sequence[str], output: str) -> None:
     if output == "json":
-        print_text(json_document(rollouts_json(records)))
+        print_text(json_document(rollouts_json(records, missing)))
     else:
-        print_lines(rollout_lines(records))
+        print_lines(rollout_lines(records, missing))

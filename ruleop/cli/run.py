@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.inputs.cluster_options import CONTEXT, KUBECONFIG, flag
+from ruleop.cli.inputs.choices import operator_name
+from ruleop.cli.inputs.cluster_options import CONTEXT, DEFAULT_NAME, KUBECONFIG, flag
 from ruleop.cli.inputs.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
@@ -49,10 +50,9 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
 @flag("--namespaces", default="", metavar="A,B", help="Namespaces to watch. Also WATCH_NAMESPACE. Default: all.")
 @flag(
     "--name",
-    default="ruleop",
-    show_default=True,
+    default="",
     metavar="NAME",
-    help="Name used for the inventory ConfigMap, the Lease and the finalizer.",
+    help=f"Name used for the inventory ConfigMap, the Lease and the finalizer. {DEFAULT_NAME}",
 )
 @flag(
     "--operator-namespace",
@@ -139,6 +139,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
     try:
         project = load(Folder(folder), env_files)
+        name = _name(operator_name(folder, str(flags["name"])))
     except ProjectErrors as errors:
         click.echo(printable_lines(str(errors)), err=True)
         return UNUSABLE if is_unreadable(errors) else NO
@@ -146,7 +147,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         kubeconfig=str(flags["kubeconfig"]),
         context=str(flags["context"]),
         namespaces=_namespaces(str(flags["namespaces"])),
-        name=_name(str(flags["name"])),
+        name=name,
         operator_namespace=_operator_namespace(str(flags["operator_namespace"])),
         metrics_address=str(flags["metrics_bind_address"]),
         metrics_certificate=_certificate(flags),

@@ -50,8 +50,12 @@ PATCH_MANAGER: Final = "ruleop:"
 """The prefix of the field managers by which children set fields of objects that belong to somebody else. Stores keep
 what managedFields say about these managers."""
 
+DEFAULT_OPERATOR: Final = "ruleop"
+"""The operator's name without `name` in ruleop.yaml and without `--name`."""
+STATUS_MANAGER: Final = "ruleop"
+"""The field manager of the status, of the operator with the default name; others add theirs."""
 MOST_OF_NAME: Final = 40
-"""Characters of the operator's name: it begins the name of a finalizer, which is limited to 63."""
+"""Characters of the operator's name: it ends the name of a finalizer, which is limited to 63."""
 
 MAX_LABEL: Final = 63
 MAX_NAME: Final = 253
@@ -62,6 +66,18 @@ _QUALIFIED = re.compile(QUALIFIED, re.ASCII)
 _FREE_GROUPS = frozenset({"rbac.authorization.k8s.io"})  # a Role's name may be any segment of a URL's path
 _MOST = {("batch", "CronJob"): LONGEST_CRON_JOB}
 _PATH_SEGMENT = re.compile(r"[^/%]+")
+
+
+def status_manager(operator: str) -> str:
+    """The field manager by which an operator writes the status: two of one resource see each other by it."""
+    return STATUS_MANAGER if operator == DEFAULT_OPERATOR else f"{STATUS_MANAGER}-{operator}"
+
+
+def operator_of_manager(manager: str) -> str:
+    """The name of the operator that writes a status as this field manager; empty if it is none."""
+    if manager == STATUS_MANAGER:
+        return DEFAULT_OPERATOR
+    return manager.removeprefix(f"{STATUS_MANAGER}-") if manager.startswith(f"{STATUS_MANAGER}-") else ""
 
 
 def lease_name(operator: str, *, selector: str = "", ordinal: int | None = None) -> str:

@@ -33,6 +33,7 @@ def test_each_command_has_a_section_on_the_page():
             "history",
             "rollout",
             "recover",
+            "rename",
             "run",
             "generate",
             "version",

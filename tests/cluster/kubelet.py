@@ -22,6 +22,7 @@ class Kubelet:
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane, self.folder = plane, folder
         self.admin = Client(plane)
+        self.started = 0
         self.pods: dict[tuple[str, str], tuple[Installed, dict[str, Any]]] = {}
 
     def __enter__(self) -> Self:
@@ -43,7 +44,9 @@ class Kubelet:
             template = found["spec"]["template"]
             pod, before = self.pods.get(key, (None, None))
             if pod is None:
-                pod = Installed(self.plane, self.folder / "-".join(key), *key).__enter__()
+                self.started += 1
+                folder = self.folder / f"{'-'.join(key)}-{self.started}"
+                pod = Installed(self.plane, folder, *key).__enter__()
             elif template != before:
                 pod.restart()
             else:

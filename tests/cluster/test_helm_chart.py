@@ -180,7 +180,7 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
     notes = helm("install", "sites", chart, "--set", "settings.BASE_DOMAIN=test", namespace=home)
     assert f"runs in the namespace {home} and watches all namespaces" in notes
     site = Site(admin, blog, "first").create()
-    with Installed(control_plane, tmp_path / "operator", home, "sites") as operator:
+    with Installed(control_plane, tmp_path / "operator", home, "site-operator") as operator:
         site.until_ready()
         assert site.annotations()["host"] == "first.test"
 
@@ -209,14 +209,34 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
     assert left(admin, home) == {
         "ConfigMap/kube-root-ca.crt",
         "ServiceAccount/default",
-        "ConfigMap/sites-inventory",
-        "ConfigMap/sites-revisions",
-        "Lease/sites",
+        "ConfigMap/site-operator-inventory",
+        "ConfigMap/site-operator-revisions",
+        "Lease/site-operator",
     }
     assert kept.condition("Ready") == "True", "custom resources and their children stay"
     assert "title" not in json.dumps(admin.get(kept.path))
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
     assert not [each for each in admin.get(roles)["items"] if each["metadata"]["name"].startswith(home)]
+
+
+def test_an_upgrade_keeps_the_number_of_shards_until_the_value_changes(
+    control_plane: ControlPlane, project: Project, helm: Helm, admin: Client, restricted: Callable[[], str]
+) -> None:
+    home, chart = restricted(), project.chart()
+    path = f"/apis/apps/v1/namespaces/{home}/statefulsets/site-operator"
+
+    def number() -> int:
+        return int(admin.get(path)["spec"]["replicas"])
+
+    assert "replicas: 2" in helm("template", "sites", chart, "--set", "shards=2", namespace=home)
+    helm("install", "sites", chart, "--set", "shards=2", namespace=home)
+    assert number() == 2
+    control_plane.kubectl("scale", "statefulset/site-operator", f"--namespace={home}", "--replicas=3")
+    helm("upgrade", "sites", chart, "--reset-then-reuse-values", namespace=home)
+    assert number() == 3
+    helm("upgrade", "sites", chart, "--set", "shards=4", "--force-conflicts", namespace=home)
+    assert number() == 4
+    helm("uninstall", "sites", "--wait", namespace=home)
 
 
 def left(admin: Client, namespace: str) -> set[str]:

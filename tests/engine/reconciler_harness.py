@@ -16,6 +16,7 @@ from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.manager.inventory import InventoryEntry
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.operator.engine.reconcile.other_operators import OtherOperators
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.reconcile.shared_objects import Environment
@@ -123,6 +124,7 @@ class ReconcilerHarness:
             debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
             clock=self,
             finalizer=FINALIZER,
+            other_operators=OtherOperators(self, self.metrics),
         )
         rules = rules or self.project.rules
         queue = SimpleNamespace(queue=SimpleNamespace(has_ready=lambda: self.busy), add=lambda *_: None)

@@ -86,7 +86,7 @@ def test_the_operator_watches_the_namespaces_that_olm_chooses(project: Path) -> 
     (project / "ruleop.yaml").write_text("namespaces: [a, b]\n")
     install = service_version(bundle(project))["spec"]["install"]["spec"]
     (container,) = install["deployments"][0]["spec"]["template"]["spec"]["containers"]
-    assert container["args"] == ["run", "--leader-elect"]
+    assert container["args"] == ["run", "--name=ruleop", "--leader-elect"]
     assert [each["name"] for each in container["env"]] == ["WATCH_NAMESPACE"]
     (cluster,) = install["clusterPermissions"]
     assert [rule["resources"] for rule in cluster["rules"]] == [["customresourcedefinitions"]]

@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 import yaml
 
-from ruleop.authoring.generate.installation.operator_choices import (
+from ruleop.cli.run import command
+from ruleop.core.rules import ProjectErrors, build_with_sources
+from ruleop.core.rules.loading.operator_choices import (
     _KEYS_OF_VARIABLES,
     Choices,
     choices_schema,
@@ -18,8 +20,6 @@ from ruleop.authoring.generate.installation.operator_choices import (
     read_choices,
     settings,
 )
-from ruleop.cli.run import command
-from ruleop.core.rules import ProjectErrors, build_with_sources
 
 ALL = """\
 name: shop-operator

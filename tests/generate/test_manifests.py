@@ -9,11 +9,11 @@ import yaml
 
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
-from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.core.kinds import Object
 from ruleop.core.names import lease_name
 from ruleop.core.permissions import READ
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.loading.operator_choices import Choices
 from ruleop.operator.engine.manager.flags import Options
 from tests.docs.messages import ROOT
 from tests.generate.projects import REQUIRED, WATCHES, project

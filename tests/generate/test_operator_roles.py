@@ -11,7 +11,6 @@ import pytest
 from ruleop.authoring.checking.dataflow.sources import Sources
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles, check_permissions
 from ruleop.authoring.checking.roles.needed_permissions import Scope, Settings
-from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.installation.operator_roles import (
     operator_roles,
     role_objects,
@@ -20,6 +19,7 @@ from ruleop.authoring.generate.installation.operator_roles import (
     wide_permissions,
 )
 from ruleop.core.rules import Findings, ProjectErrors, build_with_sources, load_with_sources
+from ruleop.core.rules.loading.operator_choices import Choices
 from tests.definitions import definition
 from tests.rules.projects import watch
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.installation.rule_files import (
     MOST_APPLIED,
     MOST_STORED,
@@ -17,6 +16,7 @@ from ruleop.authoring.generate.installation.rule_files import (
     rule_files,
 )
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.loading.operator_choices import Choices
 from tests.generate.projects import project
 
 KIB = 1024

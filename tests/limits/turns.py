@@ -24,6 +24,7 @@ from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.manager.inventory import NOTHING
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.operator.engine.reconcile.other_operators import OtherOperators
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.reconcile.shared_objects import Environment
@@ -61,7 +62,7 @@ class Cluster:
         await asyncio.sleep(0)
         return self._stored({**obj, "metadata": {**obj["metadata"], "uid": f"u{next(self.versions)}"}})
 
-    async def patch(self, _kind: Any, key: ObjectKey, patch: Any, *, subresource: str = "") -> Any:
+    async def patch(self, _kind: Any, key: ObjectKey, patch: Any, *, subresource: str = "", manager: str = "") -> Any:
         await asyncio.sleep(0)
         return self._stored(merge_patch(self.get(key), {"status": patch["status"]} if subresource else patch))
 
@@ -146,16 +147,19 @@ class Large:
         async def before_writes(*_: Any) -> None:
             return None
 
+        events: Any = SimpleNamespace(record=lambda *_: None)
+        metrics = Metrics()
         environment = Environment(
             cache=self.cluster,
             executor=Executor(self.cluster, self.cluster, OwnWrites()),
             inventory=SimpleNamespace(before_writes=before_writes, of=lambda _kind: NOTHING),
             owner_key=OwnerKey(FakeConfigMap()),
-            events=SimpleNamespace(record=lambda *_: None),  # type: ignore[arg-type]
-            metrics=Metrics(),
+            events=events,
+            metrics=metrics,
             debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),
             clock=Clock(),  # type: ignore[arg-type]
             finalizer="ruleop.dev/ruleop",
+            other_operators=OtherOperators(events, metrics),
         )
         queue = SimpleNamespace(queue=SimpleNamespace(has_ready=lambda: False), add=lambda *_: None)
         rule = self.project.rules[0]

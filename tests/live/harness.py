@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from ruleop.cli.program import program
 from ruleop.core.kinds import Object
 from ruleop.core.rules import load_project
+from ruleop.core.rules.loading.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
 from ruleop.operator.engine.manager.flags import Options
@@ -48,6 +49,7 @@ class Live(Folder):
         self.cluster = cluster
         self.recorded = cluster.api = RecordedApi(cluster)  # type: ignore[assignment]
         self.kubeconfig = root / "kubeconfig"
+        self.operator = ""  # its name; empty: that of ruleop.yaml
         cluster.write_kubeconfig(self.kubeconfig)
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
@@ -64,6 +66,18 @@ class Live(Folder):
         """As another client would."""
         data, headers = (json.dumps(body).encode(), {"Content-Type": "application/json"}) if body else (None, {})
         request = urllib.request.Request(f"{self.cluster.url}{path}", data, headers, method=method)  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - loopback
+
+    def remove(self, plural: str, name: str) -> None:
+        """A built-in object, as another client would."""
+        path = f"{self.cluster.url}/api/v1/namespaces/default/{plural}/{name}"
+        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+
+    def merge(self, plural: str, name: str, patch: Any) -> None:
+        """Patches a custom resource, as another client would."""
+        path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        request = urllib.request.Request(path, json.dumps(patch).encode(), headers, method="PATCH")  # noqa: S310 - loopback
         urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - loopback
 
     def objects(self, kind: str) -> list[Object]:
@@ -89,6 +103,7 @@ class Live(Folder):
     async def _converge(self, until: Callable[[], bool]) -> None:
         options = Options(
             kubeconfig=str(self.kubeconfig),
+            name=self.operator or read_choices(self.root).name,
             metrics_address="0",
             health_address="0",
             operator_namespace="default",

@@ -250,9 +250,67 @@ def test_missing_permissions_and_revisions_are_notes(ready_sites):
     status, out, err = ready_sites.run("history", "Site/a", "--name", "other")
     assert (status, err) == (0, "")
     assert "not permitted to list: events" in out
-    assert "revisions of the rules: the namespace of the operator other is not known; use --name and" in out
+    found = 'found; found: "ruleop" in namespace default: use --name ruleop'
+    assert f'revisions of the rules: no operator "other" {found}' in out
     _, out, _ = ready_sites.run("history", "Site/a", "--name", "other", "--operator-namespace", "default")
-    assert "revisions of the rules: none in ConfigMap/default/other-revisions" in out
+    assert 'revisions of the rules: no operator "other" found in namespace default; found: "ruleop" in' in out
+
+
+# -- whatever the operator's name is -----------------------------------------------------------------------------------
+
+AWAY = """\
+- group: example.com
+  version: v1
+  kind: Site
+  reach: cluster
+  children:
+    config: {template: config.yaml.j2}
+    space: {object: {apiVersion: v1, kind: Namespace, metadata: {name: "of-{{ metadata.name }}"}}}
+    away:
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: "{{ metadata.name }}-away", namespace: "of-{{ metadata.name }}"}
+"""
+
+
+@pytest.fixture
+def far(sites):
+    """A site with a child in another namespace, of an operator named `far`."""
+    sites.write("watches.yaml", AWAY)
+    sites.operator = "far"
+    sites.apply(site("a"))
+    sites.converge(lambda: set(sites.reasons("Site")) == {"Ready"})
+    return sites
+
+
+@pytest.mark.parametrize("name", [(), ("--name", "far")])
+def test_children_in_other_namespaces_are_shown_also_without_the_operator(far, name):
+    lines = [told(each) for each in changes(far, "Site/a", *name)]
+    assert {"ConfigMap/a-config created", "ConfigMap/a-away created", "Namespace/of-a created"} <= set(lines)
+
+
+def test_kinds_of_children_that_cannot_be_listed_are_in_a_note(far):
+    named = {"resources": ("configmaps",), "verbs": ("list",), "status": 403}
+    far.cluster.faults.add(Fault(Effect.ERROR, after=1, times=1, **named))  # the first list finds the operator
+    _, out, _ = far.run("history", "Site/a", "--name", "far")
+    assert "a-config" in out
+    assert "a-away" not in out
+    assert "not permitted to list in other namespaces: ConfigMap" in out
+
+
+@pytest.mark.parametrize("child", ["configmap/a-config", "Namespace/of-a"])
+def test_a_child_leads_to_its_resource_also_without_the_operator(far, child):
+    status, out, _ = far.run("history", child)
+    assert status == 0
+    assert out.startswith("Site default/a")
+    assert "belongs to Site/a, which is shown here" in out
+    assert 'no operator "ruleop" found; found: "far" in namespace default: use --name far' in out
+
+
+def test_an_object_of_nobody_is_shown_itself_without_the_operator(far):
+    far.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: default}\n")
+    assert far.run("history", "configmap/mine")[1].startswith("ConfigMap default/mine")
 
 
 def test_wrong_usage_is_reported(ready_sites):

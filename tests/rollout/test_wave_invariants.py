@@ -11,7 +11,7 @@ from ruleop.core.rollout.rollout_record import Record, Revision, begun, decode, 
 from ruleop.core.rollout.waves import View, advance
 from ruleop.core.rules import Rollout, Share
 
-REVISIONS = [Revision(digit * 64, f"project {digit}") for digit in "abcd"]
+REVISIONS = [Revision(digit * 64, digit * 64) for digit in "abcd"]
 STEPS = st.sampled_from(["step", "crash", "reconcile", "settle", "delete", "create"])
 
 

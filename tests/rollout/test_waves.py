@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rollout.rollout_record import Record, Revision, begun, member_of, resumed
+from ruleop.core.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
 from ruleop.core.rollout.waves import View, advance, condition_of, in_order
 from ruleop.core.rules import Rollout, Share
 
-OLD, NEW = Revision("a" * 64, "old"), Revision("b" * 64, "new")
+OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
 NOW = 1_800_000_000.0
 BEFORE = "2026-01-01T00:00:00Z"
 
@@ -118,6 +118,39 @@ def test_a_new_cr_begins_with_the_rules_before() -> None:
     record = begin(resource("a"), resource("b"))
     assert record.revision_of(member_of("new")) == OLD
     assert condition_of(record, "new").message == f"revision {OLD.short}"
+
+
+def test_a_revision_is_named_by_the_files_of_its_edit_as_in_the_revisions_of_the_project() -> None:
+    record = begin(resource("a"), resource("b"))
+    assert condition_of(record, "a").message == f"revision {'d' * 12}"
+    assert condition_of(record, "b").message == f"revision {'c' * 12}"
+
+
+def test_an_edit_of_another_watch_changes_no_status() -> None:
+    """Its files are those from which the rules are loaded again."""
+    record = decode(encode(begun(Record.complete(NEW), Revision(NEW.rule, "e" * 64))))
+    assert condition_of(record, "a") == condition_of(Record.complete(NEW), "a")
+    assert {each.project for each in record.revisions} == {"e" * 64}
+    record = decode(encode(begun(record, Revision(OLD.rule, "f" * 64))))
+    assert condition_of(record, "a") == condition_of(Record.complete(NEW), "a"), "it waits for its wave"
+    assert begun(Record.complete(NEW), NEW) == Record.complete(NEW)
+    assert begun(begun(Record.complete(NEW), Revision(NEW.rule, "e" * 64)), NEW) == Record.complete(NEW)
+
+
+def test_an_edit_back_to_rules_that_some_still_have_has_one_number() -> None:
+    record = begun(begin(resource("a"), resource("b")), again := Revision(OLD.rule, "e" * 64))
+    assert condition_of(record, "b").message == f"revision {again.short}"
+    assert condition_of(record, "a").message == f"revision {NEW.short}", "it waits for its wave"
+
+
+def test_the_revision_before_is_the_one_to_which_undo_goes() -> None:
+    assert Record.complete(OLD).before is None
+    record = begin(resource("a"))
+    assert record.before == OLD
+    complete = step(record, resource("a", revision=NEW))
+    assert (complete.phase, complete.before) == ("Complete", OLD)
+    undone = reverted(complete)
+    assert (undone.target, undone.before) == (OLD, None), "undo of undo is refused"
 
 
 @pytest.mark.parametrize(

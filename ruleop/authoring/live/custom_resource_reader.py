@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.core.names import operator_of_manager
 from ruleop.core.planning.model.marks import PART_OF, named_owner, part_of
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
@@ -48,6 +49,13 @@ async def _owner(reader: Reader, obj: Object) -> Object | None:
     return None
 
 
+def _has_status_of_ruleop(obj: Object) -> bool:
+    """Whether it is a custom resource that ruleop reconciles."""
+    managed = obj["metadata"].get("managedFields") or ()
+    managers = (str(each.get("manager")) for each in managed if each.get("subresource") == "status")
+    return any(map(operator_of_manager, managers))
+
+
 class ResourceReader:
     def __init__(self, cluster: LiveCluster, notes: Iterable[str] = ()) -> None:
         """`notes`: what is not shown, and why."""
@@ -62,9 +70,11 @@ class ResourceReader:
         resource = self.cluster.find_kind(kind, watched)
         live = await self.cluster.named(resource.kind, name)
         key = ObjectKey.of(live)
-        if not watched or key.group_kind in watched:
+        if key.group_kind in watched or (not watched and _has_status_of_ruleop(live)):
             return live
         owner = await find_owner(self.reader, live)
+        if owner is None and not watched:
+            return live
         if owner is None:
             where = f"{key.namespace}/{key.name}" if key.namespace else key.name
             raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
@@ -79,23 +89,29 @@ class ResourceReader:
         if not kinds:
             kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
         labels, namespace = f"{PART_OF}={part_of(live)}", live["metadata"].get("namespace") or ""
-        lists = [self._read_labelled(kind, "" if remembered else namespace, labels, objects) for kind in kinds]
-        forbidden = [
-            kind.kind for kind, was_read in zip(kinds, await asyncio.gather(*lists), strict=True) if not was_read
-        ]
-        if forbidden:
-            self.notes.append(f"not permitted to list: {', '.join(sorted(forbidden))}")
+        lists = await asyncio.gather(*(self._read_labelled(kind, namespace, labels, objects) for kind in kinds))
+        notes = {namespace: "not permitted to list in other namespaces", "": "not permitted to list"}
+        for place, text in notes.items():
+            unread = sorted(kind.kind for kind, at in zip(kinds, lists, strict=True) if at == place)
+            if unread:
+                self.notes.append(f"{text}: {', '.join(unread)}")
 
-    async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> bool:
-        try:
-            async for page in self.reader.pages(kind, namespace, labels=labels):
-                for each in page:
-                    objects.add_child(each)
-        except ApiError as error:
-            if error.problem in {Problem.FORBIDDEN, Problem.UNSUPPORTED, Problem.NOT_FOUND}:
-                return False
-            raise
-        return True
+    async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> str | None:
+        """Children may be in any namespace. Where these cannot be listed, those in the namespace of the custom resource
+        are read, which is returned; empty if they cannot be listed either."""
+        resource = self.reader.resource(kind)
+        own = [namespace] if namespace and resource is not None and resource.namespaced else []
+        for place in ["", *own]:
+            try:
+                async for page in self.reader.pages(kind, place, labels=labels):
+                    for each in page:
+                        objects.add_child(each)
+            except ApiError as error:
+                if error.problem not in {Problem.FORBIDDEN, Problem.UNSUPPORTED, Problem.NOT_FOUND}:
+                    raise
+            else:
+                return place or None
+        return ""
 
     def note_forbidden(self, what: str, error: ApiError) -> None:
         """Notes that something cannot be read; raises any other error."""

@@ -49,6 +49,8 @@ class Explainer:
         self.cluster, self.reader, self.project = cluster, cluster.reader, project
         self.resource_reader = ResourceReader(cluster, notes)
         self.notes = self.resource_reader.notes
+        if cluster.operator.others:
+            self.notes.append(cluster.operator.problem)
         self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def explain(self, kind: str, name: str) -> Explanation:

@@ -84,11 +84,8 @@ class Historian:
         """Those that were in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
         operator, notes = self.cluster.operator, self.resource_reader.notes
-        if not operator.namespace:
-            notes.append(
-                f"revisions of the rules: the namespace of the operator {operator.name} is not known; use --name and "
-                "--operator-namespace"
-            )
+        if operator.problem:
+            notes.append(f"revisions of the rules: {operator.problem}")
             return []
         key = revisions_key(operator.namespace, operator.name)
         try:
@@ -105,7 +102,7 @@ class Historian:
         released = []
         if record is not None and member in record.pending:
             time = dt.datetime.fromtimestamp(record.pending[member], dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            released = [Change(time, What.RELEASED, ObjectKey.of(live), revision=record.target.project)]
+            released = [Change(time, What.RELEASED, ObjectKey.of(live), revision=record.target.number)]
         return released + [
             Change(
                 each.since,
@@ -120,7 +117,8 @@ class Historian:
         ]
 
     async def _rollout(self, live: Object) -> Record | None:
-        """The record of its watch: of several for its kind, that which gives it the revision in its status."""
+        """The record of its watch: of several for its kind, that which names it, or gives it the revision in its
+        status. An edit of several watches is one revision of each."""
         operator, kind = self.cluster.operator, Kind.of(live).versionless
         try:
             found = await self.reader.get(CONFIG_MAP, rollouts_key(operator.namespace, operator.name))
@@ -130,8 +128,9 @@ class Historian:
         records = decode_records((found or {}).get("data") or {})
         of_kind = [record for watch, record in records.items() if kind_of(watch) == kind]
         reported, member = named_revision(find_condition(live, ROLLOUT)), member_of(live["metadata"]["uid"])
-        matching = [each for each in of_kind if not reported or each.revision_of(member).short == reported]
-        return (matching or of_kind)[0] if len(matching or of_kind) == 1 else None
+        matching = [each for each in of_kind if not reported or each.shown(member).short == reported] or of_kind
+        matching = [each for each in matching if each.names(member)] or matching
+        return matching[0] if len(matching) == 1 else None
 
 
 def _reached(index: Sequence[Revision], record: Record, member: str) -> int:

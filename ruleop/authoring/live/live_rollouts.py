@@ -31,10 +31,8 @@ class NoRolloutError(RuleopError):
 
 def _store(cluster: LiveCluster) -> RolloutStore:
     operator = cluster.operator
-    if not operator.namespace:
-        raise NoRolloutError(
-            f"no operator {operator.name} found: name its namespace with --operator-namespace, or itself with --name"
-        )
+    if operator.problem:
+        raise NoRolloutError(operator.problem)
     api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
     return RolloutStore(StoredData(api, rollouts_key(operator.namespace, operator.name)))
 

@@ -7,25 +7,29 @@ import datetime as dt
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.buckets import bucket_of, owner_of
+from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, owner_of
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.labels import labels_of, meets
-from ruleop.core.names import OPERATOR_LABEL, RESERVED_PREFIX
+from ruleop.core.names import OPERATOR_LABEL, PART_OF_LABEL, RESERVED_PREFIX
 from ruleop.operator.engine.manager.inventory import NOTHING, InventoryEntry, decode, inventory_key
 from ruleop.operator.engine.reconcile.owner_key import owner_key_key
 from ruleop.operator.engine.revisions.revision_data import revisions_key
+from ruleop.operator.engine.rollouts.rollout_driver import OWN_LABEL
 from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
 from ruleop.operator.engine.shards.process_leases import read_lease
 from ruleop.operator.kube.client.server_errors import ApiError
 from ruleop.operator.kube.leader.shards import NO_SHARD, requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ruleop.authoring.live.reading.reader import Reader
     from ruleop.core.kinds import Object
+    from ruleop.operator.kube.leader.shards import ProcessLease
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
+MAX_NAMED: Final = 8  # operators in a message
+_CONFIG_MAPS: Final = (inventory_key, revisions_key, rollouts_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class Operator:
     name: str
     namespace: str = ""  # empty: not found
     entries: Mapping[GroupKind, InventoryEntry] = field(default_factory=dict)
+    problem: str = ""  # why it is not known
+    others: bool = False  # other operators are known
+    is_absent: bool = False  # no namespace has anything of it
 
     @property
     def finalizer(self) -> str:
@@ -52,19 +59,69 @@ class Operator:
 
 
 async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
-    """The operator of this name, by its inventory. Without a namespace, all are searched: a person's context rarely is
+    """The operator of this name, by its ConfigMaps. Without a namespace, all are searched: a person's context rarely is
     in the operator's. Without the permission for that, nothing is known of it."""
-    key = inventory_key(namespace, name)
     try:
-        if namespace:
-            found = await reader.get(CONFIG_MAP, key)
-            return Operator(name, namespace, decode((found or {}).get("data") or {}))
-        async for page in reader.pages(CONFIG_MAP, fields=f"metadata.name={key.name}"):
-            for each in page:
-                return Operator(name, each["metadata"]["namespace"], decode(each.get("data") or {}))
+        places = [namespace] if await _is_in(reader, name, namespace) else []
+        places = places if namespace else await _namespaces_of(reader, name)
+        if len(places) != 1:
+            others = await _all_operators(reader)
+            why = _why_unknown(name, namespace, places, others)
+            return Operator(name, namespace, {}, why, bool(others), is_absent=not places and not namespace)
+        inventory = await reader.get(CONFIG_MAP, inventory_key(places[0], name))
+    except ApiError as error:
+        return Operator(name, namespace, problem="" if namespace else f"{_unknown(name, '')}: {error}")
+    return Operator(name, places[0], decode((inventory or {}).get("data") or {}))
+
+
+async def _is_in(reader: Reader, name: str, namespace: str) -> bool:
+    """One without custom resources has no inventory yet, and one without permission for its revisions none of these."""
+    for key in _CONFIG_MAPS:
+        if await reader.get(CONFIG_MAP, key(namespace, name)) is not None:
+            return True
+    return False
+
+
+async def _namespaces_of(reader: Reader, name: str) -> list[str]:
+    for key in _CONFIG_MAPS:
+        found = await reader.keys(CONFIG_MAP, fields=f"metadata.name={key('', name).name}")
+        if found:
+            return sorted(each.namespace for each in found)
+    return []
+
+
+def _why_unknown(name: str, namespace: str, places: Sequence[str], found: Collection[tuple[str, str]]) -> str:
+    """With the operators that are there instead."""
+    if places:
+        return f'several operators "{name}" found, in the namespaces {", ".join(places)}: use --operator-namespace'
+    same = sorted(place for other, place in found if other == name)
+    if same:
+        return f"{_unknown(name, namespace)}; found in {', '.join(same)}: use --operator-namespace"
+    if not found:
+        return f"{_unknown(name, namespace)}: name its namespace with --operator-namespace, or itself with --name"
+    others = ", ".join(f'"{other}" in namespace {place}' for other, place in sorted(found)[:MAX_NAMED])
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    which = min(found)[0] if len(found) == 1 else "NAME"
+    return f"{_unknown(name, namespace)}; found: {others}{more}: use --name {which}"
+
+
+def _unknown(name: str, namespace: str) -> str:
+    return f'no operator "{name}" found' + (f" in namespace {namespace}" if namespace else "")
+
+
+async def _all_operators(reader: Reader) -> set[tuple[str, str]]:
+    """The names and namespaces of all operators of the cluster, as far as they can be listed."""
+    try:
+        keys = await reader.keys(CONFIG_MAP, labels=f"{OWN_LABEL},!{PART_OF_LABEL}")
     except ApiError:
-        pass
-    return Operator(name, namespace)
+        return set()
+    suffixes = [key("", "").name for key in _CONFIG_MAPS]
+    return {
+        (key.name.removesuffix(suffix), key.namespace)
+        for key in keys
+        for suffix in suffixes
+        if key.name.endswith(suffix) and key.name != suffix
+    }
 
 
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
@@ -73,19 +130,49 @@ STALE_LEASE: Final = dt.timedelta(minutes=1)  # its holder renews it every few s
 
 async def process_of(reader: Reader, operator: Operator, resource: Object) -> str:
     """A sentence. Empty without a Lease: the operator runs without leader election, or elsewhere."""
-    if not operator.namespace:
-        return ""
-    key = ObjectKey(LEASE.group, LEASE.kind, operator.namespace, operator.name)
+    return _sentence(await _leases(reader, operator), operator, resource)
+
+
+async def missing_processes(reader: Reader, operator: Operator) -> list[str]:
+    """Sentences about processes that do not run, as far as Leases can be read: custom resources wait for them."""
+    leases = await _leases(reader, operator)
+    processes = [read_lease(each, operator.name) for each in leases]
+    epoch = max((each.epoch for each in processes if each.holder and each.epoch is not None), default=None)
+    if epoch is not None and epoch.count:
+        running = {each.ordinal for each, lease in zip(processes, leases, strict=True) if is_fresh(lease)}
+        missing = [each for each in range(min(epoch.count, BUCKETS)) if each not in running]
+        buckets = sum(len(buckets_of(each, epoch.count)) for each in missing)
+        names = ", ".join(f"{_pods(processes) or operator.name}-{each}" for each in missing)
+        return [f"{buckets} buckets have no process: is {names} running?"] if missing else []
+    held = [lease for each, lease in zip(processes, leases, strict=True) if each.holder and each.ordinal == NO_SHARD]
+    return [describe_lease(each) for each in held or leases[:1] if not is_fresh(each)]
+
+
+def _pods(processes: Sequence[ProcessLease]) -> str:
+    """The name of the StatefulSet, by the pods that hold Leases."""
+    pods = (each.holder.partition("_")[0] for each in processes if each.holder and each.ordinal != NO_SHARD)
+    return next((pod.rpartition("-")[0] for pod in pods), "")
+
+
+async def _leases(reader: Reader, operator: Operator) -> list[Object]:
     try:
-        label = f"{OPERATOR_LABEL}={operator.name}"
-        leases: list[Object] = [
-            each async for page in reader.pages(LEASE, operator.namespace, labels=label) for each in page
-        ]
-        if not leases and (one := await reader.get(LEASE, key)) is not None:
-            leases = [one]  # of an earlier version
-    except ApiError:
-        return ""
-    return _sentence(leases, operator, resource)
+        return await read_leases(reader, operator)
+    except ApiError:  # not permitted
+        return []
+
+
+async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
+    """Of all processes; none without leader election. Raises ApiError."""
+    if not operator.namespace:
+        return []
+    label = f"{OPERATOR_LABEL}={operator.name}"
+    leases: list[Object] = [
+        each async for page in reader.pages(LEASE, operator.namespace, labels=label) for each in page
+    ]
+    key = ObjectKey(LEASE.group, LEASE.kind, operator.namespace, operator.name)
+    if not leases and (one := await reader.get(LEASE, key)) is not None:
+        return [one]  # of an earlier version
+    return leases
 
 
 def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) -> str:
@@ -99,7 +186,7 @@ def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) ->
         which = f"shard {ordinal} of {epoch.count}, which has its bucket {bucket}"
         if shard is None:
             return f"no process is {which}: is its pod running?"
-        return f"{_holds(by_name[shard.name])}; it is {which}"
+        return f"{describe_lease(by_name[shard.name])}; it is {which}"
     matching = [
         each
         for each in processes
@@ -110,15 +197,24 @@ def _sentence(leases: Sequence[Object], operator: Operator, resource: Object) ->
         return f"no process reconciles it: its labels match none of the selectors {selectors}"
     if not matching:
         return ""
-    return _holds(by_name[next((each for each in matching if each.holder), matching[0]).name])
+    return describe_lease(by_name[next((each for each in matching if each.holder), matching[0]).name])
 
 
-def _holds(lease: Object) -> str:
+def describe_lease(lease: Object) -> str:
     spec: Mapping[str, Any] = lease.get("spec") or {}
     name = f"{lease['metadata'].get('namespace', '')}/{lease['metadata']['name']}"
-    holder, renewed = spec.get("holderIdentity"), str(spec.get("renewTime") or "")[:19]
+    holder = spec.get("holderIdentity")
     if not holder:
         return f"no operator holds the Lease {name}: is it running?"
+    late = "" if is_fresh(lease) else ": is it running?"
+    return f"{holder} holds the Lease {name}, renewed at {_renewed(lease)}Z{late}"
+
+
+def is_fresh(lease: Object) -> bool:
+    renewed = _renewed(lease)
     age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(f"{renewed}Z") if renewed else dt.timedelta.max
-    late = ": is it running?" if age > STALE_LEASE else ""
-    return f"{holder} holds the Lease {name}, renewed at {renewed}Z{late}"
+    return bool((lease.get("spec") or {}).get("holderIdentity")) and age <= STALE_LEASE
+
+
+def _renewed(lease: Object) -> str:
+    return str((lease.get("spec") or {}).get("renewTime") or "")[:19]

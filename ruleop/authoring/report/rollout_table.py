@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.report.spans import Line, Span, Tone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ruleop.core.rollout.rollout_record import Record
 
@@ -15,7 +15,8 @@ _TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
 _HEAD: Final = ("WATCH", "PHASE", "REVISION", "FROM", "CURRENT", "PENDING", "FAILED", "HELD BACK")
 
 
-def rollout_lines(records: Mapping[str, Record]) -> Iterator[Line]:
+def rollout_lines(records: Mapping[str, Record], missing: Sequence[str]) -> Iterator[Line]:
+    """`missing`: sentences about processes that do not run, for which rollouts in progress wait."""
     rows = [_HEAD, *(_row(watch, record) for watch, record in sorted(records.items()))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     for row in rows:
@@ -23,18 +24,21 @@ def rollout_lines(records: Mapping[str, Record]) -> Iterator[Line]:
         yield (Span(line, _TONES.get(row[1], Tone.PLAIN)),)
     for watch, record in sorted(records.items()):
         yield from ((Span(line),) for line in _notes(watch, record))
+        if record.phase == "Progressing":
+            yield from ((Span(f"  waits: {each}", Tone.WAIT),) for each in missing)
 
 
 def _row(watch: str, record: Record) -> tuple[str, ...]:
     title = watch.replace("_", "/")
+    before = record.before.short if record.before is not None else "-"
     if record.is_complete:
-        return title, record.phase, record.target.short, "-", "all", "0", "0", "0"
+        return title, record.phase, record.target.short, before, "all", "0", "0", "0"
     current = record.total - record.held_back
     return (
         title,
         record.phase,
         record.target.short,
-        record.base.short,
+        before,
         f"{current}/{record.total}",
         str(len(record.pending)),
         str(len(record.failed)),
@@ -44,6 +48,7 @@ def _row(watch: str, record: Record) -> tuple[str, ...]:
 
 def _notes(watch: str, record: Record) -> Iterator[str]:
     title = watch.replace("_", "/")
+    undo = f"; or `ruleop rollout undo`, back to {record.before.short}" if record.before is not None else ""
     if record.reason:
         yield f"{title} is {record.phase.lower()}: {record.reason}"
     yield from (f"  failed: {text}" for text in record.failed.values() if text)
@@ -53,27 +58,27 @@ def _notes(watch: str, record: Record) -> Iterator[str]:
             "when the rules change, or after `ruleop rollout resume`"
         )
     if record.phase == "Stopped":
-        yield "  next: correct the rules; or `ruleop rollout undo`; or `ruleop rollout resume` in spite of the failures"
+        yield f"  next: correct the rules{undo}; or `ruleop rollout resume` in spite of the failures"
     elif record.phase == "Paused":
-        yield "  next: `ruleop rollout resume`, or `ruleop rollout undo`"
+        yield f"  next: `ruleop rollout resume`{undo}"
 
 
-def rollouts_json(records: Mapping[str, Record]) -> list[dict[str, Any]]:
+def rollouts_json(records: Mapping[str, Record], missing: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {
             "watch": watch.replace("_", "/"),
             "phase": record.phase,
             "reason": record.reason,
-            "revision": record.target.rule,
-            "project": record.target.project,
-            "from": record.base.rule,
+            "revision": record.target.number,
+            "from": record.before.number if record.before is not None else "",
             "total": record.total,
             "heldBack": record.held_back,
             "pending": len(record.pending),
             "failed": len(record.failed),
             "failures": [text for text in record.failed.values() if text],
+            "waits": list(missing) if record.phase == "Progressing" else [],
             "undo": record.undo,
-            "rejected": record.rejected.rule if record.rejected is not None else "",
+            "rejected": record.rejected.number if record.rejected is not None else "",
         }
         for watch, record in sorted(records.items())
     ]

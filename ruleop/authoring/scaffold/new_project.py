@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.scaffold.inferred_schema import schema_entry
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.readme import readme
-from ruleop.authoring.scaffold.schemas import CHOICES, CHOICES_FILE, TESTS, WATCHES, schema_comment
+from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_comment
 from ruleop.authoring.scaffold.trees import value_at
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
 from ruleop.core.names import MOST_OF_NAME
+from ruleop.core.rules.loading import operator_choices
 from ruleop.core.schema.crd.structural import schema_at
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def project_files(first: NewProject, schemas: Mapping[str, str], more: Sequence[
     files |= {f"{SCHEMAS}/{name}": text for name, text in schemas.items()}
     name = kebab(first.kind.kind)[:_LONGEST_OPERATOR]
     choices = rules_text({"name": name, "namespace": f"{name}-system", "version": "0.1.0"})
-    files[CHOICES_FILE] = f"{schema_comment(f'{SCHEMAS}/{CHOICES}')}\n{choices}"
+    files[operator_choices.FILE] = f"{schema_comment(f'{SCHEMAS}/{CHOICES}')}\n{choices}"
     files[README] = readme(first.kind, name, _name(first.samples[0]), has_existing=bool(first.existing))
     files[IGNORED] = "*.kubeconfig\n.venv/\n"
     return files

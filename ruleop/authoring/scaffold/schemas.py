@@ -7,7 +7,6 @@ from typing import Final
 WATCHES: Final = "watches.schema.json"
 TESTS: Final = "tests.schema.json"
 CHOICES: Final = "ruleop.schema.json"
-CHOICES_FILE: Final = "ruleop.yaml"
 
 
 def schema_comment(path: str) -> str:

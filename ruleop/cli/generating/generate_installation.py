@@ -14,7 +14,6 @@ from ruleop.authoring.generate.installation.bundle import bundle_files
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
 from ruleop.authoring.generate.installation.monitoring import alerting_rules, metrics_job, monitoring_files
-from ruleop.authoring.generate.installation.operator_choices import GENERIC_IMAGE
 from ruleop.authoring.generate.installation.operator_roles import (
     operator_roles,
     role_objects,
@@ -34,6 +33,7 @@ from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import Command, UsageError
+from ruleop.core.rules.loading.operator_choices import GENERIC_IMAGE
 
 
 @click.command(cls=Command, example="ruleop generate manifests | kubectl apply -f -")

@@ -10,7 +10,6 @@ from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
 from ruleop.authoring.generate.graph.graph_svg import svg
 from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
 from ruleop.authoring.generate.graph.rule_graph import rule_graph
-from ruleop.authoring.generate.installation.operator_choices import choices_schema
 from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs
 from ruleop.authoring.generate.policy.policies import policies, policy_text
 from ruleop.authoring.report.spans import Span, Tone
@@ -25,6 +24,7 @@ from ruleop.cli.program import Command, UsageError
 from ruleop.core.printable import json_document, printable_lines
 from ruleop.core.rules import watches_schema
 from ruleop.core.rules.findings import did_you_mean_quoted
+from ruleop.core.rules.loading.operator_choices import choices_schema
 
 
 @click.command(cls=Command, example="ruleop generate docs --out docs/")

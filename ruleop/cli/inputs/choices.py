@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import click
 
-from ruleop.authoring.generate.installation import operator_choices
-from ruleop.authoring.generate.installation.operator_choices import Choices, Rules, read_choices
 from ruleop.cli.program import UsageError
+from ruleop.core.rules.loading import operator_choices
+from ruleop.core.rules.loading.operator_choices import Choices, Rules, read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +64,11 @@ def chosen(folder: str, flags: Mapping[str, Any]) -> Choices:
         elif name == "rules":
             given[name] = value
     return replace(found, **given)
+
+
+def operator_name(folder: str, given: str) -> str:
+    """The name of the project's operator: that of `--name`, else that of `ruleop.yaml`. Raises ProjectErrors."""
+    return given or read_choices(Path(folder)).name
 
 
 def require_image(option: str, value: str) -> None:

@@ -12,6 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KUBECONFIG: Final = "Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config."
 CONTEXT: Final = "Context of the kubeconfig. Default: the current one."
+DEFAULT_NAME: Final = "Default: that of ruleop.yaml, or ruleop."
 
 
 def flag(name: str, **settings: Any) -> Callable[[F], F]:
@@ -26,24 +27,21 @@ def connection_options(command: F) -> F:
     return flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)(command)
 
 
+def operator_options(command: F) -> F:
+    """The options that name an operator."""
+    command = flag(
+        "--operator-namespace",
+        default="",
+        metavar="NAMESPACE",
+        help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
+    )(command)
+    help_ = f"Name of the operator, as in `ruleop run --name`. {DEFAULT_NAME}"
+    return flag("--name", default="", metavar="NAME", help=help_)(command)
+
+
 def cluster_options(command: F) -> F:
     """The options that name a cluster, a namespace in it, and its operator."""
-    options: list[Callable[[F], F]] = [
-        click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's."),
-        connection_options,
-        flag(
-            "--name",
-            default="",
-            metavar="NAME",
-            help="Name of the operator, as in `ruleop run --name`. Default: that of ruleop.yaml, or ruleop.",
-        ),
-        flag(
-            "--operator-namespace",
-            default="",
-            metavar="NAMESPACE",
-            help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    command = connection_options(operator_options(command))
+    return click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's.")(
+        command
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.generate.installation.operator_choices import read_choices
 from ruleop.cli.inputs.project import load_rules, variables
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.loading.operator_choices import read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

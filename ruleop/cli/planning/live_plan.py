@@ -12,6 +12,7 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 from ruleop.authoring.offline.stand_in import identified
 from ruleop.authoring.report.change_summary import ChangeSummary
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
 from ruleop.cli.outputs import finding_formats as found
@@ -75,6 +76,8 @@ class _LivePlan:
 
     async def run(self, subjects: Subjects) -> Passes | ChangeSummary:
         async with open_cluster(self.access) as cluster:
+            if cluster.operator.others:
+                print_diagnostics([(Span(f"warning: {cluster.operator.problem}", Tone.WAIT),)])
             if subjects.files:
                 return await self._of_files(cluster, subjects.files)
             if subjects.all:

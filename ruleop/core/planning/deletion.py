@@ -37,7 +37,7 @@ from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition
-from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.core.planning.model.marks import RESERVED, SKIP_FINALIZE, annotations_of, other_operators
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
@@ -74,7 +74,7 @@ class DeletionPlan:
 def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> Steps[DeletionPlan]:
     last_reason = children.history.reason
     if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
-        return DeletionPlan(_deleting("Deleting"))
+        return DeletionPlan(_deleting("Deleting", _held_by_others(resource, observed.finalizer)))
     done = _is_finalized(resource, last_reason)
     why_not = skip_reason(resource, observed)
     final = [rule.finalize[id_] for id_ in rule.final_order if not rule.finalize[id_].for_each_of]
@@ -98,6 +98,15 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
 
 def _deleting(reason: str, message: str = "") -> Conditions:
     return Conditions.of(reason, message, reconciling=True)
+
+
+def _held_by_others(resource: Object, finalizer: str) -> str:
+    """A message about finalizers that this operator does not remove."""
+    return "; ".join(
+        f"held by the finalizer {RESERVED}{each} of the operator {each}: is it running? "
+        f"If this is the same operator with another name: `ruleop rename {each}`"
+        for each in other_operators(resource, finalizer)
+    )
 
 
 def _is_finalized(resource: Object, last_reason: str) -> bool:

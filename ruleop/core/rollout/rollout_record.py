@@ -34,17 +34,29 @@ class RecordError(ValueError):
 
 class Revision(NamedTuple):
     """One state of the rules of a watch. Two are the same with the same digest of the watch; or of the files, which
-    another version of ruleop may read as a watch with another digest."""
+    another version of ruleop may read as a watch with another digest.
+
+    People know it by the digest of all files of the edit that made it, as they know the revisions of the whole project.
+    A later edit that leaves the watch as it is changes `project`, in which the rules are found, and not this number:
+    the status of each custom resource has it."""
 
     rule: str  # Rule.revision
     project: str  # the digest of the files in which it is found
+    edit: str = ""  # the digest of the files of the edit that made it, if they are others
+
+    @property
+    def number(self) -> str:
+        return self.edit or self.project
 
     @property
     def short(self) -> str:
-        return self.rule[:SHORT]
+        return self.number[:SHORT]
 
     def is_same(self, other: Revision) -> bool:
         return self.rule == other.rule or self.project == other.project
+
+    def numbered_as(self, other: Revision) -> Revision:
+        return self._replace(edit=other.number if other.number != self.project else "")
 
 
 def member_of(uid: str) -> str:
@@ -86,6 +98,19 @@ class Record:
                 return revision
         return self.base
 
+    def names(self, member: str) -> bool:
+        return member in self.released or any(member in members for _, members in self.earlier)
+
+    def shown(self, member: str) -> Revision:
+        """The revision that the status of a custom resource names."""
+        return self.target if self.has_target(member) else self.revision_of(member)
+
+    @property
+    def before(self) -> Revision | None:
+        """The revision to which `undo` goes back; None if it is refused."""
+        goal = self.previous if self.is_complete else self.base
+        return None if self.undo or goal is None or goal.rule == self.target.rule else goal
+
     def has_target(self, member: str) -> bool:
         return self.revision_of(member).rule == self.target.rule
 
@@ -114,6 +139,7 @@ def begun(record: Record, revision: Revision) -> Record:
     """The record when the rules on disk are these. A rollout that is not complete is replaced by one to the newest
     revision; each custom resource keeps the revision that it has, until its wave."""
     if revision.is_same(record.target):
+        revision = revision.numbered_as(record.target)
         record = replace(record, rejected=None, undo=False) if record.rejected is not None else record
         if record.is_complete:
             return replace(record, target=revision, base=revision)
@@ -166,10 +192,9 @@ def reverted(record: Record) -> Record:
     they change, or after `resume`."""
     if record.undo:
         raise Refused("it is reverted already; `ruleop rollout resume` rolls out the rules on disk again")
-    goal = record.previous if record.is_complete else record.base
-    if goal is None or goal.rule == record.target.rule:
+    if record.before is None:
         raise Refused("no earlier revision is known")
-    return replace(_towards(record, goal), undo=True, rejected=record.target)
+    return replace(_towards(record, record.before), undo=True, rejected=record.target)
 
 
 # -- as stored ---------------------------------------------------------------------------------------------------------
@@ -181,18 +206,18 @@ def encode(record: Record) -> str:
         for health in _HEALTHS
     }
     plain: dict[str, Any] = {
-        "target": [*record.target],
-        "base": [*record.base],
+        "target": _stored(record.target),
+        "base": _stored(record.base),
         "phase": record.phase,
         "reason": record.reason,
         "released": members,
-        "earlier": [[*revision, "".join(sorted(each))] for revision, each in record.earlier],
+        "earlier": [[*_stored(revision), "".join(sorted(each))] for revision, each in record.earlier],
         "pending": record.pending,
         "failed": record.failed,
         "resumed": record.resumed,
         "undo": record.undo,
-        "rejected": [*record.rejected] if record.rejected is not None else None,
-        "previous": [*record.previous] if record.previous is not None else None,
+        "rejected": _stored(record.rejected) if record.rejected is not None else None,
+        "previous": _stored(record.previous) if record.previous is not None else None,
         "total": record.total,
     }
     return orjson.dumps({key: value for key, value in plain.items() if value}, option=orjson.OPT_SORT_KEYS).decode()
@@ -211,7 +236,7 @@ def decode(text: str) -> Record:
             phase=found["phase"],
             reason=str(found.get("reason", "")),
             released=released,
-            earlier=tuple((_revision(entry[:2]), frozenset(_split(entry[2]))) for entry in found.get("earlier", ())),
+            earlier=tuple((_revision(entry[:-1]), frozenset(_split(entry[-1]))) for entry in found.get("earlier", ())),
             pending={str(member): float(time) for member, time in found.get("pending", {}).items()},
             failed={str(member): str(why) for member, why in found.get("failed", {}).items()},
             resumed=found.get("resumed") is True,
@@ -227,9 +252,13 @@ def decode(text: str) -> Record:
     return record
 
 
+def _stored(revision: Revision) -> list[str]:
+    return [*revision] if revision.edit else [*revision[:2]]
+
+
 def _revision(found: Any) -> Revision:
-    rule, project = found
-    return Revision(str(rule), str(project))
+    rule, project, *edit = found
+    return Revision(str(rule), str(project), *map(str, edit[:1]))
 
 
 def _split(text: str) -> list[str]:

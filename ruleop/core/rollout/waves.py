@@ -178,7 +178,7 @@ def _by_label(view: View) -> tuple[bool, bool, int, str]:
 
 def condition_of(record: Record, uid: str) -> Condition:
     """The condition that names the revision. In progress, those that wait need no write."""
-    revision = record.revision_of(member_of(uid))
+    revision = record.shown(member_of(uid))
     if revision.rule == record.target.rule or record.phase == "Progressing":
         return Condition(ROLLOUT, "True", "Current", f"revision {revision.short}")
     state = f"the rollout of revision {record.target.short} is {record.phase.lower()}"

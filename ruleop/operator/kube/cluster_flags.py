@@ -1,8 +1,10 @@
-"""Options that name a cluster and an operator. This module imports nothing, so that commands import it at no cost."""
+"""Options that name a cluster and an operator. This module imports little, so that commands import it at no cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from ruleop.core.names import DEFAULT_OPERATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,5 +12,5 @@ class Access:
     kubeconfig: str = ""
     context: str = ""
     namespace: str = ""  # of the custom resources; empty: the context's
-    name: str = "ruleop"  # of the operator
+    name: str = DEFAULT_OPERATOR  # of the operator
     operator_namespace: str = ""  # empty: searched

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ruleop.core.names import lease_name
+from ruleop.core.names import DEFAULT_OPERATOR, lease_name
 from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
 from ruleop.core.planning.model.rule_permissions import Need, needs
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource
@@ -64,7 +64,7 @@ class Permission:
 class Settings:
     """The flags of `run` that change what is needed."""
 
-    name: str = "ruleop"
+    name: str = DEFAULT_OPERATOR
     namespaces: tuple[str, ...] = ()
     leader_elect: bool = False
     metrics_auth: bool = False

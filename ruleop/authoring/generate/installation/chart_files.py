@@ -17,22 +17,22 @@ from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.alerts import rules_file
 from ruleop.authoring.generate.installation.dashboard import dashboard
 from ruleop.authoring.generate.installation.monitoring import metrics_job
-from ruleop.authoring.generate.installation.operator_choices import NAMESPACE, settings
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
 from ruleop.authoring.generate.policy.policies import policies
 from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
 from ruleop.core.names import LABEL, MOST_OF_NAME
 from ruleop.core.printable import json_document
+from ruleop.core.rules.loading.operator_choices import NAMESPACE, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from ruleop.authoring.checking.roles.needed_permissions import Permission
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import JSON, Object
     from ruleop.core.rules import Loaded
+    from ruleop.core.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} helm` from the rules and ruleop.yaml: change them there.\n"
 _STATIC: Final = "chart"
@@ -85,7 +85,8 @@ def _values(loaded: Loaded, choices: Choices) -> str:
     computed: Object = {
         "replicas": Noted("One pod works, the others stand by.", choices.replicas),
         "shards": Noted(
-            "More than 0: the number of pods, of a StatefulSet, that divide the resources. `kubectl scale` changes it.",
+            "More than 0: the number of pods, of a StatefulSet, that divide the resources. `kubectl scale` changes it. "
+            "An upgrade does only if this value has changed.",
             choices.shards,
         ),
         "selector": Noted(

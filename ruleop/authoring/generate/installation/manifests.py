@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.monitoring import monitoring_objects
-from ruleop.authoring.generate.installation.operator_choices import FILE, settings
 from ruleop.authoring.generate.installation.operator_objects import namespace, operator, service_monitor
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
 from ruleop.authoring.generate.installation.rule_files import mounted_rules, rule_files
@@ -15,13 +14,14 @@ from ruleop.authoring.generate.policy.policies import policies, policy_objects
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.errors import Site
 from ruleop.core.rules import Findings, ProjectErrors
+from ruleop.core.rules.loading.operator_choices import FILE, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import Object
     from ruleop.core.rules import Loaded
+    from ruleop.core.rules.loading.operator_choices import Choices
 
 _HEADER = f"{MARK} manifests` from the rules and ruleop.yaml: change them there.\n"
 

@@ -11,8 +11,8 @@ from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.printable import json_document
 
 if TYPE_CHECKING:
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import Object
+    from ruleop.core.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} dashboard`.\n"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import JSON, Object
+    from ruleop.core.rules.loading.operator_choices import Choices
 
 METRICS: Final = 8080
 HEALTH: Final = 8081
@@ -72,10 +72,8 @@ def service_monitor(choices: Choices) -> Object:
 
 
 def arguments(choices: Choices) -> list[JSON]:
-    """Of the container. What has its default is left out."""
-    found = ["run"]
-    if choices.name != "ruleop":
-        found.append(f"--name={choices.name}")
+    """Of the container. What has its default is left out, but not the name: an image may hold another ruleop.yaml."""
+    found = ["run", f"--name={choices.name}"]
     if choices.namespaces:
         found.append(f"--namespaces={','.join(choices.namespaces)}")
     if choices.shards:

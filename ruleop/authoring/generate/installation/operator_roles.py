@@ -27,9 +27,9 @@ from ruleop.core.rules import Findings, ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import Object
     from ruleop.core.rules import Finding, Loaded, Project
+    from ruleop.core.rules.loading.operator_choices import Choices
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
 _Key = tuple[str, str, tuple[str, ...], tuple[str, ...]]

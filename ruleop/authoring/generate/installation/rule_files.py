@@ -17,9 +17,9 @@ from ruleop.core.rules import Findings, ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import JSON, Object
     from ruleop.core.rules import Loaded
+    from ruleop.core.rules.loading.operator_choices import Choices
 
 MOST_APPLIED: Final = 200 * 1024
 """Bytes of a ConfigMap: `kubectl apply` writes all of an object into an annotation, and annotations have 256 KiB."""

@@ -23,11 +23,11 @@ from ruleop.authoring.scaffold.yaml_layout import rules_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON, Object
     from ruleop.core.rules import Loaded, Rule
     from ruleop.core.rules.language.model import Validation
+    from ruleop.core.rules.loading.operator_choices import Choices
 
 VERSION: Final = "admissionregistration.k8s.io/v1"
 

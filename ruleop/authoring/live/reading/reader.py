@@ -68,11 +68,12 @@ class Reader:
                 # The items of a list of built-in objects do not repeat their kind.
                 yield [{**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in items]
 
-    async def keys(self, kind: Kind, namespace: str = "") -> set[ObjectKey]:
-        """The keys of all objects of a kind, of which only the metadata is sent. Raises ApiError."""
+    async def keys(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> set[ObjectKey]:
+        """The keys of the objects of a kind, of which only the metadata is sent. Raises ApiError."""
         found: set[ObjectKey] = set()
         if (resource := self.resource(kind)) is not None:
-            async for items in self._pages(Source(resource, namespace, metadata_only=True), METADATA_PAGE):
+            source = Source(resource, namespace, labels, fields, metadata_only=True)
+            async for items in self._pages(source, METADATA_PAGE):
                 for each in items:
                     place = each["metadata"].get("namespace") or ""
                     found.add(ObjectKey(kind.group, kind.kind, place, each["metadata"]["name"]))

@@ -276,6 +276,13 @@ def _is(note: Mapping[str, Any], owner: Owner) -> bool:
     )
 
 
+def other_operators(resource: Object, finalizer: str) -> tuple[str, ...]:
+    """The names of other operators whose finalizers a CR has. `finalizer`: of this one."""
+    finalizers = resource["metadata"].get("finalizers") or ()
+    names = (str(each) for each in finalizers if each != finalizer)
+    return tuple(each.removeprefix(RESERVED) for each in names if each.startswith(RESERVED))
+
+
 def annotations_of(obj: Object) -> dict[str, Any]:
     return (obj.get("metadata") or {}).get("annotations") or {}
 

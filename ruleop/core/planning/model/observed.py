@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import Matches, any_labels, labels_of
-from ruleop.core.names import RESERVED_PREFIX
+from ruleop.core.names import DEFAULT_OPERATOR, RESERVED_PREFIX
 from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.schema.shape import UNKNOWN, Shape
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.rules import Observe
 
-DEFAULT_FINALIZER = f"{RESERVED_PREFIX}ruleop"
+DEFAULT_FINALIZER = f"{RESERVED_PREFIX}{DEFAULT_OPERATOR}"
 
 
 class Served(Enum):

@@ -54,8 +54,17 @@ class ServerApi:
     async def create(self, obj: Object) -> Object:
         return await self._send(requests.create(self.resource(Kind.of(obj), "create"), obj))
 
-    async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: str = "") -> Object:
-        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource=subresource))
+    async def patch(
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        patch: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        manager: str = requests.MANAGER,
+    ) -> Object:
+        resource = self.resource(kind, "patch")
+        return await self._send(requests.merge_patch(resource, key, patch, subresource=subresource, manager=manager))
 
     async def replace(self, obj: Object) -> Object:
         return await self._send(requests.replace(self.resource(Kind.of(obj), "update"), ObjectKey.of(obj), obj))

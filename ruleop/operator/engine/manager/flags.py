@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ruleop.core.names import DEFAULT_OPERATOR
 from ruleop.operator.kube.leader.lease import Timing
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Options:
     kubeconfig: str = ""
     context: str = ""
     namespaces: tuple[str, ...] = ()
-    name: str = "ruleop"
+    name: str = DEFAULT_OPERATOR
     operator_namespace: str = ""
     metrics_address: str = ":8080"
     metrics_certificate: tuple[Path, Path] | None = None  # and its key, as files

@@ -44,6 +44,7 @@ from ruleop.operator.engine.manager.remarking import Remarking
 from ruleop.operator.engine.manager.rule_checks import RuleChecks, no_errors
 from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.operator.engine.reconcile.other_operators import OtherOperators
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.engine.reconcile.pass_log import Events
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
@@ -497,6 +498,7 @@ class Manager:
             debounce=self.debounce,
             clock=self.clock,
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
+            other_operators=OtherOperators(self.events, self.metrics, self.options.name),
             owns=self.ownership.owns if self.ownership is not None else None,
             resource_of=self._resource_of,
             sharded=self.options.pod is not None,

@@ -91,6 +91,7 @@ class Reconciler:
                 return Result()  # the watch of its version does not have it yet, or no longer
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
+        self.environment.other_operators.notice(resource)
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = CurrentPass(request, rule, resource, history, self.held_until, rollout)
         if (request in self.slow or history.late is not None) and (postponed := self._postponed(current)) is not None:
@@ -262,3 +263,4 @@ class Reconciler:
         self.status.remove(request)
         self.expectations.remove(request)
         self.pass_log.remove(request)
+        self.environment.other_operators.remove(self.key(request))

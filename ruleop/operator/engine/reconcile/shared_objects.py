@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.cache.cache import Cache
     from ruleop.operator.engine.clock import Clock
     from ruleop.operator.engine.reconcile.executor import Executor
+    from ruleop.operator.engine.reconcile.other_operators import OtherOperators
     from ruleop.operator.engine.reconcile.owner_key import OwnerKey
     from ruleop.operator.engine.reconcile.pass_log import Events
     from ruleop.operator.engine.reconcile.recorder import PassFiles
@@ -54,6 +55,7 @@ class Environment:
     debounce: StatusDebounce
     clock: Clock
     finalizer: str
+    other_operators: OtherOperators
     rollouts: Rollouts | None = None
     own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     owns: Callable[[Object], bool] | None = None  # whether this process reconciles a CR; None: all

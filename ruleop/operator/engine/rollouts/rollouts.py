@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from ruleop.core.planning import choose_rule
-from ruleop.core.rollout.rollout_record import SHORT, Record, Revision, member_of
+from ruleop.core.rollout.rollout_record import Record, Revision, member_of
 from ruleop.core.rollout.waves import condition_of
 from ruleop.operator.engine.rollouts.rollout_store import watch_key
 
@@ -132,7 +132,6 @@ class Rollouts:
             self.log.error(
                 "earlier rules cannot be loaded; the CRs that have them are not reconciled until their wave",
                 revision=revision.short,
-                project=revision.project[:SHORT],
             )
         return None
 

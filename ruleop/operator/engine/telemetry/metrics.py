@@ -152,6 +152,9 @@ class Metrics:
         self.unowned_buckets = self._gauge(
             "ruleop_unowned_buckets", "Buckets without a process for longer than a Lease lasts."
         )
+        self.shared_resources = self._gauge(
+            "ruleop_shared_resources", "Custom resources that an operator of another name reconciles too."
+        )
         self.unowned_resources = self._gauge(
             "ruleop_unowned_resources",
             "Custom resources that no process reconciles: in unowned buckets, or matched by no selector.",

@@ -51,9 +51,13 @@ class StatusWriter:
             if rule.conditions:
                 await self.environment.inventory.before_writes(rule, planned)
             subresource = "status" if status.subresource else ""
-            response = await self.executor.api.patch(rule.kind, key, status.patch, subresource=subresource)
+            others = self.environment.other_operators
+            response = await self.executor.api.patch(
+                rule.kind, key, status.patch, subresource=subresource, manager=others.status_manager
+            )
         except RuleopError as error:
             return await self._failed(current, planned, status, error)
+        others.status_written(key, response)
         self.executor.stores.put(response)
         self.pass_log.status_written(request, planned, current.resource)
         self._written[request] = self.clock.monotonic()

@@ -1,6 +1,7 @@
-{{- /* The operator's name: of its objects, Lease, inventory and finalizer. */ -}}
+{{- /* The operator's name: of its objects, Lease, inventory and finalizer. Not the release's: the commands of ruleop know
+the operator by the name in ruleop.yaml, which is that of the chart. */ -}}
 {{- define "name" -}}
-{{- .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default .Chart.Name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- /* Of what belongs to no namespace, so that two releases do not have the same. */ -}}
@@ -15,6 +16,17 @@
 {{- list $words (sha256sum . | trunc 6) | compact | join "-" | printf "%s.%s" (include "name" $) -}}
 {{- else -}}
 {{- include "name" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The number of shards that `kubectl scale` has set, until the value changes. Without a cluster, the value. */ -}}
+{{- define "shards" -}}
+{{- $value := toString (int .Values.shards) -}}
+{{- $live := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "name" .) -}}
+{{- if eq $value (dig "metadata" "annotations" "ruleop.dev/shards" "" ($live | default dict)) -}}
+{{- int $live.spec.replicas -}}
+{{- else -}}
+{{- $value -}}
 {{- end -}}
 {{- end -}}
 

@@ -1,5 +1,6 @@
 """The choices of a project for its operator in a cluster: `ruleop.yaml`, or options of `ruleop generate`.
 
+All commands take the operator's name from here, unless `--name` gives another.
 The table is the only declaration of its keys: the parser and the JSON Schema come from it.
 
 `about` has the description of the operator in a catalogue.
@@ -11,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from ruleop import __version__
-from ruleop.authoring.scaffold.schemas import CHOICES_FILE
 from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, why_unreadable
-from ruleop.core.names import LABEL, MAX_LABEL, MOST_OF_NAME
+from ruleop.core.names import DEFAULT_OPERATOR, LABEL, MAX_LABEL, MOST_OF_NAME
 from ruleop.core.rules.findings import Finding, Findings, ProjectErrors, did_you_mean_quoted
 from ruleop.core.rules.language.tables import Table, TableOf, key, table_schema
 from ruleop.core.rules.language.value_types import Choice, Count, Flag, ListOf, MapOf, NamedEntry, Reading, Text, Word
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.core.kinds import JSON
-    from ruleop.core.rules import Loaded
+    from ruleop.core.rules.loading.loader import Loaded
 
 # ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
 
@@ -95,7 +95,7 @@ def about(table: AboutTable) -> About:
     return About(**texts, maintainers=people, keywords=tuple(each.text for each in table.keywords), icon=icon)
 
 
-FILE: Final = CHOICES_FILE
+FILE: Final = "ruleop.yaml"
 
 GENERIC_IMAGE: Final = f"ruleop:{__version__}"
 
@@ -135,7 +135,10 @@ class ChoicesTable(Table):
     DEFINITION: ClassVar[str] = "choices"
 
     name: Word = key(
-        "name", NAME, "The name of the operator's account, roles, Lease, inventory and release.", default="ruleop"
+        "name",
+        NAME,
+        "The name of the operator, and of its account, roles, Lease, inventory and finalizer.",
+        default=DEFAULT_OPERATOR,
     )
     namespace: Word = key("namespace", NAMESPACE, "The namespace in which the operator runs.", default="ruleop-system")
     namespaces: tuple[Word, ...] = key(
@@ -176,7 +179,7 @@ class ChoicesTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    name: str = "ruleop"
+    name: str = DEFAULT_OPERATOR
     namespace: str = "ruleop-system"
     namespaces: tuple[str, ...] = ()  # empty for all
     image: str = GENERIC_IMAGE

@@ -1,0 +1,194 @@
+"""Gives an operator another name or namespace: what the cluster keeps of it becomes that of the other, as if it always
+had been.
+
+Neither of the two may run. Each step can be repeated, and what the old one had is deleted last, so after a failure the
+command is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.live.operator import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+from ruleop.operator.engine.api.server_api import ServerApi, StoredData
+from ruleop.operator.engine.manager.inventory import NOTHING, InventoryEntry, decode, encode, inventory_key
+from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
+from ruleop.operator.engine.revisions.revision_data import revisions_key
+from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+    from ruleop.authoring.live.operator import Operator
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.core.kinds import Object
+
+SECRET: Final = Kind("", "v1", "Secret")
+MAX_ATTEMPTS: Final = 5  # of a write of one custom resource, which others write too
+MAX_LISTED: Final = 8
+
+
+class RenamingError(RuleopError):
+    """The operator cannot be renamed now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    objects: tuple[str, ...]  # names of those that the new one has now
+    resources: int  # custom resources with another finalizer
+
+
+class Renaming:
+    def __init__(self, cluster: LiveCluster, old: Operator, new: Operator, watched: Iterable[GroupKind]) -> None:
+        """`watched`: kinds whose custom resources may have the finalizer, besides those of the inventories."""
+        self.reader, self.old, self.new = cluster.reader, old, new
+        self.kinds = {*watched, *old.entries, *new.entries}
+        self.api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
+
+    async def run(self) -> Renamed:
+        """Raises RuleopError."""
+        old, new = self.old, self.new
+        if (old.name, old.namespace) == (new.name, new.namespace):
+            raise RenamingError(f'the operator "{old.name}" in namespace {old.namespace} has this name already')
+        held = [each async for each in self._resources() if old.finalizer != new.finalizer]
+        if old.problem and not (old.is_absent and held):  # without its objects, only the finalizers are left to replace
+            raise RenamingError(old.problem)
+        if not new.namespace:
+            raise RenamingError(f"{new.problem}; or name the namespace that it shall have with --operator-namespace")
+        await self._require_stopped(old)
+        await self._require_stopped(new)
+        self._require_undeleted(held)
+        moved = [each async for each in self._moved({Kind.of(each).versionless for each in held})]
+        for each in held:
+            await self._replace_finalizer(each)
+        await self._delete_old()
+        return Renamed(tuple(moved), len(held))
+
+    # -- before anything is written ------------------------------------------------------------------------------------
+
+    async def _require_stopped(self, operator: Operator) -> None:
+        for lease in await read_leases(self.reader, operator):
+            if is_fresh(lease):
+                raise RenamingError(f'stop the operator "{operator.name}" first: {describe_lease(lease)}')
+
+    async def _resources(self) -> AsyncIterator[Object]:
+        """The custom resources with the old finalizer."""
+        for kind in sorted(self.kinds):
+            if (served := self.reader.preferred(kind)) is not None:
+                async for page in self.reader.pages(served):
+                    for each in page:
+                        if self.old.finalizer in (each["metadata"].get("finalizers") or ()):
+                            yield each
+
+    def _require_undeleted(self, held: Iterable[Object]) -> None:
+        """The API server adds no finalizer to what is being deleted, and without one nobody would clean up."""
+        stuck = [
+            str(ObjectKey.of(each))
+            for each in held
+            if each["metadata"].get("deletionTimestamp") and self.new.finalizer not in each["metadata"]["finalizers"]
+        ]
+        if stuck:
+            more = f" and {len(stuck) - MAX_LISTED} more" if len(stuck) > MAX_LISTED else ""
+            raise RenamingError(
+                f"{', '.join(stuck[:MAX_LISTED])}{more}: being deleted, and only {self.old.name} can end that: let it, "
+                f"with `ruleop run --name {self.old.name}`, then repeat the command"
+            )
+
+    # -- the objects of the operator -----------------------------------------------------------------------------------
+
+    async def _moved(self, held: Iterable[GroupKind]) -> AsyncIterator[str]:
+        entries = {each: InventoryEntry(finalizer=True) for each in held}
+        for known in (self.old.entries, self.new.entries):
+            entries = {each: entries.get(each, NOTHING).union(known.get(each, NOTHING)) for each in {*entries, *known}}
+        store = self._store(inventory_key, self.new)
+        found = await store.read()
+        if decode((found or {}).get("data") or {}) != entries:
+            yield await self._written(store, encode(entries), found)
+        if (key := await self._key()) is not None:
+            yield key
+        for name in (revisions_key, rollouts_key):
+            old, store = await self._store(name, self.old).read(), self._store(name, self.new)
+            if old is not None and await store.read() is None:
+                yield await self._written(store, old.get("data") or {}, None, old.get("binaryData"))
+
+    async def _key(self) -> str | None:
+        """The old key becomes that of the new one, or the one before it: children have proofs by it."""
+        old, store = await self._store(owner_key_key, self.old).read(), self._store(owner_key_key, self.new)
+        new = await store.read()
+        if old is None:
+            return None
+        data: Mapping[str, str] = old.get("data") or {}
+        known: Mapping[str, str] = (new or {}).get("data") or {}
+        if new is None:
+            return await self._written(store, data, None)
+        if data.get(KEY) in {known.get(KEY), known.get(PREVIOUS_KEY)}:
+            return None
+        if PREVIOUS_KEY in {*known, *data}:
+            raise RenamingError(
+                f"{store.key} or the Secret of {self.old.name} has the entry {PREVIOUS_KEY}: run its operator until "
+                "that is removed, stop it and repeat the command"
+            )
+        unproven = {name: each[name] for each in (known, data) for name in each if name == ACCEPT_UNPROVEN}
+        return await self._written(store, {KEY: known[KEY], PREVIOUS_KEY: data[KEY], **unproven}, new)
+
+    def _store(self, key: Callable[[str, str], ObjectKey], operator: Operator) -> StoredData:
+        """None of its objects is found without a namespace."""
+        return StoredData(self.api, key(operator.namespace or self.new.namespace, operator.name))
+
+    async def _written(
+        self, store: StoredData, data: Mapping[str, str], before: Object | None, binary: Any = None
+    ) -> str:
+        version = before["metadata"]["resourceVersion"] if before is not None else ""
+        if await store.write(data, version, binary=binary) is None:
+            raise RenamingError(f"{store.key} was changed meanwhile: repeat the command")
+        return store.key.name
+
+    async def _delete_old(self) -> None:
+        for lease in await read_leases(self.reader, self.old):
+            await self._delete(LEASE, ObjectKey.of(lease), lease)
+        for kind, name in (
+            (CONFIG_MAP, rollouts_key),
+            (CONFIG_MAP, revisions_key),
+            (SECRET, owner_key_key),
+            (CONFIG_MAP, inventory_key),
+        ):
+            store = self._store(name, self.old)
+            if (found := await store.read()) is not None:
+                await self._delete(kind, store.key, found)
+
+    async def _delete(self, kind: Kind, key: ObjectKey, found: Object) -> None:
+        metadata = found["metadata"]
+        version = metadata["resourceVersion"]
+        await self.api.delete(kind, key, uid=metadata["uid"], version=version, propagation="Background")
+
+    # -- custom resources ----------------------------------------------------------------------------------------------
+
+    async def _replace_finalizer(self, resource: Object) -> None:
+        key, kind, found = ObjectKey.of(resource), Kind.of(resource), resource
+        for _ in range(MAX_ATTEMPTS):
+            metadata = found["metadata"]
+            finalizers = metadata.get("finalizers") or []
+            if self.old.finalizer not in finalizers:
+                return
+            self._require_undeleted([found])
+            replaced = (self.new.finalizer if each == self.old.finalizer else each for each in finalizers)
+            after = list(dict.fromkeys(replaced))
+            precondition = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+            try:
+                await self.api.patch(kind, key, {"metadata": {**precondition, "finalizers": after}})
+            except ApiError as error:
+                if error.problem is Problem.NOT_FOUND:
+                    return
+                if error.problem is not Problem.CONFLICT:
+                    raise
+            else:
+                return
+            if (live := await self.reader.get(kind, key)) is None:
+                return
+            found = live
+        raise RenamingError(f"{key} was changed each time: repeat the command")

@@ -1,0 +1,76 @@
+"""`ruleop rename`: another name or namespace for an operator of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ruleop.authoring.live.operator import find_operator
+from ruleop.authoring.live.reading.open_cluster import open_cluster
+from ruleop.authoring.live.renaming import Renaming
+from ruleop.authoring.report.spans import Span, Tone
+from ruleop.cli.inputs.cluster_options import connection_options, operator_options
+from ruleop.cli.inputs.live_cluster import run_on_cluster
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.project import Folder, project_options
+from ruleop.cli.outputs.terminal import print_lines
+from ruleop.cli.program import DONE, Command, UsageError
+from ruleop.core.rules import ProjectErrors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.authoring.report.spans import Line
+    from ruleop.core.kinds import GroupKind
+    from ruleop.operator.kube.cluster_flags import Access
+
+
+@click.command(cls=Command, example="ruleop rename preview --name previews")
+@click.argument("old", metavar="OLD")
+@click.option(
+    "--from",
+    "old_namespace",
+    default="",
+    metavar="NAMESPACE",
+    help="Namespace of the operator OLD. Default: it is searched in all namespaces.",
+)
+@connection_options
+@operator_options
+@project_options
+def command(folder: str, env_files: tuple[str, ...], old: str, old_namespace: str, **flags: Any) -> int:
+    """Give the operator OLD of a cluster the name of ruleop.yaml.
+
+    While neither of the two runs: the finalizers of its custom resources, its inventory, owner key, revisions and
+    rollouts become those of the other name, and its Leases are deleted. Without --operator-namespace, they stay in
+    their namespace. After a failure, repeat the command. Exit status 1: it cannot be renamed now.
+    """
+    access = read_access(folder, {**flags, "namespace": ""})
+    print_lines(run_on_cluster(_rename(access, old, old_namespace, _watched(folder, env_files))))
+    return DONE
+
+
+def _watched(folder: str, env_files: Iterable[str]) -> frozenset[GroupKind]:
+    """The kinds of the project, which need not be there."""
+    try:
+        return frozenset(rule.kind.versionless for rule in load_with_sources(Folder(folder), env_files).project.rules)
+    except (ProjectErrors, UsageError):
+        return frozenset()
+
+
+async def _rename(access: Access, old: str, namespace: str, watched: Iterable[GroupKind]) -> list[Line]:
+    async with open_cluster(access) as cluster:
+        before = await find_operator(cluster.reader, old, namespace)
+        after = (
+            cluster.operator if cluster.operator.namespace else replace(cluster.operator, namespace=before.namespace)
+        )
+        renamed = await Renaming(cluster, before, after, watched).run()
+        return [*_lines(old, f'"{after.name}" in namespace {after.namespace}', renamed.objects, renamed.resources)]
+
+
+def _lines(old: str, new: str, objects: Iterable[str], resources: int) -> Iterator[Line]:
+    yield from ((Span(f"written: {each}"),) for each in objects)
+    yield (Span(f"finalizers replaced: {resources}"),)
+    yield (Span(f'The operator "{old}" is {new} now. Start it.', Tone.GOOD),)
