@@ -22,6 +22,7 @@ from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests import waiting
 from tests.folders import Folder, write_files
+from tests.waiting import PATIENCE
 
 
 class RecordedApi:
@@ -58,7 +59,7 @@ class Live(Folder):
     def delete(self, plural: str, name: str) -> None:
         """As another client would."""
         path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
-        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=PATIENCE).close()  # noqa: S310 - loopback
 
     def objects(self, kind: str) -> list[Object]:
         store = self.cluster.store

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from ruleop.localcluster import LocalCluster
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -29,7 +29,7 @@ def ask(
     media: str = "application/json",
     accept: str = "",
 ) -> tuple[int, Any, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=PATIENCE)
     try:
         headers = {"Content-Type": media, **({"Accept": accept} if accept else {})}
         connection.request(method, f"/{cluster.token}{path}", None if body is None else orjson.dumps(body), headers)
@@ -157,7 +157,7 @@ def test_requests_for_endpoints_have_a_deprecation_warning(kube_cluster: LocalCl
 def test_the_openapi_v2_document_is_empty_and_only_in_protobuf(kube_cluster: LocalCluster) -> None:
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     assert ask(kube_cluster, "GET", "/openapi/v2", accept=accept)[:2] == (200, None)
-    connection = http.client.HTTPConnection("127.0.0.1", kube_cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", kube_cluster.port, timeout=PATIENCE)
     connection.request("GET", f"/{kube_cluster.token}/openapi/v2", headers={"Accept": "application/json"})
     assert connection.getresponse().status == 404
     connection.close()
