@@ -6,15 +6,16 @@ STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
+# Tests run in as many processes as there are cores, and all of them in one more, because slow ones wait; in a single
+# one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
-TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(shell expr $(CORES) + 1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
+TESTS    = $(BIN)/pytest -q -n $(patsubst auto,$(1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
+FAST    := $(call TESTS,$(CORES)) -m "not slow" --few-cases
+ALL     := $(call TESTS,$(shell expr $(CORES) + 1)) --hypothesis-profile=full
 # Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its
 # own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
-CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
-# How many examples each property test tries in `make test-all` (tests/exploration.py).
-HYPOTHESIS_PROFILE ?= full
+CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=full --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 
 # Prints what a target does, and how long it took. $(1) is the description, $(2) the command.
 define step
@@ -38,11 +39,11 @@ demo: $(STAMP)  ## the examples with an API server in memory: created, edited, d
 	$(call step,the examples with an API server in memory,$(BIN)/python bench/demo.py)
 
 test: $(STAMP)  ## the fast tests, no cluster needed
-	$(call step,the fast tests,$(TESTS) -m "not slow")
+	$(call step,the fast tests,$(FAST))
 
 test-all: $(STAMP)  ## all tests without a cluster: the slow ones too, and properties on more examples
-	$(call step,all tests without a cluster,$(TESTS) --hypothesis-profile=$(HYPOTHESIS_PROFILE))
-	$(call step,the tests of the operator on the server in memory,$(TESTS) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
+	$(call step,all tests without a cluster,$(ALL))
+	$(call step,the tests of the operator on the server in memory,$(ALL) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
 
 coverage: $(STAMP)  ## the fast tests, with branch coverage
 	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)
@@ -59,7 +60,7 @@ programs:  ## build Helm and other programs for the tests (a few minutes the fir
 	$(call step,programs for the tests,$(PYTHON) tests/controlplane/up.py build-programs)
 
 test-cluster: $(STAMP) controlplane programs  ## the tests that need a real API server
-	$(call step,the tests and the contract against a real control plane,$(CLUSTER) --hypothesis-profile=$(HYPOTHESIS_PROFILE) --contract-server=real tests/cluster tests/contract)
+	$(call step,the tests and the contract against a real control plane,$(CLUSTER) --contract-server=real tests/cluster tests/contract)
 
 cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up
@@ -78,12 +79,13 @@ test-image: image-tools $(STAMP)  ## build the image and run it as a pod against
 	@$(MAKE) --no-print-directory controlplane
 	$(call step,the image as a pod,BASE="$(BASE)" $(BIN)/pytest -q -s --override-ini addopts="--strict-markers --strict-config --import-mode=importlib" tests/cluster/image/as_a_pod.py)
 
-bench: $(STAMP)  ## measure render, plan, merge and load times against their budgets
+bench: $(STAMP)  ## measure render, plan, merge and load times against their budgets, and what an edit passes
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
 	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 	$(call step,thousands of custom resources under ruleop dev,$(BIN)/python bench/converge.py)
 	$(call step,the memory of the operator,$(BIN)/python bench/memory.py)
+	$(call step,the files and functions that an edit passes,$(BIN)/python bench/edit_trace.py)
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)

@@ -1,5 +1,5 @@
-"""What all tests share: assertions of their helpers that say what they found, the number of examples, and a heap that
-is not walked."""
+"""What all tests share: assertions of their helpers that say what they found, how much of each a run tries, and a heap
+that is not walked."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ pytest.register_assert_rewrite(
     "tests.projects",
 )
 
-import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another
-from ruleop.core.planning.guard import GUARD  # noqa: E402 - as above
+from ruleop.core.planning.guard import GUARD  # noqa: E402 - assertions are rewritten first
+from tests import exploration  # noqa: E402 - it registers the profiles, of which pytest's --hypothesis-profile may load another
 from tests.logs import forget_set_up  # noqa: E402 - as above
 from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritten too
+from tests.waiting import PATIENCE  # noqa: E402 - as above
 
 settings.load_profile("fast")
 
@@ -36,7 +37,7 @@ gc.disable()  # until all tests are collected: what collection makes is kept, an
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of tests/contract and tests/cluster: pytest reads them only from here."""
+    """Options of all tests, of tests/contract and of tests/cluster: pytest reads them only from here."""
     parser.addoption(
         "--contract-server",
         default="memory",
@@ -48,6 +49,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-contract", action="store_true", help="let tests/contract store the answers of a real server"
     )
+    parser.addoption("--few-cases", action="store_true", help="run a part of each table (tests/exploration.py)")
+
+
+@pytest.hookimpl(trylast=True)  # the profile is loaded before
+def pytest_configure() -> None:
+    if settings().derandomize:
+        exploration.repeat_examples()
+
+
+@pytest.hookimpl(trylast=True)  # the slow ones are left out before
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--few-cases"):
+        kept = exploration.few(items)
+        items[:], left_out = [each for each in items if each in kept], [each for each in items if each not in kept]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +91,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
 
     async def bounded() -> None:
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(PATIENCE):
             await pyfuncitem.obj(**arguments)
 
     asyncio.run(bounded())

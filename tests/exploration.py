@@ -1,20 +1,80 @@
-"""How many examples a property is tried on: all of them in `make test-all`, a fifth in `make test`, and nowhere is
-there a time limit for one.
+"""How much of each test a run tries: a part that is always the same in `make test`, and all of it, at random, in
+`make test-all`.
 
-A property without settings of its own tries as many as the profile says.
+|                             | `make test`                            | `make test-all` and CI |
+|-----------------------------|----------------------------------------|------------------------|
+| of a property               | a tenth of its examples, always equal  | all, at random         |
+| of a test with many cases   | five, always the same                  | all                    |
+| a test marked `slow`        | not                                    | yes                    |
+
+No outcome depends on the speed of the machine: no example has a time limit, and none is refused because it was slow to
+make. A property without settings of its own tries as many examples as the profile says; one with a list of health
+checks names `too_slow` in it.
 """
 
 from __future__ import annotations
 
-from hypothesis import settings
+from collections.abc import Iterable
+from random import Random
+from typing import Any, Final, Protocol, TypeVar
 
-ALL = 100  # what hypothesis tries by default, and its profile `ci` too
-FEWEST = 10
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-settings.register_profile("fast", max_examples=ALL // 5, deadline=None)
-settings.register_profile("full", max_examples=ALL, deadline=None)
+ALL: Final = 100  # what hypothesis tries by default
+FEWEST: Final = 3
+MOST_CASES: Final = 5
+
+_SPEED: Final = [HealthCheck.too_slow]
+# Each keyword is given: hypothesis has other defaults where the environment has CI.
+settings.register_profile(
+    "fast", max_examples=ALL // 10, deadline=None, derandomize=True, database=None, suppress_health_check=_SPEED
+)
+settings.register_profile(
+    "full", max_examples=ALL, deadline=None, derandomize=False, print_blob=True, suppress_health_check=_SPEED
+)
+
+
+class Case(Protocol):
+    """A test of pytest."""
+
+    @property
+    def nodeid(self) -> str: ...
+
+
+AnyCase = TypeVar("AnyCase", bound=Case)
 
 
 def examples(number: int) -> int:
     """The part of `number` that the profile at hand asks for."""
     return max(min(number, FEWEST), number * settings().max_examples // ALL)
+
+
+def repeat_examples() -> None:
+    """Lets properties without chance have the same examples whatever ran before them.
+
+    Hypothesis also tries the constants of those modules of this project that are loaded at the moment, and for that
+    parses all of them.
+    """
+    assert callable(providers._get_local_constants)
+    none = providers.Constants()
+    providers._get_local_constants = lambda: none
+
+
+def others_slow(cases: Iterable[Any], *fast: Any) -> list[Any]:
+    """The cases of a test that takes long: all but these are marked slow."""
+    return [case if case in fast else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
+def few(cases: Iterable[AnyCase]) -> set[AnyCase]:
+    """Of each test, at most five of its cases: those that its name draws, so that they are spread over all columns of a
+    table."""
+    tests: dict[str, list[AnyCase]] = {}
+    for case in cases:
+        tests.setdefault(case.nodeid.partition("[")[0], []).append(case)
+    return {
+        case
+        for name, found in tests.items()
+        for case in (found if len(found) <= MOST_CASES else Random(name).sample(found, MOST_CASES))  # noqa: S311
+    }

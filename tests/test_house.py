@@ -8,6 +8,8 @@ from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[1] / "ruleop"
 MOST_FILES = 15  # of a folder
 # Files of a kind are found by its name: its validation, what a local server does to it, its controller. No other file
@@ -59,6 +61,7 @@ def circle(package: Path) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_way_of_others() -> None:
     assert circle(PACKAGE) == []
 

@@ -49,6 +49,7 @@ def simple(template: str, **spec: str) -> Case:
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_planted_cost_is_found_and_grown(tmp_path: Path) -> None:
     search = Search(State(7), tmp_path / "state.json", measure=planted)
     instantly(search, 120)

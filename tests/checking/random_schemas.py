@@ -30,10 +30,10 @@ STRUCTS = ("Inner", "Outer")
 
 
 @st.composite
-def _string(draw: st.DrawFn) -> str:
+def _string(draw: st.DrawFn, markers: tuple[str, ...]) -> str:
     shape = draw(st.sampled_from(["", 'enum="a,b,c"', "minLength=1 maxLength=3", 'pattern="^[a-z]+$"']))
     default = draw(st.sampled_from(["", "default=a", 'default="b"']))
-    more = draw(st.sampled_from(["", "immutable=true", 'description="a: b"']))
+    more = draw(st.sampled_from(["", *markers]))
     return f"string | {shape} {default} {more}"
 
 
@@ -45,21 +45,15 @@ def _number(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def _collection(draw: st.DrawFn) -> str:
+def _collection(draw: st.DrawFn, structs: tuple[str, ...]) -> str:
     prefix = draw(st.sampled_from(["[]", "map[string]", "[][]", "map[string][]"]))
-    item = draw(st.sampled_from(["string", "integer", "object", "boolean", *STRUCTS, *API_TYPES]))
+    item = draw(st.sampled_from(["string", "integer", "object", "boolean", *structs, *API_TYPES]))
     empty = "[]" if prefix.startswith("[]") else "{}"
     limits = draw(st.sampled_from(["", "minItems=0 maxItems=3"])) if empty == "[]" else ""
     unique = "uniqueItems=true" if prefix == "[]" and item in ("string", "integer") and draw(st.booleans()) else ""
     return f"{prefix}{item} | {limits} {unique} {draw(st.sampled_from(['', f'default={empty}']))}"
 
 
-TEXTS = st.one_of(
-    _string(),
-    _number(),
-    _collection(),
-    st.sampled_from(["boolean | default=true", "boolean", "object", "Inner", *API_TYPES]),
-).flatmap(lambda text: st.sampled_from([text, text, f"{text}{'' if '|' in text else ' |'} required=true"]))
 JSON_SCHEMAS: Any = st.sampled_from(
     [
         {"x-kubernetes-int-or-string": True},
@@ -68,23 +62,35 @@ JSON_SCHEMAS: Any = st.sampled_from(
         {"$ref": "v1.Affinity"},
     ]
 )
-MAPPINGS = st.recursive(
-    TEXTS | JSON_SCHEMAS,
-    lambda inner: st.dictionaries(st.sampled_from(("a", "b", "c")), inner, min_size=1, max_size=3),
-    max_leaves=5,
-)
-_IN_LISTS = MAPPINGS.filter(lambda each: "immutable" not in json.dumps(each))
+DESCRIPTION = 'description="a: b"'
+
+
+def _mappings(structs: tuple[str, ...], markers: tuple[str, ...]) -> st.SearchStrategy[Any]:
+    """Fields of these structs among others; markers are of strings."""
+    plain = ["boolean | default=true", "boolean", "object", *structs[:1], *API_TYPES]
+    texts = st.one_of(_string(markers), _number(), _collection(structs), st.sampled_from(plain)).flatmap(
+        lambda text: st.sampled_from([text, text, f"{text}{'' if '|' in text else ' |'} required=true"])
+    )
+    return st.recursive(
+        texts | JSON_SCHEMAS,
+        lambda inner: st.dictionaries(st.sampled_from(("a", "b", "c")), inner, min_size=1, max_size=3),
+        max_leaves=5,
+    )
+
+
+# Values are never drawn and thrown away: how many would be is chance.
+IN_SPEC = _mappings(STRUCTS, ("immutable=true", DESCRIPTION))
+IN_INNER = _mappings((), (DESCRIPTION,))
+IN_OUTER = _mappings(("Inner",), (DESCRIPTION,))
 
 
 @st.composite
 def schemas(draw: st.DrawFn) -> dict[str, Any]:
     """A schema whose structs are used in lists, so their fields are never immutable."""
-    inner = draw(st.dictionaries(st.sampled_from(FIELDS), _IN_LISTS.filter(lambda each: "er" not in json.dumps(each))))
-    outer = draw(
-        st.dictionaries(st.sampled_from(FIELDS), _IN_LISTS.filter(lambda each: "Outer" not in json.dumps(each)))
-    )
+    inner = draw(st.dictionaries(st.sampled_from(FIELDS), IN_INNER))
+    outer = draw(st.dictionaries(st.sampled_from(FIELDS), IN_OUTER))
     types = {"Inner": {"i": "integer", **inner}, "Outer": {"o": "string", **outer}}
-    return {"spec": draw(st.dictionaries(st.sampled_from(FIELDS), MAPPINGS, max_size=4)), "types": types}
+    return {"spec": draw(st.dictionaries(st.sampled_from(FIELDS), IN_SPEC, max_size=4)), "types": types}
 
 
 def loaded(schema: dict[str, Any], **keys: Any) -> Loaded:

@@ -45,6 +45,7 @@ def test_an_example_of_a_page_has_no_findings(page: Path, name: str) -> None:
     assert [str(each) for each in found] == []
 
 
+@pytest.mark.slow
 def test_a_child_that_the_api_server_accepts_has_no_findings_by_its_schema() -> None:
     files = {"crds/apps.yaml": definition()}
     children = {}

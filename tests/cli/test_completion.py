@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
+from tests.waiting import PATIENCE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 LINES = {
@@ -86,5 +87,7 @@ def test_the_line_for_bash_works_in_bash(tmp_path):
     echo "${{COMPREPLY[@]}}"
     """
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.run([bash, "-c", script], capture_output=True, text=True, env=environ, check=True, timeout=60)
+    run = subprocess.run(
+        [bash, "-c", script], capture_output=True, text=True, env=environ, check=True, timeout=PATIENCE
+    )
     assert run.stdout == "render\n", run.stderr

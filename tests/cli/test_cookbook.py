@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 from tests.docs.messages import ROOT
+from tests.waiting import PATIENCE
 
 FOLDER = ROOT / "examples" / "cookbook"
 RECIPES = sorted(path.name for path in FOLDER.iterdir())
@@ -39,7 +40,7 @@ def test_a_recipe_and_an_example_become_ready(process, project):
     folders = [path for part in ("existing", "examples") if (path := project / part).is_dir()]
     applied = [word for folder in folders for word in ("--apply", str(folder))]
     dev = process("dev", "-C", str(project), *applied, "--once")
-    out, err = dev.communicate(timeout=60)
+    out, err = dev.communicate(timeout=PATIENCE)
     assert dev.returncode == 0, out + err
 
 

@@ -6,12 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.waiting import PATIENCE
+
 DEMO = Path(__file__).parents[2] / "bench/demo.py"
 
 
+@pytest.mark.slow
 def test_the_demo_runs_and_prints_its_results():
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run([sys.executable, DEMO], capture_output=True, text=True, env=environ, timeout=100, check=False)
+    ran = subprocess.run(
+        [sys.executable, DEMO], capture_output=True, text=True, env=environ, timeout=PATIENCE, check=False
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     for line in (
         r"\+ create Deployment/app-deployment",

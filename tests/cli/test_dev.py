@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
-PATIENCE = 60  # seconds
 SITES = "/apis/example.com/v1/namespaces/default/sites/"
 CONFIG = "/api/v1/namespaces/default/configmaps/front-config"
 MERGE = "application/merge-patch+json"

@@ -9,7 +9,10 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.exploration import others_slow
+
 NAMES = ("watches", "tests", "ruleop")
+RULE_TESTS = sorted((Path(__file__).parents[2] / "examples").rglob("*.test.yaml"))
 
 
 def test_the_schema_of_watches_yaml_goes_to_stdout(ruleop):
@@ -33,13 +36,11 @@ def test_one_schema_is_chosen_at_a_time(ruleop):
     assert (ran.status, ran.err) == (2, "ruleop: --tests and --choices exclude each other\n")
 
 
-def test_the_schema_of_rule_tests_accepts_those_of_the_examples(ruleop):
+@pytest.mark.parametrize("file", others_slow(RULE_TESTS, RULE_TESTS[0]), ids=lambda file: file.name)
+def test_the_schema_of_rule_tests_accepts_those_of_the_examples(ruleop, file):
     schema = json.loads(ruleop("generate", "schema", "--tests").out)
     jsonschema.Draft202012Validator.check_schema(schema)
-    files = sorted((Path(__file__).parents[2] / "examples").rglob("*.test.yaml"))
-    assert files
-    for file in files:
-        jsonschema.validate(yaml.safe_load(file.read_text()), schema, jsonschema.Draft202012Validator)
+    jsonschema.validate(yaml.safe_load(file.read_text()), schema, jsonschema.Draft202012Validator)
 
 
 def test_a_current_file_is_not_written_again(ruleop, tmp_path):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cli.generated_project import CHOICES, WATCHES, project
+from tests.waiting import PATIENCE
 
 __all__ = ["project"]
 
@@ -148,9 +149,12 @@ for each in {(*COMMANDS, "dashboard")}:
 def printed_in(folder, place: str, seed: str) -> bytes:
     environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": seed}
     command = [sys.executable, "-c", ALL, place]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True, timeout=100).stdout
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, check=True, timeout=PATIENCE
+    ).stdout
 
 
+@pytest.mark.slow
 def test_the_bytes_depend_on_neither_the_folder_nor_the_seed_of_hashes(project, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     here, there = printed_in(project, ".", "1"), printed_in(tmp_path / "elsewhere", "../project", "2")

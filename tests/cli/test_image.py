@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
@@ -90,7 +92,7 @@ def installed(context, tmp_path_factory):
         str(wheels),
         ".",
     ]
-    subprocess.run(command, cwd=context, check=True, timeout=100)
+    subprocess.run(command, cwd=context, check=True, timeout=PATIENCE)
     home = tmp_path_factory.mktemp("opt") / "ruleop"
     venv.create(home, with_pip=False)
     (packages,) = (home / "lib").glob("python*/site-packages")
@@ -107,7 +109,7 @@ def installed(context, tmp_path_factory):
         "-q",
         str(wheel),
     ]
-    subprocess.run(install, check=True, timeout=100)
+    subprocess.run(install, check=True, timeout=PATIENCE)
     ours = next(Path(path) for path in sys.path if path.endswith("site-packages"))
     (packages / "dependencies.pth").write_text(f"{ours}\n")
     return home
@@ -118,7 +120,7 @@ def ruleop(installed, folder, *arguments):
     environment = {"PATH": f"{installed}/bin", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [str(installed / "bin" / json.loads(last("ENTRYPOINT"))[0]), *arguments]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
 
 
@@ -172,19 +174,20 @@ def test_the_compiled_bytecode_is_used_unchecked(installed, tmp_path):
     shutil.copytree(
         ROOT / "ruleop" / "core" / "merge", tmp_path / "merge", ignore=shutil.ignore_patterns("__pycache__")
     )
-    subprocess.run([sys.executable, "-m", "compileall", *flags[1].split(), str(tmp_path)], check=True, timeout=100)
+    subprocess.run([sys.executable, "-m", "compileall", *flags[1].split(), str(tmp_path)], check=True, timeout=PATIENCE)
     compiled = list(tmp_path.rglob("*.pyc"))
     assert len(compiled) == len(list(tmp_path.rglob("*.py")))
     for each in compiled:
         assert int.from_bytes(each.read_bytes()[4:8], "little") == 0b01, "by hash, and unchecked"
 
 
+@pytest.mark.slow
 def test_a_kubeconfig_is_read_with_the_parts_of_kubernetes_in_the_image(tmp_path):
     """Its folder after the Dockerfile's `find`."""
     (command,) = re.findall(r"find \. .*? -delete", DOCKERFILE)
     whole = Path(metadata.distribution("kubernetes").locate_file("kubernetes"))
     copy = shutil.copytree(whole, tmp_path / "kubernetes", ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run(shlex.split(command), cwd=copy, check=True, timeout=100)
+    subprocess.run(shlex.split(command), cwd=copy, check=True, timeout=PATIENCE)
     assert not list(copy.rglob("v1_pod.py"))
     (tmp_path / "config").write_text(
         "{current-context: one, contexts: [{name: one, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://a'}}]}"
@@ -197,4 +200,4 @@ asyncio.run(find_credentials({str(tmp_path / "config")!r}).load())
 import kubernetes
 assert kubernetes.__file__.startswith({str(copy)!r}), kubernetes
 """
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=100)
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=PATIENCE)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 WORKS = 'case $1 in info) ;; *) echo "$(basename "$0") $*" >>"$CALLS" ;; esac\n'
 FAILS = 'case $1 in info) exit 1 ;; *) echo "$(basename "$0") $*" >>"$CALLS" ;; esac\n'
@@ -37,7 +39,7 @@ class Machine:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
 

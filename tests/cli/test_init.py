@@ -11,7 +11,7 @@ import yaml
 from tests.cli.test_dev import call, exported, stop
 from tests.definitions import definition
 from tests.docs.messages import ROOT
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 GUESTBOOK = ROOT / "tests" / "scaffold" / "guestbook.yaml"
 SAMPLE = """\
@@ -342,7 +342,7 @@ def test_the_files_of_a_new_project_are_the_same_each_time(here, ruleop):
 def test_a_new_project_becomes_ready_under_dev(here, process, ruleop):
     ruleop("init", "app")
     dev = process("dev", "-C", "app", "--apply", "app/examples/", "--once")
-    out, err = dev.communicate(timeout=60)
+    out, err = dev.communicate(timeout=PATIENCE)
     assert dev.returncode == 0, err
     assert "App default/app-sample    ready" in out
 
@@ -352,7 +352,7 @@ def test_a_project_from_manifests_becomes_ready_under_dev(here, process, ruleop)
     (here / "news.yaml").write_text(MANIFESTS)
     ruleop("init", "op", "--from-manifests", "news.yaml")
     dev = process("dev", "-C", "op", "--apply", "op/existing/", "--apply", "op/examples/", "--once")
-    out, err = dev.communicate(timeout=60)
+    out, err = dev.communicate(timeout=PATIENCE)
     assert dev.returncode == 0, err
     assert "Deployment news  ready: 2 of 2 pods" in out
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.exploration import others_slow
+from tests.waiting import PATIENCE
+
 HEAVY = {"kubernetes", "aiohttp", "rich", "structlog", "prometheus_client", "watchdog"}
 
 
@@ -30,7 +33,7 @@ HEAVY = {"kubernetes", "aiohttp", "rich", "structlog", "prometheus_client", "wat
 )
 def test_commands_have_their_exit_statuses(project, process, arguments, status):
     started = process(*arguments)
-    out, err = started.communicate(timeout=60)
+    out, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == status
     assert (status == 2) == bool(err)
     assert (status == 0) == bool(out)
@@ -39,7 +42,7 @@ def test_commands_have_their_exit_statuses(project, process, arguments, status):
 def test_check_with_errors_has_status_1(project, process):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     started = process("check")
-    started.communicate(timeout=60)
+    started.communicate(timeout=PATIENCE)
     assert started.returncode == 1
 
 
@@ -51,7 +54,7 @@ def test_a_closed_pipe_is_not_an_error(project, process, arguments):
     started = process(*arguments, stdout=writing)
     os.close(writing)
     os.close(reading)
-    _, err = started.communicate(timeout=60)
+    _, err = started.communicate(timeout=PATIENCE)
     assert (started.returncode, err) == (0, "")
 
 
@@ -61,14 +64,14 @@ def test_a_closed_pipe_keeps_the_exit_status(project, process):
     started = process("check", stdout=writing)
     os.close(writing)
     os.close(reading)
-    _, err = started.communicate(timeout=60)
+    _, err = started.communicate(timeout=PATIENCE)
     assert (started.returncode, err) == (1, "")
 
 
 def test_a_full_disk_is_reported(project, process):
     with Path("/dev/full").open("w") as full:
         started = process("render", "-f", "site.yaml", stdout=full)
-        _, err = started.communicate(timeout=60)
+        _, err = started.communicate(timeout=PATIENCE)
     assert (started.returncode, err) == (2, "ruleop: the output cannot be written: No space left on device\n")
 
 
@@ -92,19 +95,20 @@ def test_output_that_cannot_be_written_is_reported(project, process, arguments):
     with Path("/dev/full").open("w") as disk:
         full = process(*arguments, stdout=disk)
     closed = process(*arguments, preexec_fn=partial(os.close, 1))
-    assert (unread.communicate(timeout=60)[1], unread.returncode) == ("", 0)
-    assert full.communicate(timeout=60)[1] == "ruleop: the output cannot be written: No space left on device\n"
+    assert (unread.communicate(timeout=PATIENCE)[1], unread.returncode) == ("", 0)
+    assert full.communicate(timeout=PATIENCE)[1] == "ruleop: the output cannot be written: No space left on device\n"
     assert full.returncode == 2
-    assert closed.communicate(timeout=60)[1] == "ruleop: the output cannot be written: Bad file descriptor\n"
+    assert closed.communicate(timeout=PATIENCE)[1] == "ruleop: the output cannot be written: Bad file descriptor\n"
     assert closed.returncode == 2
 
 
+@pytest.mark.slow
 def test_a_closed_stdin_is_reported_by_commands_that_read_it(project, new_process):
     started = new_process("render", "-f", "-", preexec_fn=partial(os.close, 0))
-    assert started.communicate(timeout=60)[1] == "ruleop: stdin: cannot be read: Bad file descriptor\n"
+    assert started.communicate(timeout=PATIENCE)[1] == "ruleop: stdin: cannot be read: Bad file descriptor\n"
     assert started.returncode == 2
     started = new_process("check", preexec_fn=partial(os.close, 0))
-    assert (started.communicate(timeout=60)[1], started.returncode) == ("", 0)
+    assert (started.communicate(timeout=PATIENCE)[1], started.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +118,9 @@ def test_a_closed_or_full_stderr_keeps_status_and_output(project, process, argum
     closed = process(*arguments, preexec_fn=partial(os.close, 2))
     with Path("/dev/full").open("w") as disk:
         full = process(*arguments, stderr=disk)
-    out, _ = closed.communicate(timeout=60)
+    out, _ = closed.communicate(timeout=PATIENCE)
     assert (closed.returncode, bool(out)) == (status, status == 0)
-    assert (full.communicate(timeout=60)[0], full.returncode) == (out, status)
+    assert (full.communicate(timeout=PATIENCE)[0], full.returncode) == (out, status)
 
 
 def test_an_interrupt_ends_quietly_with_130(project, new_process):
@@ -126,10 +130,11 @@ def test_an_interrupt_ends_quietly_with_130(project, new_process):
     started.stdin.flush()
     wait_until_read(started.stdin)
     started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=60)
+    out, err = started.communicate(timeout=PATIENCE)
     assert (started.returncode, out, err) == (130, "", "\n")  # a fresh line after the terminal's ^C
 
 
+@pytest.mark.slow
 def test_a_signal_during_loading_stops_the_operator_cleanly(project, new_process):
     """As the first process of a container it would not even end: the kernel ignores an unhandled signal there."""
     variables = project.root / "variables"
@@ -168,7 +173,7 @@ def asked_to_end(process):
     while True:
         process.send_signal(signal.SIGTERM)
         try:
-            _, err = process.communicate(timeout=15)
+            _, err = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             continue
         return err
@@ -183,7 +188,11 @@ def with_a_reader(fifo):
             time.sleep(0.02)
 
 
-def test_offline_commands_import_no_client_and_no_server(project):
+OFFLINE = (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"])
+
+
+@pytest.mark.parametrize("command", others_slow(OFFLINE, ["plan", "-f", "site.yaml"]), ids=" ".join)
+def test_offline_commands_import_no_client_and_no_server(project, command):
     script = (
         "import sys, json\n"
         "from ruleop.cli.program import program\n"
@@ -191,24 +200,24 @@ def test_offline_commands_import_no_client_and_no_server(project):
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
     )
-    commands = (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"])
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    started = [
-        subprocess.Popen([sys.executable, "-c", script, *command], text=True, env=python_path(), **pipes)
-        for command in commands
-    ]
-    for command, each in zip(commands, started, strict=True):
-        _, err = each.communicate(timeout=60)
-        assert each.returncode == 0
-        modules = set(json.loads(err.splitlines()[-1]))
-        assert "ruleop" in modules
-        assert not modules & (HEAVY | {"ruleop.localcluster"}), command
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *command],
+        capture_output=True,
+        text=True,
+        env=python_path(),
+        check=True,
+        timeout=PATIENCE,
+    )
+    modules = set(json.loads(ran.stderr.splitlines()[-1]))
+    assert "ruleop" in modules
+    assert not modules & (HEAVY | {"ruleop.localcluster"})
 
 
+@pytest.mark.slow
 def test_tests_of_rules_load_what_is_behind_the_api_of_a_cluster_but_no_server():
     script = "import json, sys, ruleop.authoring.ruletests.projects\nprint(json.dumps(sorted(sys.modules)))"
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=python_path(), check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, env=python_path(), check=True, timeout=PATIENCE
     )
     modules = set(json.loads(ran.stdout))
     assert "ruleop.localcluster.store.object_store" in modules
@@ -233,7 +242,7 @@ def test_help_and_version_load_no_rules(project):
 def test_output_is_coloured_on_a_terminal_only(project, process, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    plain = process("plan", "-f", "site.yaml").communicate(timeout=60)[0]
+    plain = process("plan", "-f", "site.yaml").communicate(timeout=PATIENCE)[0]
     assert "\x1b" not in plain
     coloured = on_a_terminal(process, "plan", "-f", "site.yaml")
     assert "\x1b[32m+ create \x1b[0m\x1b[1mConfigMap/blog-config\x1b[0m\r\n" in coloured
@@ -241,9 +250,10 @@ def test_output_is_coloured_on_a_terminal_only(project, process, monkeypatch):
     assert on_a_terminal(process, "plan", "-f", "site.yaml").replace("\r\n", "\n") == plain
 
 
+@pytest.mark.slow
 def test_an_ascii_locale_gets_escaped_output(project, new_process, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    out, err = new_process("plan", "-f", "site.yaml").communicate(timeout=60)
+    out, err = new_process("plan", "-f", "site.yaml").communicate(timeout=PATIENCE)
     assert err == ""
     assert "\\u2514\\u2500 web" in out
 
@@ -262,7 +272,7 @@ def on_a_terminal(process, *arguments: str) -> str:
             break
         read += data
     os.close(master)
-    started.communicate(timeout=60)
+    started.communicate(timeout=PATIENCE)
     return read.decode()
 
 

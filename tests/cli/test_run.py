@@ -16,6 +16,7 @@ from ruleop.cli import run
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.kube.leader.lease import Timing
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,7 +203,7 @@ def test_a_missing_kubeconfig_is_reported(project, process, monkeypatch):
     monkeypatch.setenv("HOME", str(project.root))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     started = process("run", *ADDRESSES)
-    out, err = started.communicate(timeout=60)
+    out, err = started.communicate(timeout=PATIENCE)
     assert (started.returncode, out) == (2, "")
     assert err.startswith("ruleop: no cluster configured: ")
     assert len(err.splitlines()) == 1
@@ -285,6 +286,6 @@ def test_an_operator_without_a_server_retries_until_a_signal(project, process, a
     assert [line["retry_in"] for line in lines] == [0.5, 1.0]
     assert "http://127.0.0.1:1 cannot be reached" in lines[0]["error"]
     started.send_signal(asked)
-    _, err = started.communicate(timeout=60)
+    _, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 0
     assert [json.loads(line)["event"] for line in err.splitlines()] == ["stopping"]

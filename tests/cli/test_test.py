@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.cli.conftest import Project, Ran
+from tests.waiting import PATIENCE
 
 PASSES = "- name: a page\n  resource: ../site.yaml\n  expect: {children: {config: {data: {page: hello}}}}\n"
 FAILS = "- name: no page\n  resource: ../site.yaml\n  expect: {children: {config: {data: {page: bye}}}}\n"
@@ -202,6 +203,7 @@ def test_pytest_collects_the_same_files(project: Project) -> None:
     assert "+   page: hello                               # templates/config.yaml.j2:4" in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["role: memcached", "playbook: memcached.yaml", "chart: helm-charts/memcached"])
 def test_pytest_ignores_files_of_other_tools_with_the_same_names(project: Project, key: str) -> None:
     """operator-sdk's Ansible and Helm operators have a watches.yaml, too."""
@@ -212,12 +214,14 @@ def test_pytest_ignores_files_of_other_tools_with_the_same_names(project: Projec
     assert (ran.status, ran.out.splitlines()[-1].split(" in ")[0]) == (0, "1 passed")
 
 
+@pytest.mark.slow
 def test_pytest_ignores_test_files_that_have_no_case_of_ruleop(project: Project) -> None:
     project.write("tests/other.test.yaml", "suite: of another tool\n")
     project.write("test_one.py", "def test_one():\n    pass\n")
     assert run_pytest(project).status == 0
 
 
+@pytest.mark.slow
 def test_pytest_does_not_wait_for_a_pipe(project: Project) -> None:
     (project.root / "tests").mkdir()
     os.mkfifo(project.root / "tests/site.test.yaml")
@@ -225,6 +229,7 @@ def test_pytest_does_not_wait_for_a_pipe(project: Project) -> None:
     assert run_pytest(project).status == 0
 
 
+@pytest.mark.slow
 def test_pytest_reports_errors_of_a_test_file(project: Project) -> None:
     project.write("tests/site.test.yaml", PASSES.replace("expect", "expekt"))
     ran = run_pytest(project)
@@ -286,7 +291,7 @@ def test_watching_runs_again_what_an_edit_touches(
         assert 'unknown key "childs"' in until_it_waits()
     finally:
         started.send_signal(signal.SIGINT)
-        started.communicate(timeout=60)
+        started.communicate(timeout=PATIENCE)
     assert started.returncode == 130
 
 

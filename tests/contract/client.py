@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from tests.waiting import PATIENCE
+
 JSON, MERGE, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
-PATIENCE = 60.0
 _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 

@@ -16,7 +16,7 @@ from tests.contract.cel_walk import CelWalk
 from tests.contract.client import MERGE, Reply, Server
 from tests.contract.definitions import GROUP, PATH, Definitions
 from tests.contract.kinds import crd
-from tests.exploration import examples
+from tests.exploration import others_slow
 from tests.waiting import eventually
 
 USUAL = yaml.safe_load((Path(__file__).parent / "cel_rules.yaml").read_text())
@@ -283,7 +283,7 @@ def test_a_crd_with_a_rule_that_cannot_be_compiled_is_rejected(server: Server, r
     assert cause["field"].endswith("x-kubernetes-validations[0].rule")
 
 
-@pytest.mark.parametrize("seed", range(examples(20)))
+@pytest.mark.parametrize("seed", others_slow(range(20), 0))
 def test_random_rules_have_the_verdicts_of_the_interpreter(server: Server, seed: int) -> None:
     walk = CelWalk(server, random.Random(seed))  # noqa: S311 - nothing secret
     assert not [str(each) for each in walk.differences(rules=40, objects=20)]

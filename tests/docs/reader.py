@@ -24,8 +24,8 @@ from pathlib import Path
 from tests.docs.console import Command, agrees, commands, install
 from tests.docs.messages import ROOT
 from tests.folders import write_files
+from tests.waiting import PATIENCE
 
-PATIENCE = 120  # seconds
 KUBECTL, REGISTRY = "needs kubectl", "needs a registry"
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL

@@ -47,6 +47,7 @@ def test_every_row_of_the_page_has_two_cells() -> None:
     assert [row for row in rows if not re.fullmatch(r"\|(?:[^|]|\\\|)+\|(?:[^|]|\\\|)*\|", row)] == []
 
 
+@pytest.mark.slow
 def test_every_entry_belongs_to_a_message() -> None:
     """The source contains some words of an entry in their order; the rest is filled in. So an entry whose message was
     removed is found."""

@@ -13,6 +13,7 @@ from ruleop.core.rules.language.tables import keys
 from tests.docs.console import README, agrees, blocks, install, prepared
 from tests.docs.messages import ROOT
 from tests.processes.fork_server import ForkServer
+from tests.waiting import PATIENCE
 
 NETWORK = "needs the network"
 MARKS = {"", "needs a cluster", "needs kubectl", NETWORK}
@@ -53,7 +54,7 @@ def test_the_commands_of_the_tour_print_what_it_shows(home: Path, fork_server: F
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=60,
+                timeout=PATIENCE,
                 check=False,
             )
             if command.output:

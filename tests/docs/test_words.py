@@ -64,6 +64,7 @@ def test_a_page_uses_no_word_to_avoid(file: str) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_docstrings_and_comments_of_tests_and_benchmarks_use_no_word_to_avoid() -> None:
     found = [
         str(hit)

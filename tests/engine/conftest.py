@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 Result = TypeVar("Result")
 
 
@@ -17,7 +19,7 @@ def run() -> Callable[[Coroutine[Any, Any, Result]], Result]:
 
     def to_the_end(coroutine: Coroutine[Any, Any, Result]) -> Result:
         async def bounded() -> Result:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 return await coroutine
 
         return asyncio.run(bounded())

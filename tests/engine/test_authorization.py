@@ -23,6 +23,7 @@ from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open
+from tests.waiting import PATIENCE
 
 OK, UNAUTHORIZED, FORBIDDEN = HTTPStatus.OK, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN
 USERS = {"good": OK, "other": FORBIDDEN}
@@ -108,7 +109,7 @@ def test_concurrent_reviews_are_limited_and_equal_ones_shared(monkeypatch):
 
     def slow(token):
         asked.append(token)
-        assert release.wait(30)
+        assert release.wait(PATIENCE)
         return OK
 
     authorizer = Authorizer(slow)
@@ -126,13 +127,13 @@ def test_a_request_waits_for_a_review_for_a_limited_time(monkeypatch):
 
     def slow(_token):
         started.set()
-        assert release.wait(30)
+        assert release.wait(PATIENCE)
         return OK
 
     authorizer = Authorizer(slow)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(authorizer.status_of, "Bearer a")
-        assert started.wait(30)
+        assert started.wait(PATIENCE)
         assert authorizer.status_of("Bearer b") is authorization.BUSY
         release.set()
         assert first.result() is OK

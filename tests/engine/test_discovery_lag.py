@@ -188,6 +188,7 @@ def run_without_permission_to_watch_crds(discovery, *, until):
     run_in_virtual_time(run())
 
 
+@pytest.mark.slow
 def test_without_permission_to_watch_crds_discovery_is_repeated_once_a_minute():
     discovery = LaggingDiscovery(defined=True, lag=3)
     run_without_permission_to_watch_crds(discovery, until=lambda informers: informers.updated.is_set())

@@ -16,6 +16,7 @@ from ruleop.operator.engine.manager.collector import StateCollector
 from ruleop.operator.engine.reconcile.pass_log import Reported
 from ruleop.operator.engine.telemetry import exposition
 from ruleop.operator.engine.telemetry.exposition import Exposition
+from tests.waiting import PATIENCE
 
 
 class Source:
@@ -30,7 +31,7 @@ class Source:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         if self.ready is not None:
-            assert self.ready.wait(30)
+            assert self.ready.wait(PATIENCE)
         yield GaugeMetricFamily("scrapes", "How often it was asked.", value=self.asked)
         self.at_once -= 1
 

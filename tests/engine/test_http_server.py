@@ -13,7 +13,8 @@ import pytest
 
 from ruleop.operator.engine.telemetry import http_server
 from ruleop.operator.engine.telemetry.http_server import HttpServer
-from tests.waiting import eventually
+from tests.exploration import others_slow
+from tests.waiting import PATIENCE, eventually
 
 GET = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -45,7 +46,7 @@ def server():
 
 
 def connect(server, host="127.0.0.1"):
-    return socket.create_connection((host, server.server_port), timeout=30)
+    return socket.create_connection((host, server.server_port), timeout=PATIENCE)
 
 
 def read_all(connection):
@@ -141,7 +142,7 @@ def test_above_the_maximum_number_of_threads_connections_are_refused(monkeypatch
     release = threading.Event()
 
     def waiting(environ, start_response):
-        release.wait(30)
+        release.wait(PATIENCE)
         return app(environ, start_response)
 
     with serving(app=waiting) as server, contextlib.ExitStack() as stack:
@@ -154,7 +155,9 @@ def test_above_the_maximum_number_of_threads_connections_are_refused(monkeypatch
         release.set()
 
 
-@pytest.mark.parametrize("data", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "data", others_slow([b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"], b"GET /hello HTTP/1.1\r\n")
+)
 def test_slow_clients_take_no_more_sockets_than_the_maximum(server, monkeypatch, data):
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 5)
     with contextlib.ExitStack() as stack:

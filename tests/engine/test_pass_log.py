@@ -14,6 +14,7 @@ from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.reconcile.pass_log import MAX_WAIT, MAX_WAITS
 from tests.engine.reconciler_harness import FINALIZER, ReconcilerHarness
 from tests.engine.server import Answer
+from tests.exploration import examples
 from tests.planning.harness import project
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: '{{ spec.v }}'\n"
@@ -356,7 +357,7 @@ HAPPENINGS = st.lists(
 
 
 @given(steps=HAPPENINGS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_drift_is_logged_for_changes_by_others_only(steps):
     """Between two rests: an edit of the CR, one of the rules, a change or a deletion by somebody else, a new process.
     What the next pass writes is drift if others alone account for it and ruleop can know that."""

@@ -22,6 +22,7 @@ from ruleop.operator.engine.telemetry import loop_watchdog
 from ruleop.operator.engine.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.engine.telemetry.probes import Check, Probes
+from tests.waiting import PATIENCE
 
 ANY = "127.0.0.1:0"
 
@@ -64,7 +65,7 @@ class ProbesHarness:
 
         def get():
             try:
-                with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=20) as response:
+                with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=PATIENCE) as response:
                     return response.status, response.read().decode()
             except urllib.error.HTTPError as error:
                 with error:

@@ -18,7 +18,7 @@ import ruleop.operator.engine.manager.reload as module
 from ruleop.core.errors import Site
 from ruleop.core.rules import Project, ProjectErrors, files_digest, load_project
 from ruleop.operator.engine.manager.reload import Reloader
-from tests.waiting import a_moment
+from tests.waiting import PATIENCE, a_moment
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"
 WATCHES = """
@@ -69,7 +69,7 @@ class Follower:
             raise ProjectErrors.of("unknown-field", "spec.imge is not in the schema", Site("templates/config.yaml.j2"))
 
     async def next(self):
-        return await asyncio.wait_for(self.reports.get(), 15)
+        return await asyncio.wait_for(self.reports.get(), PATIENCE)
 
     async def until(self, digest):
         """Intermediate states may be reported; the last one is."""
@@ -85,7 +85,7 @@ class Follower:
 
     async def until_watching(self):
         """From then on no change is found by the check at the start."""
-        await asyncio.wait_for(self.checked.wait(), 15)
+        await asyncio.wait_for(self.checked.wait(), PATIENCE)
 
     async def assert_nothing_new(self):
         await self.reloader.check()
@@ -493,13 +493,13 @@ async def test_a_change_while_the_files_are_read_is_noticed(root, monkeypatch):
         project = load_project(root, environ=environ)
         if not changed.is_set():
             reading.set()
-            changed.wait(15)
+            changed.wait(PATIENCE)
         return project
 
     async with following(root) as follower:
         monkeypatch.setattr(module, "load_project", slow)
         (root / "templates/first.txt").write_text("x")
-        await asyncio.to_thread(reading.wait, 15)
+        await asyncio.to_thread(reading.wait, PATIENCE)
         in_place(root)
         await a_moment()
         changed.set()
@@ -516,7 +516,7 @@ async def test_an_internal_error_does_not_stop_the_reloader(root, monkeypatch):
         monkeypatch.setattr(module, "load_project", broken)
         monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
         in_place(root)
-        await asyncio.wait_for(failing.wait(), 15)
+        await asyncio.wait_for(failing.wait(), PATIENCE)
         assert await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
         monkeypatch.setattr(module, "load_project", load_project)
         a_new_file(root)

@@ -15,7 +15,7 @@ from ruleop.operator.engine.telemetry.http_server import HttpServer
 from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
 from tests.engine.test_http_server import app, read_all
 from tests.kube.certificates import Certificates
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 NAMES = "subjectAltName=IP:127.0.0.1"
 
@@ -45,7 +45,7 @@ class Served:
         self.key.write_bytes((self.made.folder / f"{key or crt}.key").read_bytes())
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.server.server_port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.server.server_port), timeout=PATIENCE)
 
     def get(self, path="/hello", maximum=None):
         """The name in the certificate, and the body."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.generate.crd.breaking_changes import breaking_changes
@@ -213,8 +213,6 @@ def test_only_what_refuses_a_value_that_was_valid_is_a_change_of_a_condition(cha
     assert [each.message for each in breaking_changes(before, after)] == expected
 
 
-# Two schemas without fields that may not be in lists: many draws are thrown away.
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(schemas(), schemas())
 def test_no_definition_breaks_itself_and_every_other_can_be_compared(one, other):
     first, second = definition_of(one)[0].document, definition_of(other)[0].document
@@ -247,6 +245,20 @@ def reworded(chance: Chance, schema: dict[str, Any]) -> dict[str, Any]:
         kept = {key: each for key, each in node.items() if key in (*_CHILDREN, "type")}
         node.clear()
         node.update({key: each for key, each in fresh.items() if key not in _CHILDREN and "list" not in key} | kept)
+    for node in nodes(changed):
+        if "default" in node and validate(default({"a": node["default"]}, whole := _at_a(node)), whole):
+            del node["default"]  # the server refuses a definition with such a default
+    return changed
+
+
+def _at_a(node: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": node}}
+
+
+def without_formats(schema: dict[str, Any]) -> dict[str, Any]:
+    changed = deepcopy(schema)
+    for node in nodes(changed):
+        node.pop("format", None)
     return changed
 
 
@@ -284,7 +296,10 @@ def test_a_resource_that_is_refused_now_has_a_change_that_breaks_it(seed):
     old = random_schema(chance)
     new = reworded(chance, old)
     found = breaking_changes(crd({"a": old}), crd({"a": new}))
+    strict = without_formats(old)  # where a string has a format, the server also allows lists: nobody means that
     for _ in range(20):
         stored = default(prune(chance.value(old, wild=0.1), old), old)
-        if not validate(stored, old) and validate(default(prune(stored, new), new), new):
+        if validate(stored, old) or validate(stored, strict):
+            continue
+        if validate(default(prune(stored, new), new), new):
             assert found, (stored, old, new)

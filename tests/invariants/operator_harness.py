@@ -29,9 +29,10 @@ from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
 from tests.kube.model_server import bookmark, line
 from tests.kube.test_client import Open
 from tests.projects.cluster import Happened
+from tests.waiting import PATIENCE
 
 SOON = 0.2  # seconds; a key that is due later does not count as work
-MOST = 20.0  # seconds until everything has to be done
+MOST = PATIENCE  # until everything has to be done
 QUICK = Backoff(0.001, 0.02)  # so that retries do not slow a test down
 
 

@@ -19,7 +19,7 @@ from tests.projects.test_convergence import EDITS
 
 T = TypeVar("T")
 
-PATIENCE = 60.0  # seconds to wait for a condition; less where an invariant is broken on purpose
+PATIENCE = waiting.PATIENCE  # to wait for a condition; less where an invariant is broken on purpose
 
 
 def property_test(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:

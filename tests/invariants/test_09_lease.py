@@ -18,7 +18,7 @@ from tests.invariants.live_operator import live_operator
 from tests.invariants.scenarios import apps, run, until
 from tests.kube.http_server import serving_elsewhere
 
-TIMING = Timing(duration=6.0, renew_deadline=3.0, retry_period=0.2)  # a busy machine must not lose it
+TIMING = Timing(duration=120.0, renew_deadline=60.0, retry_period=0.2)  # a busy machine must not lose it
 LOSING = Timing(duration=3.0, renew_deadline=1.0, retry_period=0.2)  # and here it has to
 RENEWALS = 4  # that are more than the one which was under way
 LEASE = f"Lease/{HOME}/ruleop"

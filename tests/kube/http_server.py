@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 
+from tests.waiting import PATIENCE
+
 
 @dataclass
 class Exchange:
@@ -107,7 +109,7 @@ def serving_elsewhere(handler: Handler) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert ready.wait(30), "the server did not begin"
+        assert ready.wait(PATIENCE), "the server did not begin"
         yield address[0]
     finally:
         stop.set()

@@ -24,7 +24,7 @@ from ruleop.operator.kube.watch.store import State
 from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 KEY = ObjectKey("example.com", "Widget", "ns", "a")
 
@@ -48,7 +48,7 @@ async def client_of(
     async with serving(handler) as server:
         session = await Session.open(Open(server.address))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 yield Client(session, **options), server
         finally:
             await session.close()

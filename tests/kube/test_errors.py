@@ -9,6 +9,7 @@ import pytest
 
 from ruleop.operator.engine.queue.work_queue import Backoff
 from ruleop.operator.kube.client.server_errors import MAX_CAUSES, Problem, response_error
+from tests.exploration import others_slow
 
 
 def refused(
@@ -359,7 +360,7 @@ QUADRATIC = [
 ]
 
 
-@pytest.mark.parametrize("piece", QUADRATIC)
+@pytest.mark.parametrize("piece", others_slow(QUADRATIC, '"\\'))
 def test_a_quoted_value_of_a_megabyte_is_read_in_linear_time(piece: str) -> None:
     """Quadratic, this takes minutes, and the test ends by its timeout."""
     text = piece * ((1 << 20) // len(piece))

@@ -14,6 +14,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.operator.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.http.prepared_request import Request
+from tests.waiting import PATIENCE
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 APP = ObjectKey("example.com", "App", "prod", "shop")
@@ -172,7 +173,7 @@ def test_an_event_yields_to_urgent_requests_for_a_limited_time(monkeypatch: pyte
             await asyncio.sleep(0.001)
         await events.stop()
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
 
 
 def test_the_first_of_equal_event_refusals_is_logged_and_the_first_after_a_success() -> None:

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.kube.certificates import Certificates
+from tests.waiting import PATIENCE
 
 COMMON = """
 import asyncio, sys
@@ -18,7 +21,7 @@ folder = Path(sys.argv[1])
 
 
 def run_script(script: str, folder: Path) -> None:
-    subprocess.run([sys.executable, "-c", COMMON + script, str(folder)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", COMMON + script, str(folder)], check=True, timeout=PATIENCE)
 
 
 def test_a_pod_never_imports_kubernetes(tmp_path: Path) -> None:
@@ -35,6 +38,7 @@ assert not loaded & {"kubernetes", "aiohttp", "requests", "pydantic"}, loaded
     run_script(script, tmp_path)
 
 
+@pytest.mark.slow
 def test_only_a_login_by_gcp_imports_kubernetes(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"

@@ -16,7 +16,7 @@ from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 Play = Callable[[], contextlib.AbstractAsyncContextManager["World"]]
 
@@ -74,7 +74,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
             token = exchange.headers["authorization"].removeprefix("Bearer ")
             await exchange.answer(b"{}", 401 if token in worlds[0].refused else 200)
 
-        async with serving(handler) as server, asyncio.timeout(30):
+        async with serving(handler) as server, asyncio.timeout(PATIENCE):
             source = Source(server.address)
             worlds.append(World(server, source, await Session.open(source)))
             try:

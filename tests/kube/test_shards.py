@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.operator.kube.leader.shards import Confirm, Drain, Epoch, ListLeases, ProcessLease, Shard
-from tests.exploration import examples
+from tests.exploration import examples, others_slow
 
 DURATION, DEADLINE, SKEW = 15.0, 10.0, 2.0
 ORDINALS = 4
@@ -227,13 +227,14 @@ def test_no_bucket_is_ever_worked_on_by_two(choices: list[int]) -> None:
 def test_the_same_on_long_random_walks_that_come_to_rest() -> None:
     """Afterwards each bucket has the owner that the count gives it."""
     steps: Counter[str] = Counter()
-    for seed in range(400):
+    walks = examples(400)
+    for seed in range(walks):
         chance = random.Random(seed)  # noqa: S311
         world = run(chance.randrange(1024) for _ in range(300))
         steps += world.steps
         count = 1 + seed % ORDINALS
         assert settle(world, count) == {each: buckets_of(each, count) for each in range(count)}, seed
-    assert min(steps[each.__name__] for each in (Drain, Confirm, ListLeases)) > 400
+    assert min(steps[each.__name__] for each in (Drain, Confirm, ListLeases)) > walks
 
 
 class ForgetsToWait(Shard):
@@ -286,7 +287,10 @@ class TakesOverTooEarly(Shard):
 
 @pytest.mark.parametrize(
     "broken",
-    [ForgetsToWait, KeepsWhatItLoses, ListsFirst, IgnoresNewerEpochs, IgnoresOthers, TakesOverTooEarly],
+    others_slow(
+        [ForgetsToWait, KeepsWhatItLoses, ListsFirst, IgnoresNewerEpochs, IgnoresOthers, TakesOverTooEarly],
+        ForgetsToWait,
+    ),
     ids=lambda each: each.__name__,
 )
 def test_a_broken_protocol_is_found(broken: Callable[[int], Shard]) -> None:

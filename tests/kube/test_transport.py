@@ -28,6 +28,7 @@ from ruleop.operator.kube.http.tls import trusting_context
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
+from tests.waiting import PATIENCE
 
 Handler = Callable[[Exchange], Awaitable[None]]
 Play = Callable[[Handler], contextlib.AbstractAsyncContextManager["World"]]
@@ -98,7 +99,7 @@ def play(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator
         tls = request.param == "tls"
         async with serving(handler, certificates.server_context() if tls else None) as server:
             access = trusted(certificates, server.address) if tls else Access(server.address)
-            async with session_of(access) as session, asyncio.timeout(60):
+            async with session_of(access) as session, asyncio.timeout(PATIENCE):
                 yield World(server, session)
             assert not session._current._open
 
@@ -486,7 +487,7 @@ async def over_tls(handler: Handler, certificates: Certificates, **options: Any)
     for name, value in options.items():
         setattr(context, name, value)
     async with serving(handler, context) as server, session_of(trusted(certificates, server.address)) as session:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             yield World(server, session)
 
 
@@ -583,7 +584,7 @@ async def test_closing_the_session_ends_a_connection_that_was_just_established(
         await begun.wait()
         await session.close()
         go_on.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert not (await problem_of(task)).outcome_unknown
         assert not session._current._open
 
@@ -666,7 +667,7 @@ async def test_a_silent_watch_returns_no_lines_and_stays_open(play: Play) -> Non
     async with play(handler) as world:
         async with world.client.stream(WATCH) as stream:
             assert await stream.lines(time.monotonic() + 0.01) == []
-            assert await stream.lines(time.monotonic() + 30) == [b"late"]
+            assert await stream.lines(time.monotonic() + PATIENCE) == [b"late"]
             assert await stream.lines(time.monotonic() - 1) == []
             assert world.open == 1
         assert world.resting == 0
@@ -702,8 +703,8 @@ async def test_a_line_above_the_maximum_length_ends_the_watch(
 
     async with play(handler) as world:
         async with world.client.stream(WATCH) as stream:
-            assert [len(line) for line in await stream.lines(time.monotonic() + 30) or ()] == [1 << 20]
-            error = await problem_of(stream.lines(time.monotonic() + 30))
+            assert [len(line) for line in await stream.lines(time.monotonic() + PATIENCE) or ()] == [1 << 20]
+            error = await problem_of(stream.lines(time.monotonic() + PATIENCE))
         assert error.text.startswith("a line of the watch is longer than 1 MiB; a Kubernetes API server sends less")
         assert (error.problem, error.status) == (Problem.SERVER, 200)
 
@@ -730,7 +731,7 @@ async def test_a_watch_that_is_not_read_stops_its_sender(play: Play, monkeypatch
         assert sent < 2_500
         assert connection.response.unread < 2_000_000
         got = 0
-        while (lines := await stream.lines(time.monotonic() + 30)) is not None:
+        while (lines := await stream.lines(time.monotonic() + PATIENCE)) is not None:
             got += len(lines)
         assert got == 3_000
 

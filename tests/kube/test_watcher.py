@@ -20,7 +20,7 @@ from ruleop.operator.kube.watch.store import State
 from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving
 from tests.kube.test_client import Open
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=Kind("", "v1", "ConfigMap"))
 END = (
@@ -45,7 +45,7 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
 
     async def run() -> None:
         nonlocal server
-        async with serving(handle) as server, asyncio.timeout(20):
+        async with serving(handle) as server, asyncio.timeout(PATIENCE):
             session = await Session.open(Open(server.address))
             watcher = Watcher(
                 Client(session), Source(MAPS), chance=lambda: 0.0, regained=lambda: regained.append(server.address)
@@ -100,7 +100,7 @@ def test_a_stream_of_html_is_a_single_warning() -> None:
 
     async def run() -> None:
         nonlocal server
-        async with serving(handle) as server, asyncio.timeout(20):
+        async with serving(handle) as server, asyncio.timeout(PATIENCE):
             session = await Session.open(Open(server.address))
             watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0)
             watcher.start()

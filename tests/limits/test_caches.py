@@ -18,6 +18,7 @@ from tests.limits.shapes import FROM_FILE, deep, template
 from tests.planning.harness import Harness
 
 
+@pytest.mark.slow
 def test_lists_of_different_lengths_do_not_fill_the_memory():
     """950 resources of up to 4 KiB, each of which gives the template's text another form."""
     loop = "  {% for x in spec['items'] %}\n  key-{{ loop.index }}: '{{ x }}'\n  {% endfor %}\n"

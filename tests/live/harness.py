@@ -24,6 +24,7 @@ from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests import waiting
 from tests.folders import Folder, write_files
+from tests.waiting import PATIENCE
 
 
 class RecordedApi:
@@ -66,19 +67,19 @@ class Live(Folder):
         """As another client would."""
         data, headers = (json.dumps(body).encode(), {"Content-Type": "application/json"}) if body else (None, {})
         request = urllib.request.Request(f"{self.cluster.url}{path}", data, headers, method=method)  # noqa: S310 - loopback
-        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=PATIENCE).close()  # noqa: S310 - loopback
 
     def remove(self, plural: str, name: str) -> None:
         """A built-in object, as another client would."""
         path = f"{self.cluster.url}/api/v1/namespaces/default/{plural}/{name}"
-        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=PATIENCE).close()  # noqa: S310 - loopback
 
     def merge(self, plural: str, name: str, patch: Any) -> None:
         """Patches a custom resource, as another client would."""
         path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
         headers = {"Content-Type": "application/merge-patch+json"}
         request = urllib.request.Request(path, json.dumps(patch).encode(), headers, method="PATCH")  # noqa: S310 - loopback
-        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=PATIENCE).close()  # noqa: S310 - loopback
 
     def objects(self, kind: str) -> list[Object]:
         store = self.cluster.store

@@ -12,13 +12,14 @@ from click.testing import CliRunner
 
 from ruleop.cli.program import program
 from ruleop.localcluster import LocalCluster
+from tests.exploration import others_slow
 from tests.live.harness import new_live
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(each.parent.name for each in ROOT.glob("examples/*/watches.yaml"))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", others_slow(EXAMPLES, "crontab"))
 def test_an_example_is_as_its_rules_desire(name, tmp_path):
     shutil.copytree(ROOT / "examples" / name, tmp_path / "project")
     if not (tmp_path / "project/crds").exists():

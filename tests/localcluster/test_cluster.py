@@ -15,6 +15,7 @@ import pytest
 from ruleop.core.errors import RuleopError
 from ruleop.localcluster import Effect, Fault, LocalCluster
 from ruleop.localcluster.state_file import MAX_STATE
+from tests.waiting import PATIENCE
 
 
 def call(cluster, method, path, body=None, **headers):
@@ -23,7 +24,7 @@ def call(cluster, method, path, body=None, **headers):
     headers = {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
     request = urllib.request.Request(cluster.url + path, data, headers, method=method)  # noqa: S310 - loopback
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
@@ -54,11 +55,11 @@ def test_the_fixture_does_not_share_objects_with_the_previous_test(kube_cluster)
 def test_a_request_without_the_token_is_refused(kube_cluster):
     address = f"http://127.0.0.1:{kube_cluster.port}"
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(address + MAPS, timeout=10)  # noqa: S310
+        urllib.request.urlopen(address + MAPS, timeout=PATIENCE)  # noqa: S310
     bearer = urllib.request.Request(  # noqa: S310
         address + MAPS, headers={"Authorization": f"Bearer {kube_cluster.token}"}
     )
-    with urllib.request.urlopen(bearer, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(bearer, timeout=PATIENCE) as answer:  # noqa: S310
         assert answer.status == 200
 
 
@@ -144,14 +145,14 @@ def test_a_lost_request_is_not_executed_and_one_with_a_lost_answer_is(kube_clust
     assert names(kube_cluster) == (["a"] if exists else [])
 
 
-def watched(cluster, count, *, query="", timeout=5):
+def watched(cluster, count, *, query=""):
     """The first events of a watch of the ConfigMaps, read in a thread."""
     found, done = [], threading.Event()
-    url = f"{cluster.url}{MAPS}?watch=true&timeoutSeconds={timeout}{query}"
+    url = f"{cluster.url}{MAPS}?watch=true&timeoutSeconds=60{query}"
 
     def read():
         try:
-            with urllib.request.urlopen(url, timeout=timeout + 5) as answer:  # noqa: S310
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:  # noqa: S310
                 for line in answer:
                     event = json.loads(line)
                     if event["object"]["metadata"].get("name") != "kube-root-ca.crt":
@@ -170,7 +171,7 @@ def test_events_of_a_watch_can_arrive_twice(kube_cluster):
     kube_cluster.faults.add(Fault(Effect.DUPLICATE_EVENTS, times=None))
     found, done = watched(kube_cluster, 2)
     call(kube_cluster, "POST", MAPS, config_map("a"))
-    assert done.wait(10)
+    assert done.wait(PATIENCE)
     assert [each["object"]["metadata"]["name"] for each in found] == ["a", "a"]
 
 
@@ -180,7 +181,7 @@ def test_a_watch_from_a_compacted_version_ends_with_an_expired_error(kube_cluste
     kube_cluster.compact()
     version = made["metadata"]["resourceVersion"]
     found, done = watched(kube_cluster, 1, query=f"&resourceVersion={version}")
-    assert done.wait(10)
+    assert done.wait(PATIENCE)
     assert (found[0]["type"], found[0]["object"]["code"]) == ("ERROR", 410)
 
 
@@ -224,7 +225,7 @@ def test_the_audit_log_has_each_request_with_its_user(kube_cluster):
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "test/1"}
         request = urllib.request.Request(url + path, data, headers, method=method)  # noqa: S310
-        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+        urllib.request.urlopen(request, timeout=PATIENCE).close()  # noqa: S310
     call(kube_cluster, "GET", "/version")
     created, listed, version = kube_cluster.audit.entries
     assert (created.verb, created.resource, created.namespace, created.name) == ("create", "configmaps", "default", "a")
@@ -243,7 +244,7 @@ def test_a_token_of_a_service_account_is_its_user(kube_cluster):
         json.dumps(review).encode(),
         {"Authorization": f"Bearer {found['status']['token']}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
         user = json.loads(answer.read())["status"]["userInfo"]["username"]
     assert user == "system:serviceaccount:default:default"
 
@@ -267,12 +268,13 @@ def test_applying_an_invalid_object_is_an_error(kube_cluster):
             kube_cluster.call(lambda wrong=wrong: kube_cluster.apply(wrong))
 
 
+@pytest.mark.slow
 def test_connections_that_are_being_accepted_when_it_stops_are_closed():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         for _ in range(200):
             cluster = LocalCluster().start()
-            clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=3) for _ in range(5)]
+            clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=PATIENCE) for _ in range(5)]
             for client in clients:
                 client.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
             for client in clients[::2]:

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from ruleop.localcluster import LocalCluster
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -29,7 +29,7 @@ def ask(
     media: str = "application/json",
     accept: str = "",
 ) -> tuple[int, Any, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=PATIENCE)
     try:
         headers = {"Content-Type": media, **({"Accept": accept} if accept else {})}
         connection.request(method, f"/{cluster.token}{path}", None if body is None else orjson.dumps(body), headers)

@@ -4,6 +4,7 @@ import json
 import urllib.request
 
 from tests.definitions import ANYTHING, crd, version
+from tests.waiting import PATIENCE
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 COLUMNS = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
@@ -14,7 +15,7 @@ def call(cluster, method, path, body=None, accept=TABLE):
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", "Accept": accept}
     request = urllib.request.Request(cluster.url + path, data, headers, method=method)  # noqa: S310 - loopback
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
         return json.loads(answer.read())
 
 

@@ -83,6 +83,7 @@ def test_keys_of_different_types_stay_distinct_in_a_record():
     assert type(again.object["l"][0]["k"]) is int
 
 
+@pytest.mark.slow
 def test_a_large_record_is_compressed_and_a_huge_one_is_refused():
     small = encode(Record("x", create_fields({"data": {f"key-{n}": "" for n in range(2000)}}, UNKNOWN)))
     assert small[0] == "{"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ruleop.core.planning import AddFinalizer, Plan, RemoveFinalizer
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.rules import Project
+from tests.exploration import examples
 from tests.planning.harness import Harness, app, as_bytes, config, key, project
 
 FILES = {
@@ -100,7 +101,7 @@ SPECS = st.fixed_dictionaries(
     optional={"extra": st.just(1)},
 )
 WORLDS = st.tuples(st.sampled_from(PROJECTS), SPECS)
-SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 THEIRS = (config("theirs", {"x": "1"}), {**config("e-b", {"x": "1"})}, config("kept", {}, labels={"app": "other"}))
 
 

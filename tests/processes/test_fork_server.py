@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.processes.fork_server import ForkServer, is_alive
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 
 def run(server: ForkServer, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     command = server.command(*arguments)
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def test_the_process_has_the_arguments_the_streams_and_the_status(fork_server: ForkServer) -> None:
@@ -50,7 +50,7 @@ def test_a_signal_to_the_client_reaches_the_process(
     started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     eventually("the process", kubeconfig.exists)
     started.send_signal(number)
-    started.communicate(timeout=60)  # until nobody has its stdout open
+    started.communicate(timeout=PATIENCE)  # until nobody has its stdout open
     assert started.returncode == status
 
 

@@ -10,11 +10,12 @@ from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import failure_text
 from tests.docs.messages import ROOT
+from tests.exploration import others_slow
 
 PROJECTS = sorted(file.parent for file in (ROOT / "examples").glob("*/watches.yaml"))
 
 
-@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+@pytest.mark.parametrize("project", others_slow(PROJECTS, ROOT / "examples/crontab"), ids=lambda project: project.name)
 def test_the_tests_of_an_example_pass(project):
     snapshots = Snapshots()
     runner = Runner(Projects(project, {}), snapshots)

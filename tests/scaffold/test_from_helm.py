@@ -19,6 +19,7 @@ from ruleop.authoring.scaffold.manifests.application import Asked
 from ruleop.authoring.scaffold.manifests.compared_project import compared_project
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
+from tests.exploration import examples
 from tests.scaffold import charts
 from tests.scaffold.charts import Chart, rendering
 from tests.scaffold.projects import planned
@@ -139,7 +140,11 @@ def test_a_name_that_depends_on_two_values_is_refused_with_what_to_do(values):
 
 @pytest.mark.parametrize("name", CHARTS)
 @given(data=st.data())
-@settings(max_examples=8, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(8),
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_a_custom_resource_with_the_values_of_a_rendering_has_its_objects(name, data, tmp_path_factory):
     chart, defaults, strategy = CHARTS[name]
     values = data.draw(st.lists(strategy, min_size=1, max_size=2))

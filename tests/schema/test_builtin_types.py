@@ -46,6 +46,7 @@ def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
     }
 
 
+@pytest.mark.slow
 def test_the_operator_does_not_load_the_builtin_types():
     program = "import sys, ruleop.operator.engine.manager.manager; sys.exit('ruleop.core.schema.builtin.builtin_types' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

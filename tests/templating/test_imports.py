@@ -97,6 +97,7 @@ def test_state_in_an_imported_module_ends_with_the_render(macros):
     assert [template.render({}) for _ in range(3)] == [[{"a": "1"}]] * 3
 
 
+@pytest.mark.slow
 def test_an_import_in_each_iteration_of_a_loop_counts_against_the_budget():
     macros = "".join(f"{{% macro m{number}() %}}{{{{ v }}}}{{% endmacro %}}" for number in range(200))
     with pytest.raises(RenderError, match="the templates do too much work"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.planning.changes.differences import flow
 from ruleop.core.templating import read_yaml, yaml_document, yaml_text
-from tests.exploration import examples
+from tests.exploration import examples, others_slow
 from tests.templating.hostile import HOSTILE, LINE_BREAKS
 from tests.templating.rendering import data_of, render
 
@@ -88,7 +88,7 @@ POSITIONS = {
 }
 
 
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", others_slow(POSITIONS, "nested deeply"))
 def test_hostile_text_in_any_position_is_read_back_unchanged(position):
     for text in ALLOWED:
         value = POSITIONS[position](text)

@@ -13,6 +13,7 @@ from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.server import MAX_HEAD
 from tests.definitions import definition
 from tests.localcluster.http.requests import send
+from tests.waiting import PATIENCE
 
 JSON, YAML, PATCH = "application/json", "application/yaml", "application/json-patch+json"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
@@ -92,7 +93,7 @@ HEADS = {
 def test_the_head_of_a_request_has_a_limit(kube_cluster: LocalCluster, name: str, head: bytes) -> None:
     text = b"X: a\r\n" * 200_000 if name == "headers" else b"a" * (MAX_HEAD + 600_000)
     assert len(text) > MAX_HEAD
-    connection = http.client.HTTPConnection("127.0.0.1", kube_cluster.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", kube_cluster.port, timeout=PATIENCE)
     connection.connect()
     connection.sock.sendall(head % text)
     answer = http.client.HTTPResponse(connection.sock)

@@ -102,6 +102,7 @@ def test_a_rule_that_is_not_evaluated_has_a_reason(rule: str, keywords: Any, pro
     assert verdict.verdict is Verdict.NOT_EVALUATED
 
 
+@pytest.mark.slow
 def test_the_rules_of_an_object_share_a_bound_of_steps() -> None:
     inner = {
         "type": "array",
