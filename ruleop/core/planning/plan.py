@@ -58,6 +58,7 @@ class Plan:
     watches: tuple[Target, ...] = ()  # observed objects whose changes reconcile the resource
     requeue_after: Requeue | None = None
     time_check: Requeue | None = None  # when an answer that depends on the time changes
+    again: bool = False  # the writes changed what is read: the next pass, which no event announces, is due
     complete: bool = False  # all desired objects are known and listed in `children`
     steady: bool = False  # by its status, all children were written before: a difference is drift
     synced: Synced = field(default_factory=Synced, repr=False)  # the objects that were in sync, with those of this plan

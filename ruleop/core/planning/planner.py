@@ -447,7 +447,10 @@ class _Planner:
             found |= {
                 "children": tuple(child_plan.report() for child_plan in self.children.plans.values()),
                 "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(actions, check_after, records, time_check),
+                "requeue_after": self._requeue_after(check_after, records, time_check),
+                "again": self.history.writes is not None
+                and not self.paused
+                and any(map(self.history.writes.leaves, actions)),
                 "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
@@ -549,19 +552,13 @@ class _Planner:
             "observedGeneration", generation
         ) == generation
 
-    def _requeue_after(
-        self, actions: list[Action], check_after: float | None, records: Records, time_check: Requeue | None
-    ) -> Requeue | None:
-        writes, report, clock = self.history.writes, self.children.report, self.observed.clock
+    def _requeue_after(self, check_after: float | None, records: Records, time_check: Requeue | None) -> Requeue | None:
+        report, clock = self.children.report, self.observed.clock
         if check_after is None and any(each.reason == "ErrResourceExists" for each in report.problems):
             check_after = CHECK_CONFLICTING
         if self.paused:
             check_after = None
-        elif records.prunes_next or (
-            # The responses to this pass's writes made more actions possible. The cache has the responses already, so
-            # no event will trigger another pass.
-            writes is not None and any(action.key not in writes.done for action in actions)
-        ):
+        elif records.prunes_next:
             check_after = 0.0
         # A conflict that this plan is the first to find is checked, too.
         history = self.history.with_field_conflicts(report.conflicts, clock) if report.conflicts else self.history

@@ -96,7 +96,8 @@ class Recorder:
         writes = history.writes
         if writes is not None:
             failed = {key: _redacted(each) if key in closed else each for key, each in writes.failed.items()}
-            writes = replace(writes, failed=failed)
+            done = {key: "" if key in closed else digest for key, digest in writes.done.items()}
+            writes = replace(writes, failed=failed, done=done)
         return replace(
             history, learned=learned, applied=applied, refusals=refusals, writes=writes, synced=Synced(), work=None
         )
@@ -108,8 +109,8 @@ class Recorder:
         kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}
-        failed = history.writes.failed if history.writes is not None else ()
-        keys = {*history.learned, *history.applied, *history.refusals, *failed}
+        written = (*history.writes.failed, *history.writes.done) if history.writes is not None else ()
+        keys = {*history.learned, *history.applied, *history.refusals, *written}
         return frozenset(
             key
             for key in keys

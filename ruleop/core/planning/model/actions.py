@@ -17,6 +17,9 @@ OWN_FINALIZER: Final = ""
 """Among the needs of an action: ruleop's finalizer on the CR. No child has this id, except objects without a record,
 which are treated as children with an empty id."""
 
+AGAIN: Final = "its own writes changed what it reads"
+"""The reason of a pass that no event announces."""
+
 RESYNC: Final = "resync"
 """The reason of a periodic reconcile that nothing else requires."""
 

@@ -254,6 +254,7 @@ class Rule:
     final_order: tuple[str, ...] = ()  # the same for finalize children
     public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     reads_time: bool = False  # it calls functions whose results depend on the time
+    reads_status: bool = False  # it reads the status of the CR, which its own passes write
     ends_items: bool = False  # something is done when an item of a `forEach` ends
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
     revision: str = ""  # the same without values of environment variables, which may be secret: it can be shown

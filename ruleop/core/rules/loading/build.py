@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         RolloutTable,
     )
     from ruleop.core.secrets.secrecy import Secrecy
-    from ruleop.core.templating import Library
+    from ruleop.core.templating import Library, Reference
 
 T = TypeVar("T")
 _CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status", "vars"}
@@ -88,11 +88,17 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
         or any(child.schedule is not None or child.rotates for child in children.values()),
+        reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
         ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
     )
+
+
+def _is_of_status(reference: Reference) -> bool:
+    """Whether a chain of fields is below the CR's status, or may be."""
+    return reference.name == "status" or (reference.name == "cr" and reference.path[1:2] in {(), (None,), ("status",)})
 
 
 def _required(value: T | None) -> T:
