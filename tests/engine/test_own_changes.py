@@ -93,7 +93,7 @@ def operator(children: str, more: str = "", **files: str) -> ReconcilerHarness:
 
 
 @pytest.mark.parametrize("name", READERS)
-async def test_what_reads_an_object_that_the_same_pass_created_is_planned_again_at_once(name: str) -> None:
+async def test_a_child_that_reads_an_object_of_the_same_pass_is_planned_again_at_once(name: str) -> None:
     children, more, m, read, expected = READERS[name]
     harness = operator(children, more, m=m, u=U % read)
     assert await due(harness) == 2, "one more pass"

@@ -144,7 +144,7 @@ EDITS_OF_A_BOARD: list[dict[str, Any]] = [
 
 
 @property_test(40)
-def test_what_a_write_or_an_event_changes_is_planned_again_in_any_order_of_answers_events_and_passes(data: Any) -> None:
+def test_no_pass_is_lost_in_any_order_of_answers_events_and_passes(data: Any) -> None:
     """The rules read all that their own passes write. In the end nothing is left that a restart would find: the state
     is that of a CR whose passes all came after the last event."""
     run(_in_any_order(random.Random(data.draw(st.integers(0, 2**32), label="seed"))))  # noqa: S311

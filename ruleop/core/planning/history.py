@@ -10,6 +10,7 @@ per object. It is a value, so a pass can be replayed from the rule, the resource
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -147,6 +148,7 @@ class History:
     reason: str = ""  # of Ready after the last pass, for a CR without a status
     written: int = 0  # writes since Ready was last concluded
     again: int = 0  # passes in a row that changed what the next one reads
+    held: frozenset[ObjectKey] = frozenset()  # objects whose deletion an error held back in the last pass
     writes: Writes | None = None  # of this pass
     work: Work | None = None  # of the plan before the writes
 
@@ -264,7 +266,7 @@ History.NONE = History()
 
 def _writes(plan: Plan, outcome: Outcome) -> Writes:
     """Digests are of what was rendered, so they do not tell what the server made of it."""
-    done, undone = dict.fromkeys(outcome.deleted, GONE), {each.key for each in plan.actions}
+    done, undone = dict.fromkeys(outcome.deleted, GONE), set(map(attrgetter("key"), plan.actions))
     for each in outcome.done:
         undone.discard(each.key)
         if not isinstance(each, Delete | FinalizerAction) and each.key in outcome.written:
@@ -283,8 +285,9 @@ def _concluded(history: History, plan: Plan, *, again: bool) -> History:
     synced = history.synced.restricted_to(desired) if desired is not None else history.synced
     number = history.again + 1 if again or plan.again else 0
     found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
-    if number != found.again:
-        found = replace(found, again=number)
+    held = frozenset(each.key for each in plan.held if each.is_error) if plan.held else frozenset[ObjectKey]()
+    if (number, held) != (found.again, found.held):
+        found = replace(found, again=number, held=held)
     return history if found == history else found
 
 

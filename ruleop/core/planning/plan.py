@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ChildReport,
         Event,
         FieldConflict,
+        HeldDeletion,
         Problem,
         Read,
         Requeue,
@@ -48,6 +49,7 @@ class Plan:
     uid: str
     rule: str  # the rule's title
     actions: tuple[Action, ...] = ()
+    held: tuple[HeldDeletion, ...] = ()
     waits: tuple[Wait, ...] = ()
     children: tuple[ChildReport, ...] = ()
     rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object), in order

@@ -22,10 +22,16 @@ from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.plan_masks import find_masks
-from ruleop.core.planning.child.pruning import give_up, held_back, prune
+from ruleop.core.planning.child.pruning import delayed, give_up, prune
 from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
-from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
+from ruleop.core.planning.events import (
+    HEALTHY,
+    held_back_events,
+    held_deletion_events,
+    skipped_events,
+    transition_events,
+)
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.history import History
 from ruleop.core.planning.model.actions import (
@@ -186,7 +192,6 @@ class _Planner:
         self.is_shown = masks
         self.masks = masks and rule.secrecy.reads
         self.scope = Scope(rule, resource, observed, masks=self.masks)
-        self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
         self.is_late = False  # it was interrupted, and reports that
 
@@ -292,25 +297,27 @@ class _Planner:
     # -- a CR that is not being deleted --------------------------------------------------------------------------------
 
     def _actions(self) -> Steps[list[Action]]:
-        if self.children.render_failed:
-            # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
+        # After an error in the rules or in the CR nothing is written: applying half of the desired state may be worse
+        # than applying none. What no child desires goes nevertheless.
+        is_withheld = self.children.render_failed
+        if self.children.exhausted:
             return (yield from self._ends([])) if self.rule.ends_items else []
-        actions = self.children.actions()
+        actions = [] if is_withheld else self.children.actions()
         undesired = self.children.undesired()
         pruned = prune(self.children, undesired) if undesired else []
         if self.children.patched:
             pruned += give_up(self.children)
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
-        if pruned and self._status_fails():
-            pruned = []
         if pruned and self.observed.held_until:
-            self.held_back = held_back(pruned, self.observed.held_until)
+            self.children.report.held += delayed(pruned, self.observed.held_until)
             pruned = []
         if self.rule.ends_items:
             actions += yield from self._ends(pruned)
         else:
             actions += pruned
+        if is_withheld:
+            return actions
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         key = self.key
         if self._needs_finalizer():
@@ -368,14 +375,6 @@ class _Planner:
                 self.children.report.add_wait(child, f"{action.key} to be deleted: {words}", why="deletion")
             else:
                 self.children.report.add_problem(child, reason, message)
-
-    def _status_fails(self) -> bool:
-        """Whether `status` or `conditions` cannot be rendered. That is an error like any other, so it stops pruning. A
-        pass with writes does not plan the status, so this is called only if something is to be pruned."""
-        mistakes: list[Problem] = []
-        projected_fields(self.rule, self.scope, mistakes)
-        custom_conditions(self.rule, self.children, mistakes)
-        return bool(mistakes)
 
     def _can_remove_finalizer(self) -> bool:
         """Whether all owned objects are known, and the garbage collector will delete them with the CR."""
@@ -436,6 +435,7 @@ class _Planner:
             "synced": self.synced,
             "field_conflicts": tuple(report.conflicts),
             "reads": tuple(report.reads),
+            "held": tuple(report.held),
         }
         if self.acts and not self.predict_status:
             found["work"] = self.children.reusable()
@@ -490,7 +490,7 @@ class _Planner:
         if records.runs:
             fields, own_fields = with_record(fields, records.runs), own_fields | {RECORD}
         if conditions is None:
-            conditions = overall_conditions(self.children, problems, held_back=self.held_back)
+            conditions = overall_conditions(self.children, problems)
         if self.paused:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif self.notes:
@@ -503,6 +503,7 @@ class _Planner:
             status = status_write(
                 self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
             )
+        is_held = bool(self.children.report.held) and not self.acts and not self.paused
         quiet = not (actions and self.acts) and (status is None or status.patch is None)
         found |= {
             "status": status,
@@ -510,6 +511,7 @@ class _Planner:
             "events": (
                 *found["events"],
                 *self._transition(conditions, quiet=quiet),
+                *(held_deletion_events(self.resource, self.children.report.held, self.history.held) if is_held else ()),
                 *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
                 *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
             ),

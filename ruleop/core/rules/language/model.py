@@ -119,6 +119,7 @@ class Child:
     given: bool = False  # the CR gives the objects: `objects`
     privileged: bool = False  # these may grant permissions, and use ServiceAccounts
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
+    reads: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, or on random values besides
 

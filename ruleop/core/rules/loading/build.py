@@ -58,7 +58,9 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
     after = deleted_after(draft, read)
 
     def built(child: ChildDraft) -> Child:
-        return _child(child, read[child.id], secrecy[child.id], after.get(child.id, frozenset()), draft)
+        texts = [part.compiled for part in parts if part.child is child]
+        ids = tuple(sorted(ids_read(draft, texts) - {child.id}))
+        return _child(child, read[child.id], ids, secrecy[child.id], after.get(child.id, frozenset()), draft)
 
     children = {name: built(child) for name, child in draft.children.items()}
     return Rule(
@@ -111,7 +113,9 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozenset[str], draft: Draft) -> Child:
+def _child(
+    child: ChildDraft, read: ChildReads, ids: tuple[str, ...], secrecy: Secrecy, after: frozenset[str], draft: Draft
+) -> Child:
     table = child.table
     holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
     ended_by = tuple(each.id for each in draft.final.values() if each is not child and draft.looped(each) is child)
@@ -157,6 +161,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         given=table.objects is not None,
         privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
+        reads=ids,
         secrecy=secrecy,
         reads_cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
     )
