@@ -176,6 +176,19 @@ def test_an_object_that_another_child_may_desire_stays_while_that_one_has_an_err
     assert found.objects[key("one")]["metadata"]["uid"] == uid
 
 
+def test_an_object_stays_that_another_child_may_desire_by_what_cannot_be_read():
+    on = "gate.data.on | default('no') == 'yes'"
+    body = "observe: {gate: {version: v1, kind: Secret, name: gate}}\n"
+    body += f"children: {{x: {{when: not spec.two, object: {CHOICE % ('one', 'x')}}}, "
+    body += f'z: {{when: "spec.two and {on}", object: {CHOICE % ("one", "z")}}}}}'
+    found = Harness.of(body, {"two": False, "x": "1", "z": "1"})
+    found.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "gate", "namespace": "shop"}})
+    found.settle()
+    found.served = {"Secret": Served.FORBIDDEN}
+    edit_and_settle(found, {"two": True, "x": "1", "z": "1"})
+    assert configs(found) == ["one"]
+
+
 def test_an_object_goes_if_the_child_with_the_error_has_another_name():
     body = f"children: {{x: {{when: not spec.two, object: {CHOICE % ('one', 'x')}}}, "
     body += f"z: {{when: spec.two, waitFor: spec.go, object: {CHOICE % ('two', 'z')}}}}}"

@@ -100,6 +100,11 @@ class _Known:
     def __init__(self, children: Children, *, patches: bool = False) -> None:
         self.children = children
         self.plans = {id_: found for id_, found in children.plans.items() if (found.child.patch is not None) is patches}
+        self._by_kind: dict[GroupKind, list[ChildPlan]] = {}
+        for child_plan in self.plans.values():
+            for kind in {each.versionless for each in child_plan.child.kinds}:
+                self._by_kind.setdefault(kind, []).append(child_plan)
+        self._unreadable: dict[str, str] = {}
         self._risks: dict[str, Risk | None] = {}
         self._identities: dict[str, frozenset[tuple[GroupKind, str]] | None] = {}
 
@@ -113,10 +118,7 @@ class _Known:
         for other in self._of_kind(each):
             if other is own:
                 continue
-            if own is None:
-                found = self._own_risk(other, each)
-            else:
-                found = self._rival(other, each) if other.incomplete else None
+            found = self._own_risk(other, each) if own is None else self._rival(other, each)
             if found is not None:
                 return found
         return None
@@ -128,11 +130,9 @@ class _Known:
         own = self.plans.get(each.child)
         return frozenset(found.child.id for found in ([own] if own else self._of_kind(each)) if found.writes)
 
-    def _of_kind(self, each: Existing | PatchedObject) -> Iterator[ChildPlan]:
+    def _of_kind(self, each: Existing | PatchedObject) -> Sequence[ChildPlan]:
         """The children that may have an object of this kind."""
-        for child_plan in self.plans.values():
-            if any(kind.versionless == each.key.group_kind for kind in child_plan.child.kinds):
-                yield child_plan
+        return self._by_kind.get(each.key.group_kind, ())
 
     def _own_risk(self, own: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
         found = self._risk_of(own)
@@ -145,6 +145,8 @@ class _Known:
 
     def _rival(self, child_plan: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
         """Another child that may desire the object, as its objects are not all known."""
+        if not child_plan.incomplete and not self._unread(child_plan):
+            return None
         identities = self._possible(child_plan)
         if identities is not None and (each.key.group_kind, each.key.name) not in identities:
             return None
@@ -171,11 +173,19 @@ class _Known:
         for each in child_plan.objects if child_plan.writes else ():
             if writes is not None and each.desired.key in writes.failed:
                 return by_error
-            if children.render_failed and isinstance(each.action, Create):
+            is_undone = writes is not None and each.desired.key in writes.undone
+            if is_undone or (children.render_failed and isinstance(each.action, Create)):
                 return Risk(f"until {child.id} is written", is_error=True)
-        if unread := children.unreadable(child.reads):
+        if unread := self._unread(child_plan):
             return Risk(f"by what {child.id} reads: {unread}", is_error=True)
         return None
+
+    def _unread(self, child_plan: ChildPlan) -> str:
+        """The permission that is missing to read all that decides about a child."""
+        id_ = child_plan.child.id
+        if id_ not in self._unreadable:
+            self._unreadable[id_] = self.children.unreadable(child_plan.child.reads)
+        return self._unreadable[id_]
 
     def _possible(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:
         """The kinds and names of the objects of a child that could not be rendered, as far as what is missing or wrong
