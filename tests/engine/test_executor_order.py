@@ -68,16 +68,15 @@ def test_a_failed_write_skips_only_the_actions_that_need_it(run):
     outcomes = run(harness.execute(*actions))
     assert sorted(name for _, name in harness.server.requests("create")) == ["a", "d"]
     assert set(outcomes.failed) == {harness.key("a")}
-    assert harness.live("old") is not None, "nothing is pruned in a pass with an error"
-    assert not harness.server.requests("get", "delete")
+    assert harness.live("old") is None, "it needs none of them"
 
 
-@pytest.mark.parametrize("answer", [Answer.CONFLICT, Answer.FORBIDDEN, Answer.TIMEOUT_AFTER])
-def test_a_write_that_is_planned_again_holds_deletions_back(run, answer):
-    harness = ExecutorHarness(child("a"), child("old"))
+@pytest.mark.parametrize("answer", [Answer.INVALID, Answer.CONFLICT, Answer.FORBIDDEN, Answer.TIMEOUT_AFTER])
+def test_a_write_that_is_not_done_holds_only_the_deletions_back_that_need_it(run, answer):
+    harness = ExecutorHarness(child("a"), child("old"), child("older"))
     harness.server.answer_with("patch", "a", answer)
-    run(harness.execute(harness.patch(), harness.delete("old")))
-    assert not harness.server.requests("delete")
+    run(harness.execute(harness.patch(), harness.delete("old", needs=frozenset("a")), harness.delete("older")))
+    assert harness.server.requests("delete") == [("delete", "older")]
 
 
 def test_deletions_come_after_all_writes(run):
@@ -246,6 +245,8 @@ def test_a_rejected_secret_is_reported_without_its_value(run):
 # -- all at once -------------------------------------------------------------------------------------------------------
 
 _IDS = "abcde"
+_NEEDS = st.frozensets(st.sampled_from(_IDS))
+_DELETED = st.dictionaries(st.sampled_from(["old", "older"]), _NEEDS).map(dict.items)
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -265,7 +266,7 @@ def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
             }
             kinds = ["patch", "replace", "apply"] if name in "ab" else ["create"]
             actions.append(getattr(harness, data.draw(st.sampled_from(kinds)))(name, needs=needs))
-    actions += [harness.delete(name, id_="") for name in ("old", "older") if data.draw(st.booleans(), label=name)]
+    actions += [harness.delete(name, id_="", needs=needs) for name, needs in data.draw(_DELETED, label="deleted")]
     actions = data.draw(st.permutations(actions))
     for verb, name in [
         ("create", "c"),
@@ -300,8 +301,9 @@ def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
             assert ended.index((verbs[type(by_name[need])], need)) < log.index(asked)
         if isinstance(action, Delete):
             assert log.index(("get", name)) < log.index(asked)
-            assert all(isinstance(other, Delete) or other.key.name in done for other in actions), (
-                "deletions only where all is written"
+            writes = ((verbs[type(other)], other.key.name) for other in actions if not isinstance(other, Delete))
+            assert all(ended.index(write) < log.index(asked) for write in writes if write in ended), (
+                "deletions only after all writes"
             )
     assert harness.live("theirs") == theirs
     if theirs_too is not None:

@@ -283,6 +283,14 @@ async def test_children_and_crs_are_counted_by_their_current_state():
     assert ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")) not in now
 
 
+async def test_deletions_that_are_held_back_are_counted():
+    harness = WorkersHarness()
+    harness.stands("a", "RenderFailed", ("failed",), held=2)
+    harness.stands("b", "Ready", ("ready",))
+    harness.stands("c", "ApplyFailed", ("failed",), held=1)
+    assert samples(harness.metrics)["ruleop_deletions_held_back", BY_CONTROLLER] == 3
+
+
 KIND = ("kind", "v1 ConfigMap")
 
 

@@ -144,8 +144,9 @@ class WorkersHarness:
 
     # -- how things stand ----------------------------------------------------------------------------------------------
 
-    def stands(self, name, reason, states, waits=()):
-        self.reconciler.pass_log.reported[Request("shop", name)] = Reported(reason=reason, states=states, waits=waits)
+    def stands(self, name, reason, states, waits=(), held=0):
+        reported = Reported(reason=reason, states=states, waits=waits, held=held)
+        self.reconciler.pass_log.reported[Request("shop", name)] = reported
 
     def gone(self, name):
         del self.reconciler.pass_log.reported[Request("shop", name)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -9,8 +12,10 @@ from hypothesis import strategies as st
 
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.reconcile.pass_planning import PassPlanning
-from tests.invariants.operator_harness import OperatorHarness, settled_operator
-from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run
+from tests.invariants.api_server import ApiServer
+from tests.invariants.operator_harness import OperatorHarness, settled_operator, started_operator
+from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run, serving
+from tests.invariants.test_03_nothing_written import nothing_is_written_after_a_restart
 from tests.kube.model_server import line
 from tests.projects.samples import READY
 from tests.projects.test_convergence import EDITS
@@ -120,3 +125,89 @@ async def test_a_change_by_others_before_the_answer_of_a_write_requeues() -> Non
         await harness.until_quiet()
         assert meddled
         assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 5
+
+
+# -- no promised pass is lost ------------------------------------------------------------------------------------------
+
+READERS = "tests/invariants/readers"
+SPEC = {"title": "one", "pins": ["a"], "far": False, "stamp": "1"}
+EDITS_OF_A_BOARD: list[dict[str, Any]] = [
+    {"title": "two"},
+    {"title": "one"},
+    {"pins": []},
+    {"pins": ["a", "b", "c"]},
+    {"far": True},
+    {"far": False},
+    {"stamp": "2"},
+    {"title": "three", "pins": ["c"], "far": True, "stamp": "3"},
+]
+
+
+@property_test(40)
+def test_no_pass_is_lost_in_any_order_of_answers_events_and_passes(data: Any) -> None:
+    """The rules read all that their own passes write. In the end nothing is left that a restart would find: the state
+    is that of a CR whose passes all came after the last event."""
+    run(_in_any_order(random.Random(data.draw(st.integers(0, 2**32), label="seed"))))  # noqa: S311
+
+
+async def _in_any_order(chance: random.Random) -> None:
+    server = serving(
+        READERS,
+        {"apiVersion": "example.com/v1", "kind": "Board", "metadata": {"name": "web"}, "spec": dict(SPEC)},
+        *([THEIRS] if chance.random() < 0.5 else []),
+    )
+    async with started_operator(server) as harness:
+        harness.list_all()
+        harness.wire.before_answers = partial(_deliver_some, harness, chance)
+        for _ in range(chance.randint(1, 5)):
+            for _ in range(chance.choice([0, 1, 3, 10, 40, 200])):
+                await asyncio.sleep(0)
+            _something_happens(server, chance)
+            _deliver_some(harness, chance)
+        harness.wire.before_answers = lambda: None
+        await harness.until_settled()
+        assert server.cluster.ready("Board/web") == READY, server.cluster.conditions("Board/web")
+        assert server.cluster["ConfigMap/web-reader"]["data"]["ready"] == "true true true"
+    await nothing_is_written_after_a_restart(server)
+
+
+THEIRS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"note": "1"}}
+
+
+def _deliver_some(harness: OperatorHarness, chance: random.Random) -> None:
+    """The watches of some kinds bring their events now, also before the answer of the write that caused them."""
+    for watcher in list(harness.watchers):
+        if chance.random() < 0.3:
+            watcher.deliver()
+
+
+def _something_happens(server: ApiServer, chance: random.Random) -> None:
+    """Somebody edits the CR, its status, a child, or the object whose field is set."""
+    cluster = server.cluster
+    children = sorted(name for name in cluster.names if name.startswith(("ConfigMap/web-", "Secret/web-")))
+    match chance.choice(["edit", "edit", "delete", "drift", "theirs", "status"]):
+        case "edit":
+            cluster.edit("Board/web", {"spec": chance.choice(EDITS_OF_A_BOARD)})
+        case "delete" if children:
+            cluster.delete(chance.choice(children))
+        case "drift" if "ConfigMap/web-reader" in cluster:
+            cluster.edit("ConfigMap/web-reader", {"data": {"ready": "theirs"}})
+        case "theirs" if "ConfigMap/theirs" in cluster:
+            cluster.edit("ConfigMap/theirs", {"data": {"note": str(chance.randint(2, 5))}})
+        case "theirs":
+            cluster.add(THEIRS)
+        case "status" if "status" in cluster["Board/web"]:
+            found = cluster["Board/web"]["status"]
+            cluster.status("Board/web", {**found, "pins": 7})
+
+
+async def test_a_change_of_the_status_by_others_is_planned_again_if_the_rules_read_the_status() -> None:
+    server = serving(
+        READERS, {"apiVersion": "example.com/v1", "kind": "Board", "metadata": {"name": "web"}, "spec": dict(SPEC)}
+    )
+    async with settled_operator(server) as harness:
+        found = server.cluster["Board/web"]["status"]
+        server.cluster.status("Board/web", {**found, "pins": 7})
+        await harness.until_quiet()
+        assert server.cluster["Board/web"]["status"]["pins"] == 1
+        assert server.cluster.ready("Board/web") == READY

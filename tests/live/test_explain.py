@@ -303,6 +303,15 @@ def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported
     assert "immutable" in out
 
 
+def test_a_deletion_that_an_error_holds_back_is_shown_as_such(ready_sites):
+    ready_sites.edit("templates/config.yaml.j2", "-config", "-new")
+    ready_sites.edit("templates/web.yaml.j2", "replicas: 2", "replicas: {{ spec.nope }}")
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert "ConfigMap a-config  not desired: its deletion is held back until config is written" in out
+    assert section(out, "Next reconcile")[0] == "  ! delete ConfigMap/a-config  held back until config is written"
+    assert "to delete" not in out
+
+
 def test_a_paused_resource_waits_for_the_annotation(ready_sites):
     ready_sites.apply(site("a", page="bye").replace("name: a,", "name: a, annotations: {ruleop.dev/paused: 'true'},"))
     status, out, _ = ready_sites.run("explain", "Site/a")

@@ -108,7 +108,7 @@ def test_a_recorded_pass_has_the_same_plan_when_replayed():
             drift={key("web"): Reverted("digest", frozenset({"data.v"}), (1.0, 2.0), message="in conflict", due=9.0)}
         ),
         History(refused_status=RefusedStatus("print", "refused", 60.0)),
-        History(writes=Writes({key("web"): Failed(Failure.FORBIDDEN, "no")}, frozenset({key("s", "Secret")}))),
+        History(writes=Writes({key("web"): Failed(Failure.FORBIDDEN, "no")}, {key("web"): "digest"})),
     ],
 )
 def test_a_recorded_history_is_read_back_unchanged(history):

@@ -172,9 +172,10 @@ class Harness:
         history = self.history if history is None else history
         return plan(self.rule, self.resource, self.observed(**more), history, predict_status=predict_status)
 
-    def plan_status(self, failed: Mapping[ObjectKey, Failed] | None = None, *, done: Iterable[ObjectKey] = ()) -> Plan:
+    def plan_status(self, failed: Mapping[ObjectKey, Failed] | None = None, *, done: Iterable[Action] = ()) -> Plan:
         """The status plan after the writes of a pass."""
-        return self.plan(replace(self.history, writes=Writes(failed or {}, frozenset(done))))
+        digests = {each.key: each.desired_digest for each in done if isinstance(each, Create | Patch)}
+        return self.plan(replace(self.history, writes=Writes(failed or {}, digests)))
 
     def refused_before(self, failed: Mapping[ObjectKey, Failed]) -> None:
         """Records writes of an earlier pass that the server rejected permanently."""

@@ -161,7 +161,7 @@ def test_a_pass_with_the_same_conclusions_keeps_the_history_object():
 
 def test_the_plan_after_the_writes_has_their_results():
     history = after(History.NONE, patch(A), patch(B), failed={B: IMMUTABLE}, written={A: (obj("1"), obj("1"))})
-    assert history.writes == Writes({B: IMMUTABLE}, frozenset({A}))
+    assert history.writes == Writes({B: IMMUTABLE}, {A: patch(A).desired_digest}, frozenset({B}))
     assert history.written == 1
     history = concluded(history, A, B)
     assert (history.writes, history.written) == (None, 0)

@@ -225,7 +225,7 @@ def test_nothing_ends_in_a_pause_nor_directly_after_a_change_of_the_rules():
     found.held_until = "2026-01-01T00:00:30Z"
     found.step()
     assert "Job/drop-a" not in found.names()
-    assert found.ready()[2] == "1 object will be deleted; held back until 00:00:30 UTC"
+    assert found.ready()[2] == "the deletion of 1 object is held back until 00:00:30 UTC"
     found.held_until = ""
     found.settle(controllers=False)
     assert "Job/drop-a" in found.names()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.planning.harness import RESYNCED, Harness, key
+from tests.planning.harness import Harness, key
 from tests.planning.settled import edit_and_settle
 
 TWO = """
@@ -108,14 +108,15 @@ def test_children_unblocked_by_the_responses_of_a_pass_are_planned_at_once():
     """The cache has the responses before the watch delivers them, so no event triggers a pass. Written objects alone do
     not requeue."""
     harness = Harness.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
-    assert harness.plan().requeue_after == RESYNCED
-    harness.execute(harness.plan().actions)
-    first = key("web-config")
-    assert harness.plan_status(done=[first]).requeue_after.seconds == 0
-    harness.execute(harness.plan().actions)
-    assert harness.plan_status(done=[first, key("web", "Deployment", group="apps")]).requeue_after == RESYNCED
-    harness.change(first, {"data": {"color": "blue"}})
-    assert harness.plan_status(done=[first]).requeue_after == RESYNCED
+    assert not harness.plan().again
+    first = harness.plan().actions
+    harness.execute(first)
+    assert harness.plan_status(done=first).again
+    second = harness.plan().actions
+    harness.execute(second)
+    assert not harness.plan_status(done=[*first, *second]).again
+    harness.change(key("web-config"), {"data": {"color": "blue"}})
+    assert not harness.plan_status(done=first).again, "the server made something else of what was sent"
 
 
 WAITS = """

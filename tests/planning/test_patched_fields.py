@@ -359,7 +359,7 @@ def test_nothing_is_released_just_after_the_rules_have_changed():
     harness.held_until = "2026-01-01T00:01:00Z"
     harness.settle()
     assert labels(harness)["team"] == "red"
-    assert "1 object will be released" in harness.ready()[2]
+    assert "the release of 1 object is held back until" in harness.ready()[2]
 
 
 def test_a_field_that_another_manager_holds_is_not_taken():

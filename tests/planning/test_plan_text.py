@@ -36,6 +36,7 @@ from ruleop.core.planning import (
     StatusWrite,
     Wait,
 )
+from ruleop.core.planning.model.actions import HeldDeletion
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN
 
@@ -362,6 +363,24 @@ def test_a_status_without_required_fields_is_shown_as_not_written() -> None:
     plan = replace(PLAN, status=StatusWrite({}, None, missing=("a", "b")))
     assert "  ! the CRD of App requires status.a, status.b, and no status is written without" in shown(plan)
     assert as_json(plan, APP)["status"]["missing"] == ["a", "b"]
+
+
+def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
+    secret = ObjectKey("", "Secret", "shop", "s")
+    held = (
+        HeldDeletion(DEPLOYMENT, "web", "deletion", "by an error of web", True),
+        HeldDeletion(secret, "login", "release", "until 12:00:30 UTC"),
+    )
+    plan = replace(PLAN, held=held)
+    assert shown(plan).splitlines() == [
+        "! delete Deployment/web  held back by an error of web",
+        "! release Secret/s  held back until 12:00:30 UTC",
+        "",
+        "2 held back.",
+    ]
+    web, login = as_json(plan, APP)["heldBack"]
+    assert (web["kind"], web["name"], web["child"], web["action"]) == ("Deployment", "web", "web", "delete")
+    assert (login["action"], login["reason"]) == ("release", "until 12:00:30 UTC")
 
 
 def test_json_of_an_unchanged_status_has_an_empty_patch() -> None:

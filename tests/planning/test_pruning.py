@@ -1,4 +1,4 @@
-"""Undesired objects are deleted, but only if all desired objects are known."""
+"""Undesired objects are deleted, but only if it is known that no child desires them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_propagation_of_a_child_applies_to_its_deletions():
     )
 
 
-def test_nothing_is_pruned_in_a_pass_with_a_rendering_error():
+def test_nothing_is_pruned_whose_replacement_is_not_written_because_of_a_rendering_error():
     found = renamed(harness())
     del found.resource["spec"]["v"]
     assert deletes(found) == []
@@ -66,7 +66,7 @@ def test_nothing_is_pruned_in_a_pass_with_a_rendering_error():
         "conditions: [{type: X, status: 'true', message: '{{ spec.nope }}'}]",
     ],
 )
-def test_an_error_in_status_or_conditions_stops_pruning_but_not_the_writes_of_children(broken: str):
+def test_an_error_in_status_or_conditions_stops_neither_pruning_nor_the_writes_of_children(broken: str):
     found = settled(
         BODY % ("", "") + "\n" + broken,
         {"name": "a", "v": "1", "go": True, "nope": "1"},
@@ -75,13 +75,13 @@ def test_an_error_in_status_or_conditions_stops_pruning_but_not_the_writes_of_ch
         s="x: {{ spec.nope }}\n",
     )
     renamed(found)
-    assert deletes(found) == []
+    assert deletes(found) == ["a"]
     found.settle()
-    assert found.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/other"]
+    assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
     assert found.ready()[:2] == ("False", "RenderFailed")
     renamed(found, nope="2")
     found.settle()
-    assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
+    assert found.ready()[0] == "True"
 
 
 def test_a_waiting_status_does_not_delay_pruning():
@@ -91,13 +91,13 @@ def test_a_waiting_status_does_not_delay_pruning():
     assert deletes(renamed(found)) == ["a"]
 
 
-def test_nothing_is_pruned_in_a_pass_with_a_name_conflict():
+def test_nothing_is_pruned_that_a_name_conflict_keeps_from_being_replaced():
     found = harness()
     found.add(config("other"))
     assert deletes(renamed(found)) == []
 
 
-def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
+def test_nothing_is_pruned_when_the_write_of_its_replacement_fails():
     found = renamed(harness())
     found.refuse[key("other")] = Failed(Failure.OTHER, "no")
     found.step()
@@ -125,7 +125,7 @@ def test_held_back_pruning_is_reported_with_its_objects_and_time():
     renamed(found)
     found.held_until = "2026-01-01T12:00:30Z"
     found.settle()
-    assert found.ready() == ("False", "Progressing", "2 objects will be deleted; held back until 12:00:30 UTC")
+    assert found.ready() == ("False", "Progressing", "the deletion of 2 objects is held back until 12:00:30 UTC")
     assert {each["type"]: each["status"] for each in found.status["conditions"]} == {
         "Ready": "False",
         "Reconciling": "True",
@@ -145,7 +145,7 @@ def test_objects_to_be_released_are_reported_as_such():
     renamed(found)
     found.held_until = "2026-01-01T12:00:30Z"
     found.settle()
-    assert found.ready()[2] == "1 object will be released; held back until 12:00:30 UTC"
+    assert found.ready()[2] == "the release of 1 object is held back until 12:00:30 UTC"
 
 
 def test_new_rules_without_pruning_delay_nothing():
@@ -162,7 +162,7 @@ def test_held_back_pruning_is_reported_beside_waits():
     found.held_until = "2026-01-01T12:00:30Z"
     found.settle()
     assert found.ready()[:2] == ("False", "Waiting")
-    assert found.ready()[2].startswith("1 object will be deleted; held back until 12:00:30 UTC; ")
+    assert found.ready()[2].startswith("the deletion of 2 objects is held back while a waits, until 12:00:30 UTC; ")
 
 
 def test_a_waiting_child_keeps_its_own_objects_and_those_without_a_record():

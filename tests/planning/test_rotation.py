@@ -101,9 +101,7 @@ def test_the_pass_that_rotates_comes_again_at_once_for_what_reads_the_value() ->
     found.now, found.seed = "2026-05-01T00:00:00Z", b"other"
     planned = found.plan()
     found.history = found.history.after(planned, found.execute(planned.actions), 0.0)
-    requeue = found.plan().requeue_after
-    assert requeue is not None
-    assert requeue.seconds == 0.0
+    assert found.plan().again
 
 
 @pytest.mark.parametrize("crash_after", [0, 1])

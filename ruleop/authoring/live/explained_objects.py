@@ -106,8 +106,10 @@ def explained_objects(found: Found) -> Iterator[ExplainedObject]:
             existing = [key for key, obj in owned.items() if _child_of(obj) == report.id]
             if not existing and (report.state is not State.READY or _has_runs(report, found)):
                 yield _absent(report, found)
+            held = {each.key for each in found.plan.held} if found.plan is not None else set()
             for key in existing:
-                yield _held_back(owned.pop(key), report)
+                if key not in held:
+                    yield _held_back(owned.pop(key), report)
     for key, obj in owned.items():
         yield _other(key, obj, found)
 
@@ -170,8 +172,11 @@ def _other(key: ObjectKey, obj: Object, found: Found) -> ExplainedObject:
     """An owned object that is not among the desired ones, or of which no rules are known."""
     node, action = child_node(obj), _action_on(key, found.plan) if found.plan is not None else None
     state, message = node.state, node.message
+    held = next((each for each in found.plan.held if each.key == key), None) if found.plan is not None else None
     if action is not None:
         state, message = "not desired", "will be deleted" if isinstance(action, Delete) else "will be released"
+    elif held is not None:
+        state, message = "not desired", f"its {held.verb} is held back {held.why}"
     return _of_live(obj, state, message, _child_of(obj))
 
 

@@ -100,6 +100,7 @@ class ChangeSummary:
     resources: int = 0
     changed: int = 0
     status_only: int = 0  # only their status would be written
+    held: int = 0  # with deletions that are held back
     failed: int = 0  # with problems, or without a plan
     unmatched: int = 0
     changes: dict[Change, Group] = field(default_factory=dict)
@@ -119,6 +120,8 @@ class ChangeSummary:
                 self._add_action(plan, action, kinds, name)
         elif not plan.quiet:
             self.status_only += 1
+        if plan.held:
+            self.held += 1
         if plan.problems:
             self.failed += 1
             for problem in plan.problems:
@@ -227,6 +230,7 @@ class ChangeSummary:
     def _rest(self) -> Iterable[tuple[int, str]]:
         return (
             (self.status_only, "would only get a new status"),
+            (self.held, "with deletions that are held back"),
             (self.failed, "with errors"),
             (self.unmatched, "not selected by any rule"),
         )
@@ -238,6 +242,7 @@ class ChangeSummary:
             "resources": self.resources,
             "changed": self.changed,
             "statusOnly": self.status_only,
+            "heldBack": self.held,
             "failed": self.failed,
             "unmatched": self.unmatched,
             "changes": [

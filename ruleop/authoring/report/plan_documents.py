@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.report.server_answers import Answer
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.model.actions import Requeue
+    from ruleop.core.planning.model.actions import HeldDeletion, Requeue
     from ruleop.core.planning.plan import Plan
 
 
@@ -42,6 +42,7 @@ def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dic
         **_whose_json(plan),
         "quiet": plan.quiet,
         "actions": [_action_json(action, plan.masks) for action in plan.actions],
+        "heldBack": [_held_json(each) for each in plan.held],
         "children": [_child_json(child) for child in plan.children],
         **_obstructions_json(plan),
         "status": _status_json(plan, resource),
@@ -94,6 +95,11 @@ def with_masked_texts(plan: Plan) -> Plan:
         conditions=conditions,
         events=tuple(replace(event, message=text(event.message)) for event in plan.events),
     )
+
+
+def _held_json(held: HeldDeletion) -> dict[str, Any]:
+    action = {"deletion": "delete", "release": "release"}[held.verb]
+    return {**identity(held.key), "child": held.child, "action": action, "reason": held.why}
 
 
 def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:

@@ -172,6 +172,9 @@ class _PlanText:
             if answer.action is not None:
                 yield self._action_line("!", verb_of(answer.action), self.title(answer.action.key))
                 yield from _answer_lines(answer)
+        for held in self.plan.held:
+            verb = Verb.DELETE if held.verb == "deletion" else Verb.RELEASE
+            yield self._action_line("!", verb, self.title(held.key), f"held back {held.why}")
         for answer in self.answers:
             if answer.action is None:
                 yield (Span(f"? {answer.child}: ", Tone.WAIT), *(Span(text) for text in answer.lines()))
@@ -270,6 +273,7 @@ class _PlanText:
         counts = Counter(map(sign_of, writes))
         parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
         waiting = len({wait.child for wait in self.plan.waits})
+        parts += [f"{len(self.plan.held)} held back"] if self.plan.held else []
         parts += [f"{waiting} waiting"] if waiting else []
         parts += [_counted_errors(len(self.plan.problems))] if self.plan.problems else []
         tone = Tone.BAD if self.plan.problems else Tone.TITLE

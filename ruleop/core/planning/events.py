@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.planning.changes.writes import Verb, reason_for, verb_of
+from ruleop.core.planning.child.pruning import HELD_BACK, held_in_words
 from ruleop.core.planning.model.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
 from ruleop.core.planning.model.conditions import FINALIZED, find_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning.model.actions import Problem
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.model.actions import HeldDeletion, Problem
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.rules import Child
 
@@ -61,6 +62,21 @@ def skipped_events(skipped: Iterable[tuple[Child, str]]) -> Iterator[Event]:
     for child, time in skipped:
         message = f"{child.id}: skipped the run of {time}: it did not start before its startingDeadline or the next run"
         yield Event("Warning", "RunSkipped", message)
+
+
+def held_deletion_events(
+    resource: Object, held: Sequence[HeldDeletion], known: Collection[ObjectKey]
+) -> Iterator[Event]:
+    """An event when an error begins to hold deletions back. `known`: those of the last pass; in the first pass after a
+    start, Ready reports them."""
+    found = [each for each in held if each.is_error]
+    is_reported = not known and HELD_BACK in str(find_condition(resource, "Ready").get("message"))
+    if not is_reported and any(each.key not in known for each in found):
+        namespace = resource["metadata"].get("namespace") or ""
+        names = [each.key.title(namespace) for each in found]
+        more = ", and more" if len(names) > MAX_NAMES else ""
+        message = f"{held_in_words(found)}: {', '.join(names[:MAX_NAMES])}{more}"
+        yield Event("Warning", "DeletionHeldBack", message[0].upper() + message[1:])
 
 
 def held_back_events(resource: Object, rollout: Condition) -> Iterator[Event]:

@@ -10,6 +10,7 @@ per object. It is a value, so a pass can be replayed from the rule, the resource
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -17,6 +18,7 @@ from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.planning.changes.drift import Reverted, corrections, is_altered, reverted
 from ruleop.core.planning.model.actions import (
+    AGAIN,
     Create,
     Delete,
     FinalizerAction,
@@ -34,13 +36,14 @@ if TYPE_CHECKING:
 
     from ruleop.core.merge import Learned
     from ruleop.core.planning.late_plans import Late
-    from ruleop.core.planning.model.actions import FieldConflict
+    from ruleop.core.planning.model.actions import Action, FieldConflict
     from ruleop.core.planning.model.observed import Objects
     from ruleop.core.planning.model.outcome import Outcome
     from ruleop.core.planning.plan import Plan
     from ruleop.core.planning.rendering.work import Work
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+GONE: Final = "gone"  # never a digest
 
 CONFLICT_FIRST: Final = 1.0
 CONFLICT_CAP: Final = 60.0
@@ -52,6 +55,11 @@ REFUSED_CAP: Final = 3600.0
 
 STATUS_REFUSED_FOR: Final = 60.0
 """Seconds until a rejected status is retried: the schema may have changed by then."""
+
+AGAIN_AT_ONCE: Final = 16
+AGAIN_CAP: Final = 60.0
+"""Of passes of which each changes what the next one reads: how many more than there are objects follow each other
+without an interval, and the longest interval in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,19 @@ class Writes:
     """The results of this pass's writes. The plan that follows them is for the status only."""
 
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)
-    done: Collection[ObjectKey] = ()  # written or deleted objects; the watch reports later changes
+    done: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)
+    """The digests of the desired objects that were written, and GONE for those that were deleted. The watch reports
+    later changes of both."""
+    undone: Collection[ObjectKey] = ()  # objects whose actions failed, or were held back: they are retried with backoff
+
+    def leaves(self, action: Action) -> bool:
+        """Whether an action of the status plan is left to the next pass, which nothing but this plan announces: the
+        writes made it possible, or changed what its object is rendered from. What the server changed in the object
+        that was sent is not sent again at once."""
+        if action.key in self.failed or action.key in self.undone:
+            return False
+        digest = GONE if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+        return self.done.get(action.key) != digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +150,8 @@ class History:
     late: Late | None = None  # the last plan was ended because it took too long
     reason: str = ""  # of Ready after the last pass, for a CR without a status
     written: int = 0  # writes since Ready was last concluded
+    again: int = 0  # passes in a row that changed what the next one reads
+    held: frozenset[ObjectKey] = frozenset()  # objects whose deletion an error held back in the last pass
     writes: Writes | None = None  # of this pass
     work: Work | None = None  # of the plan before the writes
 
@@ -163,11 +185,12 @@ class History:
 
     # -- after a plan --------------------------------------------------------------------------------------------------
 
-    def after(self, plan: Plan, outcome: Outcome | None, now: float) -> History:
-        """The history after a plan. `outcome`: the results of its actions; None: it had none, and the pass is over."""
+    def after(self, plan: Plan, outcome: Outcome | None, now: float, *, again: bool = False) -> History:
+        """The history after a plan. `outcome`: the results of its actions; None: it had none, and the pass is over.
+        `again`: the pass changed what the next one reads in the status."""
         found = self.with_plan(plan, now)
         if outcome is None:
-            return _concluded(found, plan)
+            return _concluded(found, plan, again=again)
         acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
         learned = _learned(found.learned, outcome)
         if outcome.failed or found.refusals:
@@ -184,7 +207,7 @@ class History:
             drift=_drift(found, outcome, now),
             synced=found.synced.done(outcome.done, clean=outcome.clean),
             written=found.written + outcome.writes,
-            writes=Writes(outcome.failed, outcome.deleted | outcome.written.keys()),
+            writes=_writes(plan, outcome),
             work=_work(plan, outcome, learned),
         )
 
@@ -218,6 +241,12 @@ class History:
             found.append(Requeue(self.refused_status.until - now, "a rejected status is retried"))
         return min(found, key=lambda each: each.seconds, default=None)
 
+    def next_pass(self, plan: Plan) -> Requeue:
+        """The pass that only ruleop's own writes require. It is due at once: objects that read one another need as many
+        passes as there are. Rules that never come to rest, such as one that counts, are slowed down."""
+        slowed = self.again - sum(len(child.objects) for child in plan.children) - AGAIN_AT_ONCE
+        return Requeue(0.0 if slowed < 0 else min(AGAIN_CAP, 2.0 ** min(slowed, 60)), AGAIN)
+
     # -- what the engine learns by itself ------------------------------------------------------------------------------
 
     def status_refused(self, plan: Plan, message: str, now: float) -> History:
@@ -239,7 +268,17 @@ class History:
 History.NONE = History()
 
 
-def _concluded(history: History, plan: Plan) -> History:
+def _writes(plan: Plan, outcome: Outcome) -> Writes:
+    """Digests are of what was rendered, so they do not tell what the server made of it."""
+    done, undone = dict.fromkeys(outcome.deleted, GONE), set(map(attrgetter("key"), plan.actions))
+    for each in outcome.done:
+        undone.discard(each.key)
+        if not isinstance(each, Delete | FinalizerAction) and each.key in outcome.written:
+            done[each.key] = each.desired_digest
+    return Writes(outcome.failed, done, frozenset(undone))
+
+
+def _concluded(history: History, plan: Plan, *, again: bool) -> History:
     desired = {each.key for child in plan.children for each in child.objects} if plan.complete else None
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
     parts = {}
@@ -248,7 +287,11 @@ def _concluded(history: History, plan: Plan) -> History:
         if desired is not None and not known.keys() <= desired:
             parts[name] = {key: each for key, each in known.items() if key in desired} or NOTHING
     synced = history.synced.restricted_to(desired) if desired is not None else history.synced
+    number = history.again + 1 if again or plan.again else 0
     found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
+    held = frozenset(each.key for each in plan.held if each.is_error) if plan.held else frozenset[ObjectKey]()
+    if (number, held) != (found.again, found.held):
+        found = replace(found, again=number, held=held)
     return history if found == history else found
 
 

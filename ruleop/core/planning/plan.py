@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ChildReport,
         Event,
         FieldConflict,
+        HeldDeletion,
         Problem,
         Read,
         Requeue,
@@ -49,6 +50,7 @@ class Plan:
     uid: str
     rule: str  # the rule's title
     actions: tuple[Action, ...] = ()
+    held: tuple[HeldDeletion, ...] = ()
     waits: tuple[Wait, ...] = ()
     children: tuple[ChildReport, ...] = ()
     rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object), in order
@@ -59,6 +61,7 @@ class Plan:
     watches: tuple[Target, ...] = ()  # observed objects whose changes reconcile the resource
     requeue_after: Requeue | None = None
     time_check: Requeue | None = None  # when an answer that depends on the time changes
+    again: bool = False  # the writes changed what is read: the next pass, which no event announces, is due
     complete: bool = False  # all desired objects are known and listed in `children`
     steady: bool = False  # by its status, all children were written before: a difference is drift
     synced: Synced = field(default_factory=Synced, repr=False)  # the objects that were in sync, with those of this plan

@@ -23,10 +23,16 @@ from ruleop.core.planning.child.children import NO_KEYS, Children, Found
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.plan_masks import find_masks
-from ruleop.core.planning.child.pruning import held_back, prune
+from ruleop.core.planning.child.pruning import delayed, prune
 from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
-from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
+from ruleop.core.planning.events import (
+    HEALTHY,
+    held_back_events,
+    held_deletion_events,
+    skipped_events,
+    transition_events,
+)
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.history import History
 from ruleop.core.planning.late_plans import Late
@@ -197,7 +203,6 @@ class _Planner:
         self.is_shown = masks
         self.masks = masks and rule.secrecy.reads
         self.scope = Scope(rule, resource, observed, masks=self.masks)
-        self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
 
@@ -305,23 +310,25 @@ class _Planner:
     # -- a CR that is not being deleted --------------------------------------------------------------------------------
 
     def _actions(self) -> Steps[list[Action]]:
-        if self.children.render_failed:
-            # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
+        # After an error in the rules or in the CR nothing is written: applying half of the desired state may be worse
+        # than applying none. What no child desires goes nevertheless.
+        is_withheld = self.children.render_failed
+        if self.children.exhausted:
             return (yield from self._ends([])) if self.rule.ends_items else []
-        actions = self.children.actions()
+        actions = [] if is_withheld else self.children.actions()
         undesired = self.children.undesired()
         pruned = prune(self.children, undesired) if undesired or self.children.patched else []
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
-        if pruned and self._status_fails():
-            pruned = []
         if pruned and self.observed.held_until:
-            self.held_back = held_back(pruned, self.observed.held_until)
+            self.children.report.held += delayed(pruned, self.observed.held_until)
             pruned = []
         if self.rule.ends_items:
             actions += yield from self._ends(pruned)
         else:
             actions += pruned
+        if is_withheld:
+            return actions
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         key = self.key
         if self._needs_finalizer():
@@ -378,14 +385,6 @@ class _Planner:
                 self.children.report.add_wait(child, f"{what} to be {done}: {words}", why="deletion")
             else:
                 self.children.report.add_problem(child, reason, f"{what} could not be {done}: {why}")
-
-    def _status_fails(self) -> bool:
-        """Whether `status` or `conditions` cannot be rendered. That is an error like any other, so it stops pruning. A
-        pass with writes does not plan the status, so this is called only if something is to be pruned."""
-        mistakes: list[Problem] = []
-        projected_fields(self.rule, self.scope, mistakes)
-        custom_conditions(self.rule, self.children, mistakes)
-        return bool(mistakes)
 
     def _can_remove_finalizer(self) -> bool:
         """Whether all owned objects are known, and the garbage collector will delete them with the CR."""
@@ -447,6 +446,7 @@ class _Planner:
             "field_conflicts": tuple(report.conflicts),
             "reads": tuple(report.reads),
             "late": self.late,
+            "held": tuple(report.held),
         }
         if self.acts and not self.predict_status:
             found["work"] = self.children.reusable()
@@ -458,7 +458,10 @@ class _Planner:
             found |= {
                 "children": tuple(child_plan.report() for child_plan in self.children.plans.values()),
                 "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(actions, check_after, records, time_check),
+                "requeue_after": self._requeue_after(check_after, records, time_check),
+                "again": self.history.writes is not None
+                and not self.paused
+                and any(map(self.history.writes.leaves, actions)),
                 "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
@@ -498,7 +501,7 @@ class _Planner:
         if records.runs:
             fields, own_fields = with_record(fields, records.runs), own_fields | {RECORD}
         if conditions is None:
-            conditions = overall_conditions(self.children, problems, held_back=self.held_back)
+            conditions = overall_conditions(self.children, problems)
         if self.paused:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif self.notes:
@@ -511,6 +514,7 @@ class _Planner:
             status = status_write(
                 self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
             )
+        is_held = bool(self.children.report.held) and not self.acts and not self.paused
         quiet = not (actions and self.acts) and (status is None or status.patch is None)
         found |= {
             "status": status,
@@ -518,6 +522,7 @@ class _Planner:
             "events": (
                 *found["events"],
                 *self._transition(conditions, quiet=quiet),
+                *(held_deletion_events(self.resource, self.children.report.held, self.history.held) if is_held else ()),
                 *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
                 *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
             ),
@@ -560,21 +565,15 @@ class _Planner:
             "observedGeneration", generation
         ) == generation
 
-    def _requeue_after(
-        self, actions: list[Action], check_after: float | None, records: Records, time_check: Requeue | None
-    ) -> Requeue | None:
-        writes, report, clock = self.history.writes, self.children.report, self.observed.clock
+    def _requeue_after(self, check_after: float | None, records: Records, time_check: Requeue | None) -> Requeue | None:
+        report, clock = self.children.report, self.observed.clock
         if self.late is not None:  # nothing makes it sooner, such as a short period, which the CR's author sets
             return Requeue(self.late.wait, PLAN_IS_LATE)
         if check_after is None and any(each.reason == "ErrResourceExists" for each in report.problems):
             check_after = CHECK_CONFLICTING
         if self.paused:
             check_after = None
-        elif records.prunes_next or (
-            # The responses to this pass's writes made more actions possible. The cache has the responses already, so
-            # no event will trigger another pass.
-            writes is not None and any(action.key not in writes.done for action in actions)
-        ):
+        elif records.prunes_next:
             check_after = 0.0
         # A conflict that this plan is the first to find is checked, too.
         history = self.history.with_field_conflicts(report.conflicts, clock) if report.conflicts else self.history

@@ -15,6 +15,7 @@ from ruleop.core.errors import RenderError
 from ruleop.core.merge import UnwritableError, merge_patch, same
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
+from ruleop.core.planning.child.pruning import held_in_words
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite, distinct
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, named_revision, type_of
 from ruleop.core.schema.crd.definition import CONDITIONS
@@ -134,11 +135,12 @@ def _add_problem(rule: Rule, problems: list[Problem], error: RenderError) -> Non
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def overall_conditions(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
-    """Ready, Reconciling and Stalled, by the children's states. `held_back`: describes delayed deletions."""
+def overall_conditions(children: Children, problems: list[Problem]) -> Conditions:
+    """Ready, Reconciling and Stalled, by the children's states."""
+    held = [held_in_words(children.report.held)] if children.report.held else []
     if problems:
-        return Conditions.of(problems[0].reason, _sentence(map(_described, distinct(problems))), stalled=True)
-    held = [held_back] if held_back else []
+        message = _sentence(map(_described, distinct(problems)))
+        return Conditions.of(problems[0].reason, "; ".join([message, *held]), stalled=True)
     if children.report.waits:
         waits = [f"{wait.child} waits for {wait.for_what}" for wait in children.report.waits]
         return Conditions.of("Waiting", _sentence([*held, *_causes_of_waits(children), *waits]), reconciling=True)

@@ -107,7 +107,8 @@ class Recorder:
         writes = history.writes
         if writes is not None:
             failed = {key: _redacted(each) if key in closed else each for key, each in writes.failed.items()}
-            writes = replace(writes, failed=failed)
+            done = {key: "" if key in closed else digest for key, digest in writes.done.items()}
+            writes = replace(writes, failed=failed, done=done)
         return replace(
             history,
             learned=learned,
@@ -126,8 +127,8 @@ class Recorder:
         kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}
-        failed = history.writes.failed if history.writes is not None else ()
-        keys = {*history.learned, *history.applied, *history.refusals, *history.unreleased, *failed}
+        written = (*history.writes.failed, *history.writes.done) if history.writes is not None else ()
+        keys = {*history.learned, *history.applied, *history.refusals, *history.unreleased, *written}
         return frozenset(
             key
             for key in keys

@@ -386,7 +386,7 @@ def carry_out(
     failed."""
     outcome, stopped = Outcome(), set[str]()
     for action in sorted(actions, key=_turn_of):
-        if action.needs & stopped or (_turn_of(action) and outcome.failed):
+        if action.needs & stopped or (isinstance(action, RemoveFinalizer) and outcome.failed):
             stopped.add(action.child)
             continue
         found = write(action)

@@ -13,6 +13,7 @@ from ruleop.core.planning.model.actions import (
     Action,
     ChildReport,
     FieldConflict,
+    HeldDeletion,
     ObjectReport,
     Problem,
     Read,
@@ -103,6 +104,7 @@ class ChildPlan:
     objects: list[ObjectPlan] = field(default_factory=list)
     blocks_pruning: bool = False  # not all of its objects are known in this pass, so none of them may be pruned
     incomplete: bool = False  # some of its desired objects could not be rendered
+    unrendered: list[Mapping[str, Any]] = field(default_factory=list)  # the names that each of these would have
     located: int = 0  # rejected objects whose fields were looked up in the body
     unreadable: str = ""  # the permission that is missing to read its objects
 
@@ -142,6 +144,7 @@ class PassReport:
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
+    held: list[HeldDeletion] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
     has_held_fields: bool = False  # another manager holds fields of a child with `patch`
     _alike: dict[tuple[str, str], set[tuple[str, Site | None]]] = field(default_factory=dict)  # by child and reason

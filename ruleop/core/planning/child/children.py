@@ -92,6 +92,7 @@ class Children:
         self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
+        self.exhausted = False  # a limit of the pass was exceeded: nothing is deleted either
         self.report = PassReport()
         self.ending = begun(self.existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
         self.ended_by = waits(self.ending) if self.ending else {}
@@ -189,7 +190,7 @@ class Children:
             self._add_failure(child_plan, error)
         except Exhausted as limit:
             child_plan.incomplete = True
-            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site))
+            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site, limit=True))
         for object_plan in child_plan.objects:
             if object_plan.applied is not None:
                 object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
@@ -236,10 +237,12 @@ class Children:
                     self.ending[item.ended.ends].decided.add(child.id)
             except ChildWaits as wait:
                 child_plan.incomplete = True
+                child_plan.unrendered.append(item.names)
                 self._add_wait(child_plan, wait)
             except ChildFails as error:
                 if error.limit:
                     raise
+                child_plan.unrendered.append(item.names)
                 if child.given:  # unlike items of a template, each has a mistake of its own
                     self._add_failure(child_plan, _items_error(item.title(child), error, 1), only_this_child=True)
                 else:
@@ -408,6 +411,7 @@ class Children:
             rejection = secrecy.rejection(failed.message, failed.redacted, failed.causes)
             message = rejection + changes_in_words(error.changes, secrecy) + error.advice
         child_plan.blocks_pruning = True
+        self.exhausted = self.exhausted or error.limit
         if error.reason == "FieldConflict" and child_plan.child.patch is not None:
             self.report.has_held_fields |= not isinstance(error, HeldBack)
         self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)

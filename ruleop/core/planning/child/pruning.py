@@ -1,52 +1,68 @@
 """Deletes or releases owned objects that are no longer desired.
 
-A deletion cannot be reverted, so an object is pruned only if this pass has no error and no child waits that the object
-might belong to. In the first seconds after a change of the rules, deletions are delayed, and the CR is reconciling
-until they are done. Each deletion has uid and resourceVersion as preconditions and follows a live read.
+A deletion cannot be reverted, so an object is deleted only if nothing that went wrong could make that wrong: its own
+child is known and written, and no other child of its kind may desire it. Errors elsewhere do not count: a user who
+is taken off a list loses the object that gave access, whatever else of the CR fails. What is held back is reported.
+
+In the first seconds after a change of the rules, deletions are delayed, and the CR is reconciling until they are done.
+Each deletion has uid and resourceVersion as preconditions and follows a live read.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind
 from ruleop.core.planning.child.apply import release
 from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
 from ruleop.core.planning.child.field_patches import release_fields
-from ruleop.core.planning.model.actions import Action, Delete
+from ruleop.core.planning.model.actions import Action, Create, Delete, HeldDeletion, State
 from ruleop.core.planning.rendering.desired import deletion_policy
+from ruleop.core.templating import Tree
+from ruleop.core.templating.values.cost import Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
-    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.planning.child.child_plan import ChildPlan, Existing
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.child.field_patches import PatchedObject
-    from ruleop.core.planning.model.actions import Problem
     from ruleop.core.rules import Child, Rule
+    from ruleop.core.templating import TextTemplate
 
-HARMLESS = frozenset({"ChildFailed", "FieldConflict", "OnceFailed"})
-"""Reasons of problems that do not stop pruning: all desired objects are known and written."""
+HARMLESS: Final = frozenset({"ChildFailed", "FieldConflict", "OnceFailed"})
+"""Reasons of problems of a child with `patch` that hold nothing back: all objects whose fields it sets are known."""
+
+HELD_BACK: Final = "held back"
+MAX_CAUSES: Final = 4
 
 
-def _has_no_errors(problems: Iterable[Problem]) -> bool:
-    return all(problem.reason in HARMLESS for problem in problems)
+class Risk(NamedTuple):
+    """A reason that a deletion could be wrong."""
+
+    why: str
+    is_error: bool
+    is_reported: bool = True  # False: the object may well be desired
 
 
 def prune(children: Children, undesired: list[Existing]) -> list[Action]:
-    """`undesired`: the existing objects that are no longer desired. Fields of objects of others that no child sets any
-    more are released with them."""
-    if not _has_no_errors(children.report.problems):
-        return []
-    incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
-    needs = children.written()
+    """`undesired`: the existing objects that are no longer desired, as far as that is known. With them the fields of
+    objects of others are released that no child sets any more."""
+    known, patches = _Known(children), _Known(children, patches=True)
     given_up = list(_given_up(children))
     awaited = awaited_by(children, undesired, given_up)
     is_skipped = bool(awaited and order_is_skipped(children))
     found: list[Action] = []
     for each in _dependents_first(children.rule, undesired):
-        if each.key not in children.ending and _may_belong_to(each, incomplete, children.rule):
-            continue
-        if is_orphan(children, each):
+        is_released = is_orphan(children, each)
+        risk = known.risk(each) if each.key not in children.ending else None
+        needs = known.needs(each)
+        if risk is not None:
+            _hold(children, each, risk, "release" if is_released else "deletion")
+        elif is_released:
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
         elif (why_not := awaited.get((each.key, each.child))) is not None and not is_skipped:
             children.report.add_wait(each.child, f"{each.key} to be deleted: {why_not}", why="deletion")
@@ -57,52 +73,190 @@ def prune(children: Children, undesired: list[Existing]) -> list[Action]:
                 Delete(each.key, each.child, each.live, why, child.propagation if child else "background", needs)
             )
     for fields in given_up:
-        if (why_not := awaited.get((fields.key, fields.child))) is not None and not is_skipped:
+        if (risk := patches.risk(fields)) is not None:
+            _hold(children, fields, risk, "release")
+        elif (why_not := awaited.get((fields.key, fields.child))) is not None and not is_skipped:
             wait = f"the fields of {fields.key} to be released: {why_not}"
             children.report.add_wait(fields.child, wait, why="deletion")
         else:
-            found.append(release_fields(fields, needs=needs))
+            found.append(release_fields(fields, needs=patches.needs(fields)))
     return found
 
 
 def _given_up(children: Children) -> Iterator[PatchedObject]:
-    """The fields of objects of others that no child sets any more. As with objects, not while some desired fields are
-    unknown."""
-    incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.incomplete]
+    """The fields of objects of others that no child sets any more, as far as that is known."""
     for each in children.patched:
         child_plan = children.plans.get(each.child)
         desired = child_plan.objects if child_plan is not None and child_plan.child.patch is not None else ()
         is_desired = each.manager == children.manager(each.child, each.key) and any(
             each.key == object_plan.desired.key for object_plan in desired
         )
-        if not is_desired and not _may_belong_to(each, incomplete, children.rule):
+        if not is_desired:
             yield each
 
 
-def held_back(pruned: Sequence[Action], until: str) -> str:
-    """A condition message about delayed deletions. It may contain the deadline, which does not change until the next
-    edit of the rules."""
-    deleted = sum(isinstance(action, Delete) for action in pruned)
-    counts = [(deleted, "deleted"), (len(pruned) - deleted, "released")]
-    parts = [f"{count} object{'s' if count > 1 else ''} will be {word}" for count, word in counts if count]
-    return "; ".join([*parts, deadline(until)])
+def _hold(children: Children, each: Existing | PatchedObject, risk: Risk, verb: Literal["deletion", "release"]) -> None:
+    if risk.is_reported:
+        children.report.held.append(HeldDeletion(each.key, each.child, verb, risk.why, risk.is_error))
+
+
+class _Known:
+    """The knowledge about the desired objects of each child. `patches`: of the children that set fields of objects of
+    others, instead of those that have objects."""
+
+    def __init__(self, children: Children, *, patches: bool = False) -> None:
+        self.children = children
+        self.plans = {id_: found for id_, found in children.plans.items() if (found.child.patch is not None) is patches}
+        self._by_kind: dict[GroupKind, list[ChildPlan]] = {}
+        for child_plan in self.plans.values():
+            for kind in {each.versionless for each in child_plan.child.kinds}:
+                self._by_kind.setdefault(kind, []).append(child_plan)
+        self._unreadable: dict[str, str] = {}
+        self._risks: dict[str, Risk | None] = {}
+        self._identities: dict[str, frozenset[tuple[GroupKind, str]] | None] = {}
+
+    def risk(self, each: Existing | PatchedObject) -> Risk | None:
+        """The first thing that could make the deletion of an object wrong: that of its own child, by the id in its
+        record; or that of another one that may desire it. Without a child of this id, any of its kind may have been
+        renamed, or make the object that replaces it."""
+        own = self.plans.get(each.child)
+        if own is not None and (found := self._own_risk(own, each)) is not None:
+            return found
+        for other in self._of_kind(each):
+            if other is own:
+                continue
+            found = self._own_risk(other, each) if own is None else self._rival(other, each)
+            if found is not None:
+                return found
+        return None
+
+    def needs(self, each: Existing | PatchedObject) -> frozenset[str]:
+        """The children whose writes of this pass have to succeed first: one of them may replace the object."""
+        if self.children.render_failed:
+            return frozenset()
+        own = self.plans.get(each.child)
+        return frozenset(found.child.id for found in ([own] if own else self._of_kind(each)) if found.writes)
+
+    def _of_kind(self, each: Existing | PatchedObject) -> Sequence[ChildPlan]:
+        """The children that may have an object of this kind."""
+        return self._by_kind.get(each.key.group_kind, ())
+
+    def _own_risk(self, own: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
+        found = self._risk_of(own)
+        if found is None or not own.incomplete:
+            return found
+        identities = self._possible(own)
+        if identities is None:  # of a list, some are still known to be desired
+            return found if own.child.has_items and own.child.patch is None else found._replace(is_reported=False)
+        return found._replace(is_reported=(each.key.group_kind, each.key.name) not in identities)
+
+    def _rival(self, child_plan: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
+        """Another child that may desire the object, as its objects are not all known."""
+        if not child_plan.incomplete and not self._unread(child_plan):
+            return None
+        identities = self._possible(child_plan)
+        if identities is not None and (each.key.group_kind, each.key.name) not in identities:
+            return None
+        found = self._risk_of(child_plan)
+        return found._replace(is_reported=identities is None) if found is not None else None
+
+    def _risk_of(self, child_plan: ChildPlan) -> Risk | None:
+        """The reason that not all desired objects of a child are known and written."""
+        id_ = child_plan.child.id
+        if id_ not in self._risks:
+            self._risks[id_] = self._find_risk(child_plan)
+        return self._risks[id_]
+
+    def _find_risk(self, child_plan: ChildPlan) -> Risk | None:
+        children, child = self.children, child_plan.child
+        problems = [each for each in children.report.problems if each.child == child.id]
+        by_error = Risk(f"by an error of {child.id}", is_error=True)
+        is_blocked = child_plan.blocks_pruning
+        if child.patch is not None:  # what others hold, or what does not exist yet, decides about its own object only
+            is_blocked = not all(each.reason in HARMLESS for each in problems)
+        if child_plan.incomplete or is_blocked or child_plan.state is State.REFUSED:
+            return by_error if problems else Risk(f"while {child.id} waits", is_error=False)
+        writes = children.history.writes
+        for each in child_plan.objects if child_plan.writes else ():
+            if writes is not None and each.desired.key in writes.failed:
+                return by_error
+            is_undone = writes is not None and each.desired.key in writes.undone
+            if is_undone or (children.render_failed and isinstance(each.action, Create)):
+                return Risk(f"until {child.id} is written", is_error=True)
+        if unread := self._unread(child_plan):
+            return Risk(f"by what {child.id} reads: {unread}", is_error=True)
+        return None
+
+    def _unread(self, child_plan: ChildPlan) -> str:
+        """The permission that is missing to read all that decides about a child."""
+        id_ = child_plan.child.id
+        if id_ not in self._unreadable:
+            self._unreadable[id_] = self.children.unreadable(child_plan.child.reads)
+        return self._unreadable[id_]
+
+    def _possible(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:
+        """The kinds and names of the objects of a child that could not be rendered, as far as what is missing or wrong
+        does not decide about them; otherwise None."""
+        id_ = child_plan.child.id
+        if id_ not in self._identities:
+            self._identities[id_] = self._render_identities(child_plan)
+        return self._identities[id_]
+
+    def _render_identities(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:
+        child = child_plan.child
+        scopes = child_plan.unrendered if child.has_items else [self.children.scope.names]
+        if child.patch is not None or child.runs or not scopes:
+            return None
+        found: set[tuple[GroupKind, str]] = set()
+        for names in scopes:
+            rendered = _identities(child, names)
+            if not rendered:
+                return None
+            found |= rendered
+        return frozenset(found)
+
+
+def _identities(child: Child, names: Mapping[str, Any]) -> set[tuple[GroupKind, str]]:
+    """The kinds and names in a body, whose other fields may be missing or wrong. None of them if that decides about
+    these."""
+    found: set[tuple[GroupKind, str]] = set()
+    try:
+        for document in _documents(child.body, names):
+            found.add((Kind.of(document).versionless, document["metadata"]["name"]))
+    except (RuleopError, Exhausted, KeyError, TypeError):
+        return set()
+    return found
+
+
+def _documents(body: TextTemplate | Tree, names: Mapping[str, Any]) -> Iterable[Any]:
+    if isinstance(body, Tree) and isinstance(body.built, dict) and isinstance(body.built.get("metadata"), dict):
+        identity = {name: body.built.get(name) for name in ("apiVersion", "kind")}
+        return [body.member({**identity, "metadata": {"name": body.built["metadata"].get("name")}}, names)]
+    return body.render(names, lenient=True)
+
+
+def held_in_words(held: Sequence[HeldDeletion]) -> str:
+    """A condition message about deletions that are held back; empty if there are none. It may contain a deadline, which
+    does not change until the next edit of the rules."""
+    if not held:
+        return ""
+    counts = [(verb, sum(each.verb == verb for each in held)) for verb in ("deletion", "release")]
+    parts = [f"the {verb} of {count} object{'s' if count > 1 else ''}" for verb, count in counts if count]
+    causes = list(dict.fromkeys(each.why for each in held))
+    more = " and more" if len(causes) > MAX_CAUSES else ""
+    verb = "is" if len(parts) == 1 else "are"
+    return f"{' and '.join(parts)} {verb} {HELD_BACK} {', '.join(causes[:MAX_CAUSES])}{more}"
+
+
+def delayed(pruned: Iterable[Action], until: str) -> Iterator[HeldDeletion]:
+    """The deletions that are delayed because the rules have just changed."""
+    for action in pruned:
+        verb: Literal["deletion", "release"] = "deletion" if isinstance(action, Delete) else "release"
+        yield HeldDeletion(action.key, action.child, verb, f"until {until[11:19]} UTC")
 
 
 def deadline(until: str) -> str:
     return f"held back until {until[11:19]} UTC"
-
-
-def _may_belong_to(each: Existing | PatchedObject, incomplete: list[Child], rule: Rule) -> bool:
-    """Whether the object may belong to one of the `incomplete` children, whose objects are not all known in this pass.
-
-    An object without a record may belong to any child. An object with an unknown id may belong to a renamed child: the
-    new id is recorded when that child is rendered.
-    """
-    if not each.child or not incomplete:
-        return bool(incomplete)
-    if each.child in rule.children or each.child in rule.finalize:
-        return any(child.id == each.child for child in incomplete)
-    return any(kind.versionless == each.key.group_kind for child in incomplete for kind in child.kinds)
 
 
 def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:

@@ -19,6 +19,9 @@ OWN_FINALIZER: Final = ""
 """Among the needs of an action: ruleop's finalizer on the CR. No child has this id, except objects without a record,
 which are treated as children with an empty id."""
 
+AGAIN: Final = "its own writes changed what it reads"
+"""The reason of a pass that no event announces."""
+
 RESYNC: Final = "resync"
 """The reason of a periodic reconcile that nothing else requires."""
 
@@ -97,7 +100,7 @@ class Delete:
     why: Literal["pruned", "recreate", "finalized", "elsewhere", "ordered", "unordered", "skipped"]
     propagation: Literal["background", "foreground"] = "background"
     needs: frozenset[str] = frozenset()
-    after_writes: bool = True  # only when no write of this pass failed
+    after_writes: bool = True  # after all writes of this pass, whether or not they succeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,17 @@ class FieldConflict:
 
     def __post_init__(self) -> None:
         _shorten(self, "message")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDeletion:
+    """A deletion or release of an object that is not known to be desired, which is not made in this pass."""
+
+    key: ObjectKey
+    child: str
+    verb: Literal["deletion", "release"]
+    why: str  # "db has an error", or the time until which the rules are too young
+    is_error: bool = False  # nothing but the end of an error leads to it
 
 
 @dataclass(frozen=True, slots=True)

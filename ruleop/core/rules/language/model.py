@@ -119,6 +119,7 @@ class Child:
     given: bool = False  # the CR gives the objects: `objects`
     privileged: bool = False  # these may grant permissions, and use ServiceAccounts
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
+    reads: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, or on random values besides
 
@@ -254,6 +255,7 @@ class Rule:
     final_order: tuple[str, ...] = ()  # the same for finalize children
     public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     reads_time: bool = False  # it calls functions whose results depend on the time
+    reads_status: bool = False  # it reads the status of the CR, which its own passes write
     ends_items: bool = False  # something is done when an item of a `forEach` ends
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
     revision: str = ""  # the same without values of environment variables, which may be secret: it can be shown

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         RolloutTable,
     )
     from ruleop.core.secrets.secrecy import Secrecy
-    from ruleop.core.templating import Library
+    from ruleop.core.templating import Library, Reference
 
 T = TypeVar("T")
 _CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status", "vars"}
@@ -58,7 +58,9 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
     after = deleted_after(draft, read)
 
     def built(child: ChildDraft) -> Child:
-        return _child(child, read[child.id], secrecy[child.id], after.get(child.id, frozenset()), draft)
+        texts = [part.compiled for part in parts if part.child is child]
+        ids = tuple(sorted(ids_read(draft, texts) - {child.id}))
+        return _child(child, read[child.id], ids, secrecy[child.id], after.get(child.id, frozenset()), draft)
 
     children = {name: built(child) for name, child in draft.children.items()}
     return Rule(
@@ -88,11 +90,17 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
         or any(child.schedule is not None or child.rotates for child in children.values()),
+        reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
         ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
     )
+
+
+def _is_of_status(reference: Reference) -> bool:
+    """Whether a chain of fields is below the CR's status, or may be."""
+    return reference.name == "status" or (reference.name == "cr" and reference.path[1:2] in {(), (None,), ("status",)})
 
 
 def _required(value: T | None) -> T:
@@ -105,7 +113,9 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozenset[str], draft: Draft) -> Child:
+def _child(
+    child: ChildDraft, read: ChildReads, ids: tuple[str, ...], secrecy: Secrecy, after: frozenset[str], draft: Draft
+) -> Child:
     table = child.table
     holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
     ended_by = tuple(each.id for each in draft.final.values() if each is not child and draft.looped(each) is child)
@@ -151,6 +161,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         given=table.objects is not None,
         privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
+        reads=ids,
         secrecy=secrecy,
         reads_cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
     )

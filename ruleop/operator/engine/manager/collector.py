@@ -38,6 +38,10 @@ GAUGES = {
         ("controller", "state"),
     ),
     "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),
+    "ruleop_deletions_held_back": (
+        "Objects that are not known to be desired and stay: an error could make their deletion wrong.",
+        ("controller",),
+    ),
     "ruleop_rollouts": (
         "1 for the phase of each watch's rollout: Complete, Progressing, Paused or Stopped.",
         ("watch", "phase"),
@@ -141,6 +145,7 @@ class StateCollector(Collector):
 
 def _add_reports(values: Values, title: str, reports: Iterable[Reported]) -> None:
     """Most CRs are in the same state, so equal ones are counted before their parts are added up."""
+    values["ruleop_deletions_held_back"][(title,)] = sum(each.held for each in reports)
     states_of_crs = Counter((each.reason, each.states, each.waits) for each in reports)
     for (reason, states, waits), count in states_of_crs.items():
         if reason:

@@ -58,6 +58,10 @@ class Controller:
         patched = {each.target.kind for rule in self.in_force for each in rule.patches}
         return [self.kind, *sorted({*patched, *(need.kind for need in self.needs if need.children)})]
 
+    def reads_status(self) -> bool:
+        """Whether a rule depends on the status of its CRs."""
+        return any(rule.reads_status for rule in self.in_force)
+
     def uses_has_kind(self) -> bool:
         """Whether a rule depends on which kinds the cluster serves."""
         return uses_has_kind(self.in_force)

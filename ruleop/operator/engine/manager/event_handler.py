@@ -58,7 +58,11 @@ class EventHandler:
         if (
             controller is not None
             and informer in self.cache.primaries.get(kind, ())
-            and (change.outside_status or self.status_changes)
+            and (
+                change.outside_status
+                or self.status_changes
+                or (change.origin is not Origin.WRITE and controller.reads_status())  # a pass knows of its own writes
+            )
         ):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
         observed, children = self.cache.observed.get(kind, ()), self.cache.children_of.get(kind, ())

@@ -161,9 +161,7 @@ class _Run:
             raise error
 
     async def one(self, action: Action) -> None:
-        if action.needs & self.not_provided or (
-            not self.outcome.clean and (_is_last(action) or isinstance(action, RemoveFinalizer))
-        ):
+        if action.needs & self.not_provided or (not self.outcome.clean and isinstance(action, RemoveFinalizer)):
             self.not_provided.add(_provides(action))
             return
         try:

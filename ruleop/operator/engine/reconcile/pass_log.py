@@ -48,6 +48,7 @@ class Reported:
     states: tuple[str, ...] = ()  # of its children
     waits: tuple[tuple[str, str], ...] = ()  # child ids, and the kind of wait
     waiting: tuple[str, ...] = ()  # the same as text
+    held: int = 0  # deletions and releases that are held back
     intents: tuple[Intent, ...] | None = None  # in a dry run
     failure: str = ""  # the error that prevented the last pass
     status_failure: str = ""  # the error of the last write of the status
@@ -101,6 +102,7 @@ class PassLog:
         reported, reason = self.reported[request], plan.conditions.ready.reason if plan.conditions is not None else ""
         reported.states = tuple(child.state.value for child in plan.children)
         reported.waits = tuple((wait.child, wait.why) for wait in plan.waits)
+        reported.held = len(plan.held)
         waiting: tuple[str, ...] = ()
         lasting: tuple[str, ...] = ()
         if plan.waits:

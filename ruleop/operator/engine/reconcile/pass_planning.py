@@ -46,6 +46,7 @@ class CurrentPass:
     rollout: Condition | None = None  # names the revision of the rules
     namespace_terminating: bool = False
     paused: bool = False  # a plan of this pass took several turns of the loop
+    again: bool = False  # it has written the status, which its rule reads
     status_in: float | None = None  # seconds until the status is written, if it is delayed
     descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
     accounts: float = 0.0  # that its plans have used together

@@ -34,7 +34,7 @@ from ruleop.operator.engine.reconcile.write_failures import classify
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.core.planning import Outcome
+    from ruleop.core.planning import Outcome, Requeue
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.queue.workers import Workers
@@ -225,6 +225,8 @@ class Reconciler:
                 current.status_in = wait
             elif (result := await self.status.write(current, planned, status)) is not None:
                 return self._with_next_check(current, planned, result) if result.failed else result
+            else:
+                current.again = current.rule.reads_status
         return await self._report(current, planned, outcome)
 
     async def _report(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
@@ -237,19 +239,25 @@ class Reconciler:
             self.metrics.without_writes.inc()
         self.environment.events.record(current.resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
-        current.history = current.history.after(planned, None, self.clock.monotonic())
+        again = current.history.next_pass(planned) if planned.again or current.again else None
+        current.history = current.history.after(planned, None, self.clock.monotonic(), again=current.again)
         if outcome is not None and not outcome.clean:
-            return self._with_next_check(current, planned, Result(failed=True, retry_after=outcome.retry_after))
+            failed = Result(failed=True, retry_after=outcome.retry_after)
+            return self._with_next_check(current, planned, failed, again)
         requeue = planned.requeue_after
+        if again is not None and (requeue is None or again.seconds < requeue.seconds):
+            requeue = again
         if current.status_in is not None and (requeue is None or current.status_in < requeue.seconds):
             return Result(requeue_after=current.status_in, reason="details of the status are written")
         if requeue is None:
             return Result()
         return Result(requeue_after=max(IMMEDIATELY, requeue.seconds), reason=requeue.reason)
 
-    def _with_next_check(self, current: CurrentPass, planned: Plan, failed: Result) -> Result:
+    def _with_next_check(
+        self, current: CurrentPass, planned: Plan, failed: Result, again: Requeue | None = None
+    ) -> Result:
         """One child that fails does not delay what was promised for the others, as its backoff may be long."""
-        checks = current.history.next_check(self.cache, self.clock.monotonic()), planned.time_check
+        checks = current.history.next_check(self.cache, self.clock.monotonic()), planned.time_check, again
         seconds = [check.seconds for check in checks if check is not None]
         return replace(failed, requeue_after=max(IMMEDIATELY, min(seconds))) if seconds else failed
 
