@@ -1,5 +1,5 @@
 """The order of the package: no module imports itself by way of others, not even for types alone, so that each can be
-read, and moved, with what it imports; folders are small; and the name of a file says which one it is."""
+read, and moved, with what it imports; and the name of a file says which one it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "ruleop"
-MOST_FILES = 15  # of a folder
 # Files of a kind are found by its name: its validation, what a local server does to it, its controller. No other file
 # shares its name with one elsewhere, but for a command with what it prints.
 REPEATED = {
@@ -76,11 +75,6 @@ def test_a_circle_of_imports_for_types_and_in_functions_is_found(tmp_path: Path)
     assert circle(package) == []
     (package / "key.py").write_text("def turned():\n    from house.wing import open_door\n    return open_door\n")
     assert set(circle(package)) == {"house.wing", "house.wing.door", "house.key"}
-
-
-def test_a_folder_holds_few_files() -> None:
-    folders = Counter(path.parent for path in _files())
-    assert {str(folder.relative_to(PACKAGE)): count for folder, count in folders.items() if count > MOST_FILES} == {}
 
 
 def test_a_file_is_found_by_its_name() -> None:

@@ -164,7 +164,8 @@ def test_certificates_are_renewed_before_they_end() -> None:
 
 
 def test_a_certificate_that_is_always_too_old_is_a_problem_and_not_renewed_in_each_pass() -> None:
-    found = harness("renewBefore: 91d", s=CERTIFICATE)
+    computed = CERTIFICATE.replace("days=90", "days=spec.days | default(90)")
+    found = harness("renewBefore: 91d", s=computed)
     (problem,) = found.plan().problems
     assert problem.message == "the certificate in tls.crt is valid for a shorter time than renewBefore: renew it later"
     assert problem.reason == "ApplyFailed"
