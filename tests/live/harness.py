@@ -113,7 +113,13 @@ class Live(Folder):
         )
         manager = Manager(load_project(self.root, environ={}), self.root, options)
         running = asyncio.create_task(manager.run())
-        await waiting.until("the operator", lambda: until() and all(each.is_quiet() for each in manager.controllers))
+
+        def is_quiet() -> bool:
+            """It has no controllers before it is connected."""
+            controllers = list(getattr(manager, "controllers", ()))
+            return bool(controllers) and until() and all(each.is_quiet() for each in controllers)
+
+        await waiting.until("the operator", is_quiet)
         manager.stopping.set()
         await running
 
