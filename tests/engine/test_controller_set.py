@@ -13,6 +13,7 @@ from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_need
 from ruleop.operator.engine.manager.inventory import InventoryEntry
 from ruleop.operator.engine.manager.reload import Reloader
+from ruleop.operator.engine.manager.rule_checks import RuleChecks, no_errors
 from ruleop.operator.kube.watch.store import State
 from tests.engine.controller_set_harness import APP, OTHER, ControllerSetHarness, project_of, watch
 
@@ -171,6 +172,7 @@ async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rule
             tmp_path,
             {},
             current=project.digest,
+            check=RuleChecks(no_errors, operator.metrics).require_sound,
             changed=operator.controller_set.reloaded,
             rejected=operator.controller_set.reject,
         )
