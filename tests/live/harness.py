@@ -63,9 +63,9 @@ class Live(Folder):
         path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
         urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
 
-    def remove(self, plural: str, name: str) -> None:
+    def remove(self, plural: str, name: str, api: str = "api/v1") -> None:
         """A built-in object, as another client would."""
-        path = f"{self.cluster.url}/api/v1/namespaces/default/{plural}/{name}"
+        path = f"{self.cluster.url}/{api}/namespaces/default/{plural}/{name}"
         urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
 
     def merge(self, plural: str, name: str, patch: Any) -> None:
