@@ -21,10 +21,10 @@ from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.kinds import GroupKind
+    from ruleop.core.rules import Rule
     from ruleop.operator.kube.cluster_flags import Access
 
 
@@ -41,32 +41,33 @@ if TYPE_CHECKING:
 @operator_options
 @project_options
 def command(folder: str, env_files: tuple[str, ...], old: str, old_namespace: str, **flags: Any) -> int:
-    """Give the operator OLD of a cluster the name of ruleop.yaml.
+    """Give an operator of a cluster another name.
 
-    While neither of the two runs: the finalizers of its custom resources, its inventory, owner key, revisions and
-    rollouts become those of the other name, and its Leases are deleted. Without --operator-namespace, they stay in
-    their namespace. After a failure, repeat the command. Exit status 1: it cannot be renamed now.
+    The operator OLD gets the name of ruleop.yaml, while neither of the two runs: the finalizers of its custom
+    resources, its inventory, owner key, revisions and rollouts become those of the other name, and its Leases are
+    deleted. Without --operator-namespace, they move to where the new operator has run, or stay in their namespace.
+    After a failure, repeat the command. Exit status 1: it cannot be renamed now.
     """
     access = read_access(folder, {**flags, "namespace": ""})
-    print_lines(run_on_cluster(_rename(access, old, old_namespace, _watched(folder, env_files))))
+    print_lines(run_on_cluster(_rename(access, old, old_namespace, _rules(folder, env_files))))
     return DONE
 
 
-def _watched(folder: str, env_files: Iterable[str]) -> frozenset[GroupKind]:
-    """The kinds of the project, which need not be there."""
+def _rules(folder: str, env_files: Iterable[str]) -> Sequence[Rule]:
+    """Those of the project, which need not be there."""
     try:
-        return frozenset(rule.kind.versionless for rule in load_with_sources(Folder(folder), env_files).project.rules)
+        return load_with_sources(Folder(folder), env_files).project.rules
     except (ProjectErrors, UsageError):
-        return frozenset()
+        return ()
 
 
-async def _rename(access: Access, old: str, namespace: str, watched: Iterable[GroupKind]) -> list[Line]:
+async def _rename(access: Access, old: str, namespace: str, rules: Sequence[Rule]) -> list[Line]:
     async with open_cluster(access) as cluster:
         before = await find_operator(cluster.reader, old, namespace)
         after = (
             cluster.operator if cluster.operator.namespace else replace(cluster.operator, namespace=before.namespace)
         )
-        renamed = await Renaming(cluster, before, after, watched).run()
+        renamed = await Renaming(cluster, before, after, rules).run()
         return [*_lines(old, f'"{after.name}" in namespace {after.namespace}', renamed.objects, renamed.resources)]
 
 

@@ -44,7 +44,7 @@ def completed(monkeypatch, capsys):
 def test_commands_are_completed_without_importing_them(completed, monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda name: pytest.fail(f"{name} was imported"))
     assert completed("") == [("plain", name) for name in COMMANDS]
-    assert completed("ren") == [("plain", "render")]
+    assert completed("ren") == [("plain", "rename"), ("plain", "render")]
 
 
 def test_options_are_completed(completed):
@@ -82,8 +82,8 @@ def test_the_line_for_bash_works_in_bash(tmp_path):
     bash = shutil.which("bash")
     assert bash is not None
     script = f"""{LINES["bash"]}
-    COMP_WORDS=(ruleop ren) COMP_CWORD=1
-    _ruleop_completion ruleop ren ruleop
+    COMP_WORDS=(ruleop rend) COMP_CWORD=1
+    _ruleop_completion ruleop rend ruleop
     echo "${{COMPREPLY[@]}}"
     """
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -40,6 +40,7 @@ class Play:
             metrics=Metrics(),
             finalizer=OURS,
             own=frozenset(),
+            other_operators=SimpleNamespace(remove=lambda _key: None),
             owns=None,
             dry_run=dry_run,
             clock=None,

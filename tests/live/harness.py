@@ -69,9 +69,9 @@ class Live(Folder):
         request = urllib.request.Request(f"{self.cluster.url}{path}", data, headers, method=method)  # noqa: S310 - loopback
         urllib.request.urlopen(request, timeout=PATIENCE).close()  # noqa: S310 - loopback
 
-    def remove(self, plural: str, name: str) -> None:
+    def remove(self, plural: str, name: str, api: str = "api/v1") -> None:
         """A built-in object, as another client would."""
-        path = f"{self.cluster.url}/api/v1/namespaces/default/{plural}/{name}"
+        path = f"{self.cluster.url}/{api}/namespaces/default/{plural}/{name}"
         urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=PATIENCE).close()  # noqa: S310 - loopback
 
     def merge(self, plural: str, name: str, patch: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.live.harness import Live
-from tests.live.projects import site
+from tests.live.projects import SITES, site
 from tests.live.test_rollout_status import lease
 
 WATCHES = """\
@@ -83,6 +83,29 @@ def test_the_old_one_of_two_finalizers_is_removed(renamed: Live) -> None:
     assert renamed.run("rename", "pv")[0] == 0
     assert finalizers(renamed) == [["ruleop.dev/shop"]] * 2
     renamed.converge(lambda: len(renamed.objects("Site")) == 1)
+
+
+def test_a_deletion_ends_if_only_the_old_finalizer_is_left(sites: Live) -> None:
+    """The new operator has removed its own, and has no key by which the children were its own."""
+    web = "web: {template: web.yaml.j2"
+    rules = SITES["watches.yaml"].replace(web, f"{web}, dependsOn: [config]")
+    sites.write("watches.yaml", f"{rules}  deletionOrder: reverse\n")
+    sites.apply(site("a"))
+    sites.operator = "pv"
+    sites.converge(lambda: set(sites.reasons("Site")) == {"Ready"})
+    sites.operator = "shop"
+    sites.converge(lambda: finalizers(sites) == [["ruleop.dev/pv", "ruleop.dev/shop"]])
+    sites.delete("sites", "a")
+    sites.converge(lambda: finalizers(sites) == [["ruleop.dev/pv"]])
+    status, _, err = sites.run("rename", "pv", "--name", "shop")
+    assert (status, "only pv can end that" in err) == (1, True), "it would leave the children behind"
+    for each in sites.objects("ConfigMap"):
+        if each["metadata"]["name"] == "a-config":
+            sites.remove("configmaps", "a-config")
+    for each in sites.objects("Deployment"):
+        sites.remove("deployments", each["metadata"]["name"], api="apis/apps/v1")
+    assert sites.run("rename", "pv", "--name", "shop")[0] == 0
+    assert sites.objects("Site") == []
 
 
 def test_a_deletion_that_only_the_old_operator_can_end_is_an_error(renamed: Live) -> None:

@@ -70,7 +70,8 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
             return Operator(name, namespace, {}, why, bool(others), is_absent=not places and not namespace)
         inventory = await reader.get(CONFIG_MAP, inventory_key(places[0], name))
     except ApiError as error:
-        return Operator(name, namespace, problem="" if namespace else f"{_unknown(name, '')}: {error}")
+        why = f"{_unknown(name, namespace)}: {error}; use --operator-namespace"
+        return Operator(name, namespace, problem="" if namespace else why)
     return Operator(name, places[0], decode((inventory or {}).get("data") or {}))
 
 

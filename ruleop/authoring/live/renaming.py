@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live.operator import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+from ruleop.core.planning import Owner
+from ruleop.core.planning.model.marks import PART_OF, claim_on
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
-from ruleop.operator.engine.manager.inventory import NOTHING, InventoryEntry, decode, encode, inventory_key
+from ruleop.operator.engine.manager.inventory import (
+    NOTHING,
+    InventoryEntry,
+    decode,
+    encode,
+    entry_of_rules,
+    inventory_key,
+)
 from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
 from ruleop.operator.engine.revisions.revision_data import revisions_key
 from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
@@ -22,11 +31,12 @@ from ruleop.operator.kube.client.client import Client
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ruleop.authoring.live.operator import Operator
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.core.kinds import Object
+    from ruleop.core.rules import Rule
 
 SECRET: Final = Kind("", "v1", "Secret")
 MAX_ATTEMPTS: Final = 5  # of a write of one custom resource, which others write too
@@ -44,10 +54,10 @@ class Renamed:
 
 
 class Renaming:
-    def __init__(self, cluster: LiveCluster, old: Operator, new: Operator, watched: Iterable[GroupKind]) -> None:
-        """`watched`: kinds whose custom resources may have the finalizer, besides those of the inventories."""
-        self.reader, self.old, self.new = cluster.reader, old, new
-        self.kinds = {*watched, *old.entries, *new.entries}
+    def __init__(self, cluster: LiveCluster, old: Operator, new: Operator, rules: Sequence[Rule]) -> None:
+        """`rules`: those of the project, whose custom resources may have the finalizer, too."""
+        self.reader, self.old, self.new, self.rules = cluster.reader, old, new, rules
+        self.kinds = {*(rule.kind.versionless for rule in rules), *old.entries, *new.entries}
         self.api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
 
     async def run(self) -> Renamed:
@@ -62,7 +72,7 @@ class Renaming:
             raise RenamingError(f"{new.problem}; or name the namespace that it shall have with --operator-namespace")
         await self._require_stopped(old)
         await self._require_stopped(new)
-        self._require_undeleted(held)
+        await self._require_undeleted(held)
         moved = [each async for each in self._moved({Kind.of(each).versionless for each in held})]
         for each in held:
             await self._replace_finalizer(each)
@@ -85,12 +95,14 @@ class Renaming:
                         if self.old.finalizer in (each["metadata"].get("finalizers") or ()):
                             yield each
 
-    def _require_undeleted(self, held: Iterable[Object]) -> None:
+    async def _require_undeleted(self, held: Iterable[Object]) -> None:
         """The API server adds no finalizer to what is being deleted, and without one nobody would clean up."""
         stuck = [
             str(ObjectKey.of(each))
             for each in held
-            if each["metadata"].get("deletionTimestamp") and self.new.finalizer not in each["metadata"]["finalizers"]
+            if each["metadata"].get("deletionTimestamp")
+            and self.new.finalizer not in each["metadata"]["finalizers"]
+            and not await self._is_clean(each)
         ]
         if stuck:
             more = f" and {len(stuck) - MAX_LISTED} more" if len(stuck) > MAX_LISTED else ""
@@ -98,6 +110,22 @@ class Renaming:
                 f"{', '.join(stuck[:MAX_LISTED])}{more}: being deleted, and only {self.old.name} can end that: let it, "
                 f"with `ruleop run --name {self.old.name}`, then repeat the command"
             )
+
+    async def _is_clean(self, resource: Object) -> bool:
+        """Whether the garbage collector will delete all that is left of a custom resource, as far as the rules tell:
+        the new operator may have removed the rest, and its finalizer."""
+        kind, owner = Kind.of(resource).versionless, Owner.of(resource)
+        rules = [rule for rule in self.rules if rule.kind.versionless == kind]
+        if not rules or any(
+            rule.patches or any(each.final or each.deletion for each in rule.every_child) for rule in rules
+        ):
+            return False
+        for child in sorted(entry_of_rules(rules).union(self.old.entry(kind)).union(self.new.entry(kind)).children):
+            if (served := self.reader.preferred(child)) is not None:
+                async for page in self.reader.pages(served, labels=f"{PART_OF}={owner.part_of}"):
+                    if any(claim_on(each, ObjectKey.of(each), owner).annotated for each in page):
+                        return False
+        return True
 
     # -- the objects of the operator -----------------------------------------------------------------------------------
 
@@ -175,9 +203,10 @@ class Renaming:
             finalizers = metadata.get("finalizers") or []
             if self.old.finalizer not in finalizers:
                 return
-            self._require_undeleted([found])
-            replaced = (self.new.finalizer if each == self.old.finalizer else each for each in finalizers)
-            after = list(dict.fromkeys(replaced))
+            await self._require_undeleted([found])
+            others = [each for each in finalizers if each != self.old.finalizer]
+            is_replaced = not metadata.get("deletionTimestamp") and self.new.finalizer not in others
+            after = [*others, self.new.finalizer] if is_replaced else others
             precondition = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
             try:
                 await self.api.patch(kind, key, {"metadata": {**precondition, "finalizers": after}})

@@ -30,18 +30,19 @@ class OtherOperators:
         """`name`: of this operator."""
         self.events, self.metrics, self.name = events, metrics, name
         self.status_manager, self.finalizer = status_manager(name), f"{RESERVED_PREFIX}{name}"
-        self._times: dict[ObjectKey, dict[str, str]] = {}  # of the last write of the status by others, by their names
+        self.usual = [self.finalizer]  # all finalizers of most CRs that have any
+        self.times: dict[ObjectKey, dict[str, str]] = {}  # of the last write of the status by others, by their names
         self._by_status: dict[ObjectKey, str] = {}  # the other one that has written it since the last response
-        self._found: dict[ObjectKey, str] = {}  # as reported
+        self.found: dict[ObjectKey, str] = {}  # as reported
         self._logged: set[str] = set()
         self.log = structlog.get_logger()
 
     def notice(self, resource: Object) -> None:
-        """Called in each pass of a CR that this operator reconciles."""
+        """Called in each pass of a CR that this operator reconciles, unless there is no sign of others."""
         key = ObjectKey.of(resource)
         names = other_operators(resource, self.finalizer)
         other = names[0] if names else self._by_status.get(key, "")
-        if other == self._found.get(key, ""):
+        if other == self.found.get(key, ""):
             return
         if not other:
             self._set(key, "")
@@ -58,28 +59,28 @@ class OtherOperators:
             log.warning("another operator reconciles the same custom resources", operator=self.name, other=other)
 
     def status_written(self, key: ObjectKey, response: Object) -> None:
-        """`response`: to a write of the status."""
+        """`response`: to a write of the status. Called unless nobody else has written one."""
         times = {other: time for other, time in _writes_of_status(response) if other != self.name}
-        before = self._times.pop(key, {})
+        before = self.times.pop(key, {})
         self._by_status.pop(key, None)
         if times:
-            self._times[key] = times
+            self.times[key] = times
             for other, time in times.items():
                 if other in before and time > before[other]:  # the first may be of long ago, under a former name
                     self._by_status[key] = other
 
     def remove(self, key: ObjectKey) -> None:
         """The CR is gone, or another process of this operator reconciles it."""
-        self._times.pop(key, None)
+        self.times.pop(key, None)
         self._by_status.pop(key, None)
         self._set(key, "")
 
     def _set(self, key: ObjectKey, other: str) -> None:
         if other:
-            self._found[key] = other
-        elif self._found.pop(key, None) is None:
+            self.found[key] = other
+        elif self.found.pop(key, None) is None:
             return
-        self.metrics.shared_resources.set(len(self._found))
+        self.metrics.shared_resources.set(len(self.found))
 
 
 def _writes_of_status(response: Object) -> Iterator[tuple[str, str]]:

@@ -91,7 +91,9 @@ class Reconciler:
                 return Result()  # the watch of its version does not have it yet, or no longer
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
-        self.environment.other_operators.notice(resource)
+        finalizers, others = resource["metadata"].get("finalizers"), self.environment.other_operators
+        if others.times or others.found or (finalizers and finalizers != others.usual):
+            others.notice(resource)
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = CurrentPass(request, rule, resource, history, self.held_until, rollout)
         if (request in self.slow or history.late is not None) and (postponed := self._postponed(current)) is not None:

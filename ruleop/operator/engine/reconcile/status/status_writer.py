@@ -57,7 +57,11 @@ class StatusWriter:
             )
         except RuleopError as error:
             return await self._failed(current, planned, status, error)
-        others.status_written(key, response)
+        is_shared = False
+        for entry in response["metadata"].get("managedFields") or ():
+            is_shared |= entry.get("subresource") == "status" and entry.get("manager") != others.status_manager
+        if is_shared or others.times:
+            others.status_written(key, response)
         self.executor.stores.put(response)
         self.pass_log.status_written(request, planned, current.resource)
         self._written[request] = self.clock.monotonic()
