@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import settings
 
 import tests.invariants.test_01_current_state_only as first
 import tests.invariants.test_02_never_twice_at_once as second
@@ -432,7 +433,17 @@ BREAKAGES = [
 ATTEMPTS = 8  # a property test may not draw an example that fails
 
 
+@pytest.fixture
+def by_chance() -> Iterator[None]:
+    """Each attempt has other examples, also where properties have the same ones each time."""
+    before = settings.get_current_profile_name()
+    settings.load_profile("full")
+    yield
+    settings.load_profile(before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("by_chance")
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: f"{breakage.number}: {breakage.says}")
 def test_each_breakage_fails_the_test_of_its_invariant(breakage: Breakage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "PATIENCE", breakage.patience)
