@@ -255,7 +255,7 @@ def test_held_back_pruning_is_reported_and_then_done(rules: Rules) -> None:
     found = eventually(
         "it to be reconciling", lambda: conditions() if conditions()["Ready"]["status"] == "False" else None, SOON
     )
-    assert re.fullmatch(r"1 object will be deleted; held back until \d\d:\d\d:\d\d UTC", found["Ready"]["message"])
+    assert re.fullmatch(r"the deletion of 1 object is held back until \d\d:\d\d:\d\d UTC", found["Ready"]["message"])
     assert (found["Reconciling"]["status"], found["Stalled"]["status"]) == ("True", "False")
     eventually("it to be ready again", lambda: conditions()["Ready"]["status"] == "True", SOON)
     assert rules.there("serviceaccounts", "a") is None
