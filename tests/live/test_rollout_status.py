@@ -73,6 +73,8 @@ def test_one_edit_has_one_number_in_all_commands(sites: Live) -> None:
     sites.write("templates/config.yaml.j2", SITES["templates/config.yaml.j2"] + "immutable: false\n")
     sites.converge(lambda: [each.phase for each in records(sites)] == ["Complete"] and records(sites)[0].previous)
     version = number_is_one(sites)
+    history = json.loads(sites.run("history", "Site/a", "-o", "json")[1])["changes"]
+    assert [each["revision"] for each in history if each["what"] == "rules"][-1] == kept(sites)[1]["digest"]
     sites.write("templates/unused.yaml.j2", "{# of nobody #}\n")
     sites.converge(lambda: len(kept(sites)) == 3)
     assert number_is_one(sites) == version, "the status is not written"
@@ -81,8 +83,7 @@ def test_one_edit_has_one_number_in_all_commands(sites: Live) -> None:
 def number_is_one(live: Live) -> str:
     """Compares the numbers that commands and the status show. Returns the version of the custom resource."""
     (status,) = json.loads(live.run("rollout", "status", "-o", "json")[1])
-    history = json.loads(live.run("history", "Site/a", "-o", "json")[1])["changes"]
-    assert [each["revision"] for each in history if each["what"] == "rules"][:2] == [status["from"], status["revision"]]
+    assert [each["digest"] for each in kept(live)][:2] == [status["from"], status["revision"]]
     (found,) = live.objects("Site")
     (condition,) = (each for each in found["status"]["conditions"] if each["type"] == "Rollout")
     assert condition["message"] == f"revision {status['revision'][:12]}"
