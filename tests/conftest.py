@@ -30,7 +30,7 @@ from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritt
 
 settings.load_profile("fast")
 
-GUARD.limit = math.inf  # no test depends on the speed of the machine
+GUARD.limit = GUARD.patience = math.inf  # no test depends on the speed of the machine
 
 gc.disable()  # until all tests are collected: what collection makes is kept, and would be walked many times
 

@@ -13,7 +13,7 @@ from ruleop.cli.inputs.signals import on_end_signal
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_the_command_and_later_ones_do_nothing(number: signal.Signals) -> None:
-    """None is reported to the event loop any more, whose pipe is closed first: the guard of plans still sends some."""
+    """None is reported to the event loop any more, whose pipe is closed first."""
     asked = asyncio.Event()
     with on_end_signal(asked.set):
         os.kill(os.getpid(), number)

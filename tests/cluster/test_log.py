@@ -11,9 +11,10 @@ import pytest
 from controlplane.cluster import ControlPlane, free_ports
 from controlplane.fixtures import Kubectl
 
-from tests.cluster.operator import Operator, Permissions, eventually, probe
+from tests.cluster.operator import Operator, Permissions, eventually
 from tests.definitions import definition
 from tests.folders import write_files
+from tests.processes.operators import probe
 
 TITLE = "Tale.example.com"
 WATCHES = """

@@ -146,7 +146,9 @@ def test_the_reports_of_many_crs_are_not_counted_on_the_event_loop():
     work |= {"longest_running_processor_seconds": 0, "longest_wait_seconds": 0}
     controller = SimpleNamespace(
         workers=SimpleNamespace(title="App", statistics=lambda: work),
-        reconciler=SimpleNamespace(pass_log=SimpleNamespace(reported={n: Watched("Ready") for n in range(7)})),
+        reconciler=SimpleNamespace(
+            pass_log=SimpleNamespace(reported={n: Watched("Ready") for n in range(7)}), slow=set()
+        ),
     )
 
     def on_loop(function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -17,10 +18,10 @@ from hypothesis import strategies as st
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.merge import record
-from ruleop.core.planning import Plan, Planning
+from ruleop.core.planning import Plan, Planning, SlowPlanError
 from ruleop.core.planning import guard as module
 from ruleop.core.planning.guard import GUARD, Overtime
-from ruleop.core.planning.planner import CHECK_LATE
+from ruleop.core.planning.late_plans import FIRST
 from ruleop.core.schema.openapi import ShapeBuilder
 from ruleop.core.schema.shape import Shape
 from ruleop.core.templating.values.cost import METER
@@ -40,6 +41,7 @@ def _little_time(monkeypatch):
 @dataclass
 class Timed:
     seconds: float = 0.0
+    hasty: bool = False
 
 
 def endless(*_: Any) -> Any:
@@ -47,13 +49,13 @@ def endless(*_: Any) -> Any:
         pass
 
 
-def interrupted(work: Callable[[], Any], is_due: Callable[[FrameType], bool]) -> Any:
+def interrupted(work: Callable[[], Any], is_due: Callable[[FrameType], bool], *, is_late: bool = True) -> Any:
     """The result of the work, which the guard interrupts at the first instruction that is due."""
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         frame.f_trace_opcodes = True
         if event == "opcode" and GUARD.running is not None and is_due(frame):
-            raise Overtime(frame)  # Python traces nothing after that
+            raise Overtime(frame, is_late=is_late)  # Python traces nothing after that
         return trace
 
     before = sys.gettrace()
@@ -127,11 +129,12 @@ async def test_the_operator_writes_the_condition_and_the_next_pass_is_an_ordinar
     harness = ReconcilerHarness(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a }}'\n"))
     with monkeypatch.context() as patched:
         patched.setattr("ruleop.core.planning.planner.find_existing", endless)
-        assert await harness.reconcile() == Result(requeue_after=CHECK_LATE, reason="it is checked")
+        assert await harness.reconcile() == Result(requeue_after=FIRST, reason="its plan took too long")
     assert harness.condition()["reason"] == "RenderFailed"
     assert TOO_LONG in harness.condition()["message"]
     assert harness.server.requests("create") == []
     monkeypatch.setattr(GUARD, "limit", 100.0)
+    harness.time += FIRST
     await harness.until_settled()
     assert harness.condition()["reason"] == "Ready"
 
@@ -182,18 +185,116 @@ def test_a_plan_in_another_thread_is_not_watched(monkeypatch):
     assert not planned[0].problems
 
 
-def test_a_forked_process_gets_a_timer_of_its_own_which_stops_before_python_ends(monkeypatch):
-    """Without its handler, the signal would end the process."""
-    made, last = [], []
-    monkeypatch.setattr(module.signal, "setitimer", lambda *args: made.append(args))
-    monkeypatch.setattr(module.atexit, "register", lambda function, *args: last.append(args))
+def test_a_timer_runs_only_while_a_plan_runs(monkeypatch):
+    """Each of its signals goes through the socket that those of SIGTERM go through, too."""
+    harness, seen = Harness.of(FROM_FILE, **template("  a: b\n")), []
+
+    def timer() -> bool:
+        return signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0
+
+    info = harness.info
     monkeypatch.setattr(GUARD, "limit", 100.0)
+    monkeypatch.setattr(harness, "info", lambda kind: seen.append(timer()) or info(kind))
+    assert harness.resource is not None
+    planning = Planning(harness.rule, harness.resource, harness.observed())
+    seen.clear()
+    assert not timer()
+    planning.finish()
+    assert seen
+    assert all(seen)
+    assert not timer()
+
+
+def test_a_timer_is_set_again_only_by_its_handler(monkeypatch):
+    """However long a plan runs, and however few instructions it has, its signals do not pile up."""
+    made = []
+    monkeypatch.setattr(module.signal, "setitimer", lambda *args: made.append(args))
     harness = Harness.of(FROM_FILE, **template("  a: b\n"))
-    GUARD.in_new_process()
     harness.plan()
-    harness.plan()
-    assert made == [(module.signal.ITIMER_VIRTUAL, module.TICK, module.TICK)]
-    assert last == [(module.signal.ITIMER_VIRTUAL, 0)]
+    assert [len(each) for each in made] == [2, 2]  # no interval
+
+
+def test_a_plan_of_several_turns_leaves_no_timer_between_them(monkeypatch):
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    assert harness.resource is not None
+    planning = Planning(harness.rule, harness.resource, harness.observed())
+    while planning.run(lambda: True) is None:
+        assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+# -- plans that are hasty ----------------------------------------------------------------------------------------------
+
+
+def hasty(harness: Harness) -> Planning:
+    assert harness.resource is not None
+    return Planning(harness.rule, harness.resource, harness.observed(), hasty=True)
+
+
+def test_a_hasty_plan_is_given_up_long_before_its_time_is_up(monkeypatch):
+    monkeypatch.setattr(GUARD, "limit", 100.0)
+    monkeypatch.setattr(GUARD, "patience", 0.001)
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    with monkeypatch.context() as patched:
+        patched.setattr("ruleop.core.planning.planner.find_existing", endless)
+        with pytest.raises(SlowPlanError):
+            hasty(harness).finish()
+    assert GUARD.running is None
+    assert not harness.plan().problems
+
+
+def test_a_hasty_plan_may_use_its_patience_in_each_turn(monkeypatch):
+    """It has been divided, so nobody has waited for it. In later turns it may take longer."""
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(GUARD, "limit", 100.0)
+    monkeypatch.setattr(GUARD, "patience", 1.0)
+    planning = hasty(Harness.of(FROM_FILE, **template("  a: b\n")))
+
+    def turn(seconds: float) -> Plan | None:
+        def is_time_up() -> bool:
+            clock[0] += seconds
+            GUARD.check(0, None)
+            return True
+
+        return planning.run(is_time_up)
+
+    assert turn(0.9) is None
+    assert turn(module.LATER - 0.1) is None
+    with pytest.raises(SlowPlanError):
+        turn(module.LATER + 0.1)
+
+
+def test_a_full_collection_does_not_use_the_patience_of_a_plan(monkeypatch):
+    """It traverses all objects of the process, and most begin in a plan, because plans make most objects."""
+    clock, collections = [0.0], [0]
+    monkeypatch.setattr(module.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(module.gc, "get_stats", lambda: [{}, {}, {"collections": collections[0]}])
+    monkeypatch.setattr(GUARD, "_collections", 0)
+    monkeypatch.setattr(GUARD, "limit", 100.0)
+    monkeypatch.setattr(GUARD, "patience", 1.0)
+    planning = hasty(Harness.of(FROM_FILE, **template("  a: b\n")))
+
+    def is_time_up() -> bool:
+        clock[0] += 1.5
+        GUARD.check(0, None)
+        return True
+
+    collections[0] += 1
+    assert planning.run(is_time_up) is None
+    planning = hasty(Harness.of(FROM_FILE, **template("  a: b\n")))
+    with pytest.raises(SlowPlanError):
+        planning.run(is_time_up)
+
+
+def test_a_plan_that_is_given_up_leaves_what_plans_share_as_it_was():
+    harness = rich(WARM.objects)
+    for at in range(0, 60_000, 3_000):
+        left = iter(range(at))
+        planning = Planning(harness.rule, harness.resource, harness.observed(), hasty=True)  # type: ignore[arg-type]
+        with suppress(SlowPlanError):
+            interrupted(planning.finish, lambda _, left=left: next(left, None) is None, is_late=False)
+        assert state(harness) == STATE
+    assert as_bytes(harness.plan()) == EXPECTED
 
 
 # -- what plans share --------------------------------------------------------------------------------------------------

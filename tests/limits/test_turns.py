@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import gc
 import itertools
@@ -59,6 +60,99 @@ async def test_long_work_is_divided_into_turns_and_finished_in_order(clock):
     assert max(after - before for before, after in itertools.pairwise(others)) <= 15
     after_the_first_slices = [name for name, each in log if each > 12]
     assert after_the_first_slices == sorted(after_the_first_slices)
+
+
+class ManualClock:
+    """Time passes only in steps of work."""
+
+    def __init__(self, monkeypatch):
+        self.now = 1.0
+        monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
+
+    def steps(self, log, name, *seconds):
+        for each in seconds:
+            self.now += each
+            log.append(name)
+            yield
+
+
+async def turns_of_the_loop(log, found):
+    """What was done in each turn."""
+    while True:
+        before = len(log)
+        await asyncio.sleep(0)
+        if log[before:]:
+            found.append("".join(log[before:]))
+
+
+async def by_turns(turns, log, *works):
+    found = []
+    watch = asyncio.create_task(turns_of_the_loop(log, found))
+    await asyncio.gather(*(turns.finish_steps(each) for each in works))
+    await asyncio.sleep(0)
+    watch.cancel()
+    return found
+
+
+@in_loop
+async def test_each_turn_has_one_step_that_uses_it_up_however_many_wait(monkeypatch):
+    """A render cannot be divided. Sixteen workers of four kinds may each have one of a second."""
+    clock, log = ManualClock(monkeypatch), []
+    found = await by_turns(Turns(), log, *(clock.steps(log, "x", 1.0) for _ in range(64)))
+    assert found == ["x"] * 64
+
+
+@in_loop
+async def test_short_work_that_begins_shares_a_turn(monkeypatch):
+    clock, log = ManualClock(monkeypatch), []
+    found = await by_turns(Turns(), log, *(clock.steps(log, "s", 0.001) for _ in range(45)))
+    assert [len(each) for each in found[:4]] == [11, 11, 11, 11]
+
+
+@in_loop
+async def test_short_work_goes_before_long_work_that_has_begun(monkeypatch):
+    clock, log = ManualClock(monkeypatch), []
+    long = clock.steps(log, "l", *[0.004] * 7)
+    found = await by_turns(Turns(), log, long, *(clock.steps(log, "s", 0.001) for _ in range(8)))
+    assert found == ["lll", "ssssssssl", "lll"]
+
+
+@in_loop
+async def test_long_work_continues_although_new_work_never_ends(monkeypatch):
+    """Every other turn is its own."""
+    clock, log = ManualClock(monkeypatch), []
+    turns = Turns()
+    works = [clock.steps(log, "l", *[0.004] * 12), *(clock.steps(log, "n", 1.0) for _ in range(20))]
+    found = await by_turns(turns, log, *works)
+    assert found[:6] == ["lll", "n", "lll", "n", "lll", "n"]
+
+
+@in_loop
+async def test_work_is_dropped_when_its_task_is_cancelled(monkeypatch):
+    clock, log, turns = ManualClock(monkeypatch), [], Turns()
+    tasks = [asyncio.create_task(turns.finish_steps(clock.steps(log, name, 1.0, 1.0))) for name in "ab"]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
+    assert log == ["a", "a"]
+
+
+@in_loop
+async def test_work_has_the_context_of_the_task_that_waits_for_it(monkeypatch):
+    """The log lines of a dry run name its custom resource."""
+    clock, log, turns, name = ManualClock(monkeypatch), [], Turns(), contextvars.ContextVar("name")
+
+    async def work(own):
+        name.set(own)
+        await turns.finish_steps(steps(own))
+
+    def steps(own):
+        for _ in clock.steps(log, own, 1.0, 1.0, 1.0):
+            assert name.get() == own
+            yield
+
+    await asyncio.gather(*map(work, "abc"))
+    assert Counter(log) == {"a": 3, "b": 3, "c": 3}
 
 
 @in_loop

@@ -19,6 +19,5 @@ def on_end_signal(stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        # The loop closes the pipe to which signals are reported before it stops reporting them, and the timer of the
-        # guard runs until the process ends.
+        # The loop closes the pipe to which signals are reported before it stops reporting them.
         signal.set_wakeup_fd(-1)

@@ -27,7 +27,7 @@ from ruleop.core.planning.model.marks import Owner
 from ruleop.core.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure, Outcome
 from ruleop.core.planning.plan import Plan
-from ruleop.core.planning.planner import Planning, choose_rule, plan
+from ruleop.core.planning.planner import Planning, SlowPlanError, choose_rule, plan
 
 __all__ = [
     "GRANT",
@@ -63,6 +63,7 @@ __all__ = [
     "Requeue",
     "Served",
     "ServerSideApply",
+    "SlowPlanError",
     "State",
     "StatusWrite",
     "Wait",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ruleop.core.merge import Learned
+    from ruleop.core.planning.late_plans import Late
     from ruleop.core.planning.model.actions import FieldConflict
     from ruleop.core.planning.model.observed import Objects
     from ruleop.core.planning.model.outcome import Outcome
@@ -125,6 +126,7 @@ class History:
     drift: Mapping[ObjectKey, Reverted] = field(default_factory=lambda: NOTHING)
     synced: Synced = field(default_factory=Synced)
     refused_status: RefusedStatus | None = None
+    late: Late | None = None  # the last plan was ended because it took too long
     reason: str = ""  # of Ready after the last pass, for a CR without a status
     written: int = 0  # writes since Ready was last concluded
     writes: Writes | None = None  # of this pass

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.late_plans import Late
     from ruleop.core.planning.model.actions import (
         Action,
         ChildReport,
@@ -63,6 +64,7 @@ class Plan:
     synced: Synced = field(default_factory=Synced, repr=False)  # the objects that were in sync, with those of this plan
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
+    late: Late | None = None  # it took too long, and was ended
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
     masks: Masks = field(default=NO_MASKS, repr=False, compare=False)  # for showing the plan
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same

@@ -28,6 +28,7 @@ from ruleop.core.planning.deletion import missing_read_permissions, plan_deletio
 from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.history import History
+from ruleop.core.planning.late_plans import Late
 from ruleop.core.planning.model.actions import (
     OWN_FINALIZER,
     RESYNC,
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
-CHECK_LATE = 600.0  # seconds until a plan that took too long is made again: the machine may be faster then
+PLAN_IS_LATE = "its plan took too long"
 TOO_LONG = "the plan takes more than a second of CPU time"
 LIMIT_VALUES = (
     "limit the values that drive it, for example with `maximum`, `maxLength` or `maxItems` in the CRD's schema"
@@ -107,9 +108,14 @@ def plan(
     return Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks).finish()
 
 
+class SlowPlanError(Exception):
+    """A hasty plan took too long in one turn, and is given up. One that is not hasty may be made instead."""
+
+
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
-    between. Its account is charged only while it runs."""
+    between. Its account is charged only while it runs. `hasty`: rather than keep others waiting for a step that takes
+    long, it ends with SlowPlanError."""
 
     def __init__(
         self,
@@ -120,7 +126,9 @@ class Planning:
         *,
         predict_status: bool = True,
         masks: bool = True,
+        hasty: bool = False,
     ) -> None:
+        self.hasty = hasty
         self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
@@ -131,9 +139,12 @@ class Planning:
         try:
             return self._continue(is_time_up)
         except Overtime as overtime:
-            GUARD.running = None
+            GUARD.end()
             self._planner.rule.reset_renderers()
-            if self._planner.is_late:
+            if not overtime.is_late:
+                self._planner.scope.close()
+                raise SlowPlanError from None
+            if self._planner.late is not None:
                 raise RuleopError(TOO_LONG) from None
             self.seconds = 0.0
             self._steps = self._planner.late_steps(overtime)
@@ -150,7 +161,7 @@ class Planning:
                         GUARD.pause()
                         return None
             finally:
-                GUARD.running = None
+                GUARD.end()
         except StopIteration as end:
             self._planner.scope.close()
             return cast("Plan", end.value)
@@ -188,7 +199,7 @@ class _Planner:
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
-        self.is_late = False  # it was interrupted, and reports that
+        self.late: Late | None = None  # it was interrupted, and reports that
 
     def _without_expired_refusals(self, history: History) -> History:
         """The history without expired refusals: their writes are retried."""
@@ -228,7 +239,7 @@ class _Planner:
         """A plan that leaves everything as it is, apart from the conditions. Nothing of the rule is evaluated again but
         the names of what it observes."""
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
-        self.is_late = True
+        self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
         self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
         self.children = self._children([])
@@ -236,7 +247,7 @@ class _Planner:
         inside = f" (in {overtime.inside})" if overtime.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", overtime.site)
         self.children.report.problems.append(problem)
-        return self._plan(overall_conditions(self.children, [problem]), [], check_after=CHECK_LATE)
+        return self._plan(overall_conditions(self.children, [problem]), [])
 
     def _plan_children(self) -> Steps[Problem | None]:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
@@ -436,6 +447,7 @@ class _Planner:
             "synced": self.synced,
             "field_conflicts": tuple(report.conflicts),
             "reads": tuple(report.reads),
+            "late": self.late,
         }
         if self.acts and not self.predict_status:
             found["work"] = self.children.reusable()
@@ -478,7 +490,7 @@ class _Planner:
             refused_status = None
         projected: tuple[dict[str, Any], frozenset[str]] = ({}, frozenset())  # the status keeps its fields
         extra: tuple[Condition, ...] = ()
-        if not self.is_late:
+        if self.late is None:
             projected = projected_fields(self.rule, self.scope, problems)
             extra = custom_conditions(self.rule, self.children, problems) if self.rule.conditions else ()
         fields, own_fields = projected
@@ -553,6 +565,8 @@ class _Planner:
         self, actions: list[Action], check_after: float | None, records: Records, time_check: Requeue | None
     ) -> Requeue | None:
         writes, report, clock = self.history.writes, self.children.report, self.observed.clock
+        if self.late is not None:  # nothing makes it sooner, such as a short period, which the CR's author sets
+            return Requeue(self.late.wait, PLAN_IS_LATE)
         if check_after is None and any(each.reason == "ErrResourceExists" for each in report.problems):
             check_after = CHECK_CONFLICTING
         if self.paused:

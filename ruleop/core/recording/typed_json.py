@@ -14,6 +14,7 @@ from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.merge.server.learned import Answers, Learned
 from ruleop.core.planning.changes.drift import Reverted
 from ruleop.core.planning.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
+from ruleop.core.planning.late_plans import Late
 from ruleop.core.planning.model.conditions import Condition
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.model.outcome import Failed, Failure
@@ -33,6 +34,7 @@ _CLASSES: Final[Mapping[str, Any]] = {
         History,
         Kind,
         KindInfo,
+        Late,
         Learned,
         ObjectKey,
         Refusal,

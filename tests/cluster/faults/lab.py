@@ -18,9 +18,10 @@ from controlplane.access import write_kubeconfig
 from controlplane.cluster import ControlPlane, free_ports
 
 from tests.cluster.faults.proxy import Proxy, Threads
-from tests.cluster.operator import eventually, logged, probe
+from tests.cluster.operator import eventually
 from tests.cluster.server import Client, RefusedError
 from tests.processes.fork_server import ForkServer, is_alive
+from tests.processes.operators import logged, probe
 
 PROJECT = Path(__file__).resolve().parent / "project"
 TIMEOUT = 60.0

@@ -28,6 +28,7 @@ GAUGES = {
     "workqueue_longest_running_processor_seconds": ("Duration of the longest reconcile that is running.", ("name",)),
     "ruleop_longest_wait_seconds": ("How long the oldest item has been waiting in the queue.", ("controller",)),
     "ruleop_failing": ("CRs whose last reconcile failed, waiting to be retried.", ("controller",)),
+    "ruleop_slow_resources": ("CRs whose plans take long: they are planned one at a time.", ("controller",)),
     "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
     "ruleop_children": (
         (
@@ -119,6 +120,7 @@ class StateCollector(Collector):
             values[f"workqueue_{name}"][title] = work[name]
         for name in ("longest_wait_seconds", "failing"):
             values[f"ruleop_{name}"][title] = work[name]
+        values["ruleop_slow_resources"][title] = len(controller.reconciler.slow)
 
     def _add_informer(self, values: Values, informer: Informer) -> None:
         """A kind can have several informers: in several namespaces, or with several selectors."""

@@ -6,7 +6,7 @@ With `--record` the pass is written to a file as well.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import Kind, ObjectKey
@@ -49,6 +49,9 @@ class CurrentPass:
     status_in: float | None = None  # seconds until the status is written, if it is delayed
     descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
     accounts: float = 0.0  # that its plans have used together
+    is_slow: bool = False  # its plans take long: it is its turn
+    seconds: float = 0.0  # that its plans have taken
+    longest: float = 0.0  # the seconds of CPU time of the longest turn, if it is slow
 
 
 class PassPlanning:
@@ -101,8 +104,11 @@ class PassPlanning:
             current.history,
             predict_status=predict_status,
             masks=recorder is not None,
+            hasty=not current.is_slow,
         )
         planned = await self._finish(current, planning)
+        if planned.late is not current.history.late:
+            current.history = replace(current.history, late=planned.late)
         if files is not None and recorder is not None:
             document = recorder.document(rule, resource, current.history, planned, predict_status=predict_status)
             files.write(ObjectKey.of(resource), document)
@@ -117,15 +123,20 @@ class PassPlanning:
             nonlocal seconds
             if not self.cache.is_synced(kind):
                 raise Unsynced
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.thread_time() if current.is_slow else 0.0
             found = planning.run(is_time_up)
             seconds += time.perf_counter() - start
+            if current.is_slow:
+                current.longest = max(current.longest, time.thread_time() - used)
             if found is None and not current.paused:
                 current.paused = True
                 self.environment.turns.collector_pause.begin()
             return found
 
-        planned = await self.environment.turns.finish(advance)
+        try:
+            planned = await self.environment.turns.finish(advance)
+        finally:
+            current.seconds += seconds
         self.metrics.plan_time.observe(seconds)
         current.accounts += planning.account.share
         return planned

@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
+from ruleop.core.planning import History, Plan, RemoveFinalizer, SlowPlanError, choose_rule
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.events import write_events
+from ruleop.core.planning.guard import GUARD
 from ruleop.core.planning.model.marks import is_paused, part_of
+from ruleop.core.planning.planner import PLAN_IS_LATE
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.cache.own_writes import ControllerExpectations
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.engine.reconcile.pass_log import PassLog
 from ruleop.operator.engine.reconcile.pass_planning import CurrentPass, PassPlanning, Unsynced
+from ruleop.operator.engine.reconcile.slow_plans import Slow
 from ruleop.operator.engine.reconcile.status.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.engine.reconcile.status.status_writer import StatusWriter
 from ruleop.operator.engine.reconcile.unmatched import Unmatched
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
 MAX_REPLANS = 5
 LARGE = 0.5  # accounts that the plans of a pass have used: the next plan, which may cost as much, is another pass's
+PLAN_IS_SLOW = "its plan takes long"
+TURN_AT_LATEST = 60.0  # seconds until a slow CR asks again whether it is its turn, should nobody have woken it
 RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
 
 
@@ -58,6 +63,7 @@ class Reconciler:
         self.expectations = ControllerExpectations()
         self.has_rollouts = False  # one of the rules has `rollout`
         self.held_until = ""  # see CurrentPass
+        self.slow: set[Request] = set()  # whose plans take long
         self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
         self.status = StatusWriter(environment, self.pass_log, self.expectations)
 
@@ -87,21 +93,53 @@ class Reconciler:
             return Result(requeue_after=wait, reason="the cache is behind")
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = CurrentPass(request, rule, resource, history, self.held_until, rollout)
+        if (request in self.slow or history.late is not None) and (postponed := self._postponed(current)) is not None:
+            return postponed
         try:
             await self.planning.begin(current)
             planned, outcome = await self._write_children(current)
             if planned is None:
                 return Result(requeue_after=current.status_in)
             return await self._write_status(current, planned, outcome)
-        except Unsynced:
-            return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
+        except (Unsynced, SlowPlanError) as end:
+            return self._given_up(request, end)
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, retry_after=classify(error)[1])
         finally:
             self.histories[request] = current.history
-            if current.paused:
-                self.turns.collector_pause.end()
+            if current.paused or current.is_slow:
+                self._end_turns(current)
+
+    def _given_up(self, request: Request, end: Unsynced | SlowPlanError) -> Result:
+        if isinstance(end, Unsynced):
+            return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
+        self.slow.add(request)
+        return Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
+
+    def _end_turns(self, current: CurrentPass) -> None:
+        if current.paused:
+            self.turns.collector_pause.end()
+        if current.is_slow:
+            self.environment.slow_plans.end(Slow(self.kind.versionless, current.request), current.seconds)
+            if current.longest < GUARD.patience:
+                self.slow.discard(current.request)
+
+    # -- plans that take long ------------------------------------------------------------------------------------------
+
+    def _postponed(self, current: CurrentPass) -> Result | None:
+        """The pass's result if it has to plan later: for the same CR and rules the last plan was ended, or its plans
+        take long and it is not its turn. An event may have started the pass, but that makes no plan shorter."""
+        request, late = current.request, current.history.late
+        is_repeated = late is not None and late.is_for(current.rule, current.resource)
+        if late is not None and is_repeated and (wait := late.until - self.clock.monotonic()) > 0:
+            return Result(requeue_after=wait, reason=PLAN_IS_LATE)
+        if request not in self.slow:
+            return None
+        wake = partial(self.workers.add, request, PLAN_IS_SLOW, Urgency.RETRY)
+        urgency = Urgency.RETRY if is_repeated else Urgency.CHANGE
+        current.is_slow = self.environment.slow_plans.begin(Slow(self.kind.versionless, request), urgency, wake)
+        return None if current.is_slow else Result(requeue_after=TURN_AT_LATEST, reason=PLAN_IS_SLOW)
 
     async def _unmatched(self, request: Request, resource: Object) -> Result:
         """Removes the finalizer. Not in the first seconds after a reload: a file with a matching rule may follow. Not
@@ -177,7 +215,7 @@ class Reconciler:
     async def _write_status(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         status = planned.status
         if status is not None and status.patch is not None and not self.environment.dry_run:
-            if outcome is None and self.debounce.busy and self._may_wait(current, CHANGED):
+            if outcome is None and planned.late is None and self.debounce.busy and self._may_wait(current, CHANGED):
                 return Result(requeue_after=current.status_in)
             self.debounce.done((self.kind, current.request))
             if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
@@ -217,6 +255,7 @@ class Reconciler:
     def remove(self, request: Request) -> None:
         """Removes the state of a CR that is deleted, or that another process reconciles."""
         self.index.remove(request)
+        self.slow.discard(request)
         self.histories.pop(request, None)
         self.status.remove(request)
         self.expectations.remove(request)

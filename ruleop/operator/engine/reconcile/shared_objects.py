@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ruleop.operator.engine.reconcile.slow_plans import SlowPlans
 from ruleop.operator.engine.reconcile.turns import Turns
 
 if TYPE_CHECKING:
@@ -52,3 +53,4 @@ class Environment:
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
     turns: Turns = field(default_factory=Turns)
+    slow_plans: SlowPlans = field(default_factory=SlowPlans)

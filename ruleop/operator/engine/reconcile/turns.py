@@ -1,8 +1,8 @@
 """Divides long work between turns of the event loop, so that others run in between: watches, leases, other resources.
 
-A pass over a resource with a thousand children takes some hundred milliseconds. It is done in slices, one long piece of
-work after the other, because sixteen of them in one turn would add up. Most passes are done within their first slice:
-they never wait.
+All work of one turn together gets one slice, whichever workers and watched kinds it belongs to. A pass over a resource
+with a thousand children takes some hundred milliseconds: it is continued in later turns, one long piece of work after
+the other. Most passes are done in the turn in which they begin; if its time is used up, they begin in the next.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections import deque
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +24,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SLICE: Final = 0.010
-"""Seconds of one turn of the loop that long work may take."""
+"""Seconds of one turn of the loop that all work together may take. The last step may take longer."""
 
 NEVER: Final = 1_000_000
 LONGEST_PAUSE: Final = 60.0
-
-LEAST: Final = 0.001
-"""Seconds that any piece of work may take, even if the turn's time is used up. Ordinary passes take less."""
 
 
 class CollectorPause:
@@ -66,41 +66,86 @@ class CollectorPause:
             self._timer = None
 
 
+@dataclass(slots=True, eq=False)
+class _Work:
+    """Work that waits for a turn, with the context of the task that awaits its result."""
+
+    advance: Callable[[Callable[[], bool]], Any]
+    result: asyncio.Future[Any]
+    context: Context = field(default_factory=copy_context)
+
+    def go_on(self, is_time_up: Callable[[], bool]) -> bool:
+        """Whether it is done. It is, too, if nobody awaits its result any more."""
+        if self.result.done():
+            return True
+        try:
+            found = self.context.run(self.advance, is_time_up)
+        except Exception as error:  # noqa: BLE001 - raised where the result is awaited
+            self.result.set_exception(error)
+            return True
+        if found is not None:
+            self.result.set_result(found)
+        return found is not None
+
+
 class Turns:
     """Shares the turns of the loop between all reconcilers."""
 
     def __init__(self) -> None:
         self.collector_pause = CollectorPause()
-        self._ends = 0.0  # of the time for long work in this turn; 0: none was done yet
-        self._lock: asyncio.Lock | None = None  # held by the work that continues in later turns
+        self._ends = 0.0  # of the time for work in this turn; 0: none was done yet
+        self._new: deque[_Work] = deque()  # waits for its first turn
+        self._begun: deque[_Work] = deque()  # continues in later turns
+        self._skipped = False  # in the last turn nothing that has begun was continued
 
     async def finish(self, advance: Callable[[Callable[[], bool]], T | None]) -> T:
         """The result of the work. `advance` continues it until the time is up, and returns None if it is not done."""
-        found = advance(self._limit())
-        if found is not None:
-            return found
-        if self._lock is None:
-            self._lock = asyncio.Lock()
-        async with self._lock:
-            while found is None:
-                await asyncio.sleep(0)
-                found = advance(self._limit())
-        return found
+        queue = self._new
+        if not self._new and not self._is_time_up():
+            found = advance(self._is_time_up)
+            if found is not None:
+                return found
+            queue = self._begun
+        work = _Work(advance, asyncio.get_running_loop().create_future())
+        queue.append(work)
+        result: T = await work.result
+        return result
 
     async def finish_steps(self, steps: Steps[None]) -> None:
         await self.finish(partial(_advance, steps))
 
-    def _limit(self) -> Callable[[], bool]:
-        """A function that tells whether the work has to pause."""
+    def _is_time_up(self) -> bool:
+        """Whether the work of this turn has to pause. The first who asks begins its slice."""
         now = time.perf_counter()
-        if not self._ends:
-            self._ends = now + SLICE
-            asyncio.get_running_loop().call_soon(self._begin_turn)
-        until, clock = max(self._ends, now + LEAST), time.perf_counter
-        return lambda: clock() > until
+        if self._ends:
+            return now > self._ends
+        self._ends = now + SLICE
+        asyncio.get_running_loop().call_soon(self._begin_turn)
+        return False
 
     def _begin_turn(self) -> None:
+        """New work comes first, because most of it is short. Work that has begun gets what it leaves of the turn, but
+        the whole of the next one if that is nothing."""
         self._ends = 0.0
+        if not self._new and not self._begun:
+            return
+        is_owed, self._skipped = self._skipped, False
+        if is_owed:
+            self._continue()
+        while self._new and not self._is_time_up():
+            work = self._new.popleft()
+            if not work.go_on(self._is_time_up):
+                self._begun.append(work)
+        if self._is_time_up():
+            self._skipped = bool(self._begun) and not is_owed
+        else:
+            self._continue()
+
+    def _continue(self) -> None:
+        """Continues what has begun, in order."""
+        while self._begun and not self._is_time_up():
+            if self._begun[0].go_on(self._is_time_up):
+                self._begun.popleft()
 
 
 def _advance(steps: Steps[None], is_time_up: Callable[[], bool]) -> Literal[True] | None:

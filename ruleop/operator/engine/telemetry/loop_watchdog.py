@@ -14,8 +14,8 @@ T = TypeVar("T")
 BEAT_INTERVAL = 1.0
 CALL_TIMEOUT = 10.0  # seconds for the event loop to take a call from another thread
 BLOCKED_AFTER = 60.0
-"""Seconds without a beat. One iteration of the loop can be long: sixteen workers may each render something huge. But
-templates have budgets, so an iteration of a minute will probably never end, and a restart is better."""
+"""Seconds without a beat. One iteration of the loop can be long: a render may take a second of CPU time, which is many
+seconds if the process gets little of it. An iteration of a minute will probably never end, and a restart is better."""
 
 
 class LoopWatchdog:
