@@ -64,6 +64,8 @@ def repeat_examples() -> None:
 
 def others_slow(cases: Iterable[Any], *fast: Any) -> list[Any]:
     """The cases of a test that takes long: all but these are marked slow."""
+    cases = list(cases)
+    assert all(each in cases for each in fast), f"a fast case is none of {cases}"
     return [case if case in fast else pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 

@@ -73,6 +73,7 @@ def test_dev_once_prints_the_tree_and_exits_with_0_when_all_is_ready(sample, pro
     ]
 
 
+@pytest.mark.slow
 def test_dev_once_exits_with_1_when_something_is_not_ready_in_time(sample, process):
     sample.edit("front.yaml", "{name: front}", "{name: front, namespace: missing-so-far}")
     pending = "metadata: {annotations: {local.ruleop.dev/pod: pending}, labels: {app: web}}"
@@ -158,6 +159,7 @@ def test_dev_prints_what_check_finds_and_starts(sample, process):
     assert "warning[RO306]" in err
 
 
+@pytest.mark.slow
 def test_dev_warns_of_cel_rules_that_are_not_evaluated(sample, process):
     crd = yaml.safe_load(Path(sample.root, "crds/sites.yaml").read_text())
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -173,6 +175,7 @@ def test_dev_warns_of_cel_rules_that_are_not_evaluated(sample, process):
     ) in err
 
 
+@pytest.mark.slow
 def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
     sample.edit("front.yaml", "kind: Site", "kind: Sight")
     started = process("dev", "--apply", "front.yaml", "--once")
@@ -220,6 +223,7 @@ NOTE = """
 """
 
 
+@pytest.mark.slow
 def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, process):
     started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
     _, server = exported(started)
@@ -240,6 +244,7 @@ def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, pro
     assert any(line.startswith("Note default/n") for line in out.splitlines())
 
 
+@pytest.mark.slow
 def test_dev_draws_a_tree_on_a_terminal_and_cuts_no_finding(sample, fork_server):
     sample.edit("watches.yaml", "  children:", "  let: {unread: a}\n  children:")
     command = fork_server.command("dev", "--apply", "front.yaml")

@@ -357,6 +357,7 @@ def test_a_project_from_manifests_becomes_ready_under_dev(here, process, ruleop)
     assert "Deployment news  ready: 2 of 2 pods" in out
 
 
+@pytest.mark.slow
 def test_two_custom_resources_of_an_application_live_side_by_side(here, ruleop, process):
     """Each one's pods find the Services and the configuration of their own."""
     assert ruleop("init", "op", "--from-manifests", GUESTBOOK.as_posix(), "--group", "example.com").status == 0

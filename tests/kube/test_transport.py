@@ -25,6 +25,7 @@ from ruleop.operator.kube.http import connection as http
 from ruleop.operator.kube.http import pool
 from ruleop.operator.kube.http.access import Access
 from ruleop.operator.kube.http.tls import trusting_context
+from tests.exploration import others_slow
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
@@ -92,7 +93,7 @@ def trusted(certificates: Certificates, address: str, **more: Any) -> Access:
     return Access(address, tls=trusting_context(certificates.authority.read_bytes()), **more)
 
 
-@pytest.fixture(params=["plain", "tls"])
+@pytest.fixture(params=others_slow(["plain", "tls"], "plain"))
 def play(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Play]:
     @contextlib.asynccontextmanager
     async def playing(handler: Handler) -> AsyncIterator[World]:

@@ -42,6 +42,7 @@ def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape, monkeypatch: py
     assert len(planned.problems) < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", [False, True])
 def test_long_records_that_others_write_on_children_end_the_pass_before_all_are_read(deleted, monkeypatch):
     """A tenant may edit the annotation, and copy it to objects that look like children."""

@@ -137,6 +137,7 @@ def test_the_depth_of_yaml_is_limited():
         assert (line, message) == (1, f"nested deeper than {MAX_DEPTH} levels") or message.startswith("not YAML")
 
 
+@pytest.mark.slow
 def test_the_number_of_values_is_limited():
     ((_, _, message),) = refused("[" + "1," * 260_000 + "]")
     assert message == "more than 250,000 values"
