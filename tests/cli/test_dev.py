@@ -112,11 +112,13 @@ def test_dev_once_explains_what_is_not_ready(sample, process, container, problem
 
 
 def test_dev_once_ends_when_only_an_edit_can_mend_what_is_not_ready(sample, process):
-    sample.edit("templates/web.yaml.j2", "{labels: {app: web}}", "{labels: {app: web, a: {{ spec.page | int + 'x' }}}}")
+    sample.edit(
+        "watches.yaml", "children:", "validate: [{rule: spec.page == 'other', message: write other}]\n  children:"
+    )
     started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "1h")
     _, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1
-    assert "not ready, and only an edit can change that:\n  Site default/front is RenderFailed: web: " in err
+    assert "not ready, and only an edit can change that:\n  Site default/front is Invalid: write other" in err
 
 
 def test_dev_once_without_custom_resources_is_wrong_usage(sample, process):

@@ -15,7 +15,7 @@ from ruleop.core.planning.changes.drift import Reverted
 from ruleop.core.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
 from ruleop.core.planning.model.marks import OWNER
 from ruleop.core.planning.model.proofs import KeyedProofs
-from ruleop.core.recording.recording import read_document
+from ruleop.core.recording.recording import FORMAT, read_document
 from ruleop.core.schema.shape import UNKNOWN
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key
@@ -134,8 +134,8 @@ def test_learned_answers_are_recorded_except_those_about_secrets():
     [
         ({}, "not a recorded pass of this version"),
         ({"format": 1}, "not a recorded pass of this version"),
-        ({"format": 3}, "not a recorded pass: KeyError at 'observed'"),
-        ({"format": 3, "observed": []}, "not a recorded pass: TypeError"),
+        ({"format": FORMAT}, "not a recorded pass: KeyError at 'observed'"),
+        ({"format": FORMAT, "observed": []}, "not a recorded pass: TypeError"),
     ],
 )
 def test_an_invalid_recording_is_refused(document, message):

@@ -31,7 +31,7 @@ def test_the_process_has_the_arguments_the_streams_and_the_status(fork_server: F
 def test_the_process_runs_in_the_folder_with_the_environment(fork_server: ForkServer, tmp_path: Path) -> None:
     assert run(fork_server, "check", cwd=tmp_path).stderr.startswith("ruleop: not a ruleop project")
     completed = run(
-        fork_server, env={"_RULEOP_COMPLETE": "bash_complete", "COMP_WORDS": "ruleop ren", "COMP_CWORD": "1"}
+        fork_server, env={"_RULEOP_COMPLETE": "bash_complete", "COMP_WORDS": "ruleop rend", "COMP_CWORD": "1"}
     )
     assert completed.stdout == "plain,render\n"
 

@@ -44,7 +44,8 @@ apiVersion: v1
 kind: Service
 metadata: {name: a}
 spec:
-  clusterIP: ${ schema.spec.address }
+  clusterIP: ${ schema.spec.address }  # not ${schema.spec.name}
+  # ${schema.spec.name}
 >> templates/web.yaml:5:14: ${ schema.spec.address } is an expression of kro, and plain text here: write {{ spec.address }}
 >> watches.yaml:10:45: ${schema.metadata.name} is an expression of kro, and plain text here: write {{ metadata.name }}
 >> watches.yaml:12:17: ${web.status.port} is an expression of kro, and plain text here: write {{ web.status.port }}

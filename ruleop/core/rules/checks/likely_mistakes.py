@@ -149,6 +149,7 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
                 findings.warning("looks-like-expression", message, site)
 
 
+_COMMENT = re.compile(r"(?:^|\s|\{)#")
 _KRO = re.compile(r"\$\{\s*([A-Za-z_]\w*)\.(spec|metadata|status|data)\b[^}\n]*\}")
 
 
@@ -170,7 +171,8 @@ def check_kro_expressions(
         for text, site in texts:
             for found in _KRO.finditer(text):
                 name = found[1]
-                if name != "schema" and name not in draft.children:
+                is_comment = isinstance(compiled, TextTemplate) and _COMMENT.search(text, 0, found.start())
+                if is_comment or (name != "schema" and name not in draft.children):
                     continue
                 inner = found[0][2:-1].strip().removeprefix("schema.")
                 place = (
