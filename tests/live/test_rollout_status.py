@@ -69,9 +69,9 @@ def test_one_edit_has_one_number_in_all_commands(sites: Live) -> None:
     """Also after an edit that does not concern the watch."""
     sites.write("watches.yaml", SITES["watches.yaml"] + "  rollout: {maxUnavailable: 1}\n")
     sites.apply(site("a"))
-    sites.converge(lambda: set(sites.reasons("Site")) == {"Ready"} and bool(records(sites)))
+    sites.converge(lambda: set(sites.reasons("Site")) == {"Ready"} and bool(records(sites)) and len(kept(sites)) == 1)
     sites.write("templates/config.yaml.j2", SITES["templates/config.yaml.j2"] + "immutable: false\n")
-    sites.converge(lambda: [each.phase for each in records(sites)] == ["Complete"] and records(sites)[0].previous)
+    sites.converge(lambda: len(kept(sites)) == 2 and is_rolled_out(sites))
     version = number_is_one(sites)
     history = json.loads(sites.run("history", "Site/a", "-o", "json")[1])["changes"]
     assert [each["revision"] for each in history if each["what"] == "rules"][-1] == kept(sites)[1]["digest"]
@@ -88,6 +88,11 @@ def number_is_one(live: Live) -> str:
     (condition,) = (each for each in found["status"]["conditions"] if each["type"] == "Rollout")
     assert condition["message"] == f"revision {status['revision'][:12]}"
     return str(found["metadata"]["resourceVersion"])
+
+
+def is_rolled_out(live: Live) -> bool:
+    """Whether an edit has reached all custom resources."""
+    return [(each.phase, each.previous is not None) for each in records(live)] == [("Complete", True)]
 
 
 def records(live: Live) -> list[Record]:
