@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 @click.command(cls=Command, example="ruleop recover --operator-namespace blog-system")
 @cluster_options
 @project_options
-@click.option("--yes", is_flag=True, help="Sign the annotations of the listed objects.")
+@click.option("--yes", is_flag=True, help="Sign the annotations and field managers of the listed objects.")
 def command(folder: str, env_files: tuple[str, ...], yes: bool, **flags: Any) -> int:
     """Recover children after the operator's key was lost.
 
-    Lists the objects that name a custom resource as their owner without a valid proof, and with --yes signs their
-    annotations with the operator's present key, so that the operator owns them again. Exit status 0: none is left. 1:
-    some are. 2: wrong usage, or the cluster or the project cannot be used.
+    Lists the objects that name a custom resource as their owner without a valid proof, or as the manager of some of
+    their fields, and with --yes signs them with the operator's present key, so that the operator owns these again. Exit
+    status 0: none is left. 1: some are. 2: wrong usage, or the cluster or the project cannot be used.
     """
     where = Folder(folder)
     try:
@@ -52,7 +52,9 @@ async def _recover(access: Access, project: Project, *, yes: bool) -> int:
     async with open_cluster(access) as cluster:
         unproven = await find_unproven(cluster, project)
         if not unproven:
-            print_lines([(Span("No object has an owner annotation without a valid proof.", Tone.GOOD),)])
+            print_lines(
+                [(Span("No object has an owner annotation or a field manager without a valid proof.", Tone.GOOD),)]
+            )
             return DONE
         if not yes:
             print_lines(_listed(unproven))
@@ -68,9 +70,14 @@ def _listed(unproven: list[Unproven]) -> Iterator[Line]:
     what = found.counted(len(unproven), "object")
     yield (
         Span(f"{what} would be believed. ", Tone.WAIT),
-        Span("Remove the annotation ruleop.dev/owner from any that ruleop did not make, then run this with --yes."),
+        Span(
+            "Remove the annotation ruleop.dev/owner from any that ruleop did not make, and from metadata.managedFields "
+            "the managers ruleop:... of fields that it did not set; then run this with --yes."
+            if any(each.managers for each in unproven)
+            else "Remove the annotation ruleop.dev/owner from any that ruleop did not make, then run this with --yes."
+        ),
     )
 
 
 def _title(each: Unproven) -> str:
-    return f"{each.key} of {each.owner}"
+    return f"fields of {each.key} by {each.owner}" if each.managers else f"{each.key} of {each.owner}"

@@ -93,7 +93,7 @@ def test_signed_objects_are_owned_again(teams: Live) -> None:
     assert (status, out.splitlines()) == (0, [f"signed {each} of Team/default/red" for each in CHILDREN])
     assert len(set(owners(teams)) - set(before)) == len(CHILDREN)
     teams.converge(lambda: teams.reasons("Team") == ["Ready"])
-    assert teams.run("recover")[:2] == (0, "No object has an owner annotation without a valid proof.\n")
+    assert teams.run("recover")[:2] == (0, "No object has an owner annotation or a field manager without a valid proof.\n")
     teams.send("DELETE", "/apis/example.com/v1/namespaces/default/teams/red")
     teams.converge(lambda: not teams.objects("Team"))
     assert "team-red" not in [each["metadata"]["name"] for each in teams.objects("Namespace")]
@@ -114,3 +114,44 @@ def test_without_the_key_the_command_reports_what_makes_it(teams: Live) -> None:
         "ruleop: no Secret ruleop-owner-key found: start the operator, which makes it; or name the operator with "
         "--name and --operator-namespace\n"
     )
+
+
+MARKED = {
+    "watches.yaml": """\
+- group: example.com
+  version: v1
+  kind: Team
+  reach: cluster
+  children:
+    mark: {patch: {version: v1, kind: Namespace, name: shared, fields: {metadata: {labels: {team: "{{ spec.mark }}"}}}}}
+""",
+    "crds/teams.yaml": definition("Team"),
+}
+
+
+def managers(live: Live) -> list[str]:
+    """The managers of ruleop on the Namespace, without their proofs."""
+    (shared,) = [each for each in live.objects("Namespace") if each["metadata"]["name"] == "shared"]
+    names = [each["manager"] for each in shared["metadata"]["managedFields"]]
+    return [name.rpartition(":")[0] for name in names if name.startswith("ruleop:")]
+
+
+def test_fields_of_objects_of_others_are_given_back_too(tmp_path: Path) -> None:
+    with LocalCluster() as cluster:
+        found = new_live(tmp_path, cluster, MARKED)
+        found.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shared}\n")
+        found.apply(RED.replace("spec: {}", "spec: {mark: one}"))
+        found.converge(lambda: found.reasons("Team") == ["Ready"])
+        for kind, name in (("secrets", "owner-key"), ("configmaps", "inventory"), ("configmaps", "revisions")):
+            found.send("DELETE", f"/api/v1/namespaces/default/{kind}/ruleop-{name}")
+        found.apply(RED.replace("spec: {}", "spec: {mark: two}"))
+        found.converge(lambda: found.reasons("Team") == ["FieldConflict"])
+        before = managers(found)
+        status, out, _ = found.run("recover", "--operator-namespace", "default")
+        assert (status, out.splitlines()[:1]) == (1, ["fields of Namespace/shared by Team/default/red"])
+        assert found.run("recover", "--operator-namespace", "default", "--yes")[0] == 0
+        assert managers(found) == before, "the fields have one manager"
+        found.converge(lambda: found.reasons("Team") == ["Ready"])
+        (shared,) = [each for each in found.objects("Namespace") if each["metadata"]["name"] == "shared"]
+        assert shared["metadata"]["labels"]["team"] == "two"
+        assert found.run("recover", "--operator-namespace", "default")[0] == 0

@@ -1,20 +1,23 @@
-"""Children whose owner annotations have no valid proof, because the operator's key was lost together with its
-inventory; and signs them again.
+"""Children whose owner annotations have no valid proof, and field managers of `patch` without one, because the
+operator's key was lost together with its inventory; and signs them again.
 
 The operator cannot distinguish them from forged ones: users with permission to write an object can write the
 annotation, and a finalizer on a custom resource, too. So a person decides, by a list of exactly what will be believed.
 An object is on it if the custom resource that it names exists and has the uid, a rule applies to it, and the rule's
-children can be of this kind and in this place. Objects of kinds that the rules no longer have are not found.
+children can be of this kind and in this place, or set fields of it. Objects of kinds that the rules no longer have
+are not found.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, choose_rule
+from ruleop.core.planning.child.field_patches import patch_targets, patches_on
+from ruleop.core.planning.model.managers import manager_of, managers_on
 from ruleop.core.planning.model.marks import PART_OF, claim_on, named_owner
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.engine.manager.remarking import signed_notes
@@ -22,7 +25,7 @@ from ruleop.operator.engine.reconcile.owner_key import owner_key_key, read_proof
 from ruleop.operator.kube.client.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.core.kinds import GroupKind
@@ -38,12 +41,13 @@ class NoKeyError(RuleopError):
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """An object whose annotation names a custom resource without a valid proof."""
+    """An object whose annotation, or whose field managers, name a custom resource without a valid proof."""
 
     key: ObjectKey
     owner: ObjectKey
     live: Object
-    notes: dict[str, str]  # the annotations with proofs
+    notes: Mapping[str, str] = field(default_factory=dict)  # the annotations with proofs
+    managers: Mapping[str, str] = field(default_factory=dict)  # the names of managers, and those with proofs
 
 
 async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven]:
@@ -63,15 +67,19 @@ async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven
                 resource = resources[named[0]]
                 if resource is not None and (each := _unproven(live, resource, rules[named[0].group_kind], proofs)):
                     found.append(each)
+    found += [each async for each in _unproven_managers(cluster, project, proofs)]
     return sorted(found, key=lambda each: (each.owner, each.key))
 
 
 async def sign(cluster: LiveCluster, unproven: list[Unproven]) -> AsyncIterator[Unproven]:
-    """Writes the annotations, and yields each object that has them. Raises ApiError if an object has changed."""
+    """Writes the annotations or renames the managers, and yields each object. Raises ApiError if one has changed."""
     api = ServerApi(Client(cluster.connection.session), cluster.connection.discovery.resource)
     for each in unproven:
-        guards = {name: each.live["metadata"][name] for name in ("uid", "resourceVersion")}
-        await api.patch(Kind.of(each.live), each.key, {"metadata": {**guards, "annotations": each.notes}})
+        if each.managers:
+            await api.rename_managers(Kind.of(each.live), each.key, each.managers)
+        else:
+            guards = {name: each.live["metadata"][name] for name in ("uid", "resourceVersion")}
+            await api.patch(Kind.of(each.live), each.key, {"metadata": {**guards, "annotations": dict(each.notes)}})
         yield each
 
 
@@ -93,6 +101,32 @@ def _unproven(live: Object, resource: Object, rules: list[Rule], proofs: KeyedPr
     believing = replace(owner, proofs=replace(proofs, accept_unproven=True))
     notes = signed_notes(live, key, believing, claim_on(live, key, believing))
     return Unproven(key, ObjectKey.of(resource), live, notes) if notes else None
+
+
+async def _unproven_managers(cluster: LiveCluster, project: Project, proofs: KeyedProofs) -> AsyncIterator[Unproven]:
+    """The objects with fields that custom resources seem to have set."""
+    for kind in {rule.kind: None for rule in project.rules if rule.patches}:
+        rules = [rule for rule in project.rules if rule.kind == kind]
+        owners = {
+            Owner.of(resource).part_of: resource async for page in cluster.reader.pages(kind) for resource in page
+        }
+        for patched in {patch.target.kind: None for rule in rules for patch in rule.patches}:
+            async for page in cluster.reader.pages(patched):
+                for live in page:
+                    for label in sorted({each.part_of for each in managers_on(live)} & owners.keys()):
+                        if (found := _renamed(live, owners[label], rules, proofs)) is not None:
+                            yield found
+
+
+def _renamed(live: Object, resource: Object, rules: list[Rule], proofs: KeyedProofs) -> Unproven | None:
+    key, owner, rule = ObjectKey.of(live), Owner.of(resource, proofs), choose_rule(rules, resource)
+    if rule is None:
+        return None
+    believing = replace(owner, proofs=replace(proofs, accept_unproven_managers=True))
+    found = patches_on(live, believing, patch_targets(rule, ()), far=rule.reach == "cluster")
+    names = {each.manager: manager_of(owner, each.child, key) for each in found if each.child in rule.children}
+    managers = {old: new for old, new in names.items() if old != new}
+    return Unproven(key, ObjectKey.of(resource), live, managers=managers) if managers else None
 
 
 async def _key_secret(cluster: LiveCluster) -> Object:
