@@ -92,3 +92,17 @@ def test_a_function_that_is_not_called_is_found() -> None:
     ]
     assert found_in("now ~ 'x'") == ["error type-mismatch: `now` is a function here, not data: call it: `now(...)`"]
     assert found_in("range(3) | join") == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "found"),
+    [
+        ("bound", ["warning constant-condition: this.status.phase is never bound: the API writes Bound"]),
+        ("Bound", []),
+        ("Released", []),
+    ],
+)
+def test_a_text_that_the_api_writes_in_other_letters_is_found(phase: str, found: list[str]) -> None:
+    claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}}"
+    child = f"children:\n  data:\n    readyWhen: this.status.phase == '{phase}'\n    object: {claim}"
+    assert [each for each in said(findings_of(child)) if "constant-condition" in each] == found

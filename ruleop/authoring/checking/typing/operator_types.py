@@ -111,7 +111,21 @@ def _equality(operator: str, left: Type, right: Type, texts: tuple[str, str]) ->
             return Outcome(UNKNOWN, _outside(left, right, texts, truth=truth), truth=truth)
         if len(values) == len(others) == 1:
             return Outcome(UNKNOWN, truth=not truth)
-    return Outcome(UNKNOWN)
+    return Outcome(UNKNOWN, _misspelt(left, right, texts), is_possible=True)
+
+
+def _misspelt(left: Type, right: Type, texts: tuple[str, str]) -> Problem | None:
+    """The finding about a literal that the API writes in other letters: a claim is `Bound`, not `bound`. Of what a
+    cluster writes only these are reported, because later versions may have more values."""
+    for declared, literal, text in ((left, right, texts[0]), (right, left, texts[1])):
+        known = declared.node.constants if declared.node is not None and declared.constants is None else None
+        value = next(iter(_values(literal)), None) if len(literal.constants or ()) == 1 else None
+        if not known or not text or not isinstance(value, str) or value in known:
+            continue
+        meant = {str(each).lower(): str(each) for each in known}.get(value.lower())
+        if meant is not None:
+            return Problem("constant-condition", f"{text} is never {value}: the API writes {meant}")
+    return None
 
 
 def _values(each: Type) -> set[object]:
