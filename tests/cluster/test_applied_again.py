@@ -6,12 +6,12 @@ import json
 
 import pytest
 from controlplane.cluster import ControlPlane
-from ruleop.authoring.generate.installation.operator_choices import Choices
 
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import installation
 from ruleop.core.kinds import Object
 from ruleop.core.rules import load_with_sources
+from ruleop.core.rules.loading.operator_choices import Choices
 from tests.cluster.test_chart_and_manifests import CHOICES, PROJECTS
 from tests.docs.messages import ROOT
 

@@ -147,7 +147,8 @@ def test_many_crs_cost_the_sum_of_their_writes_and_a_restart_costs_none(operator
     assert len(streams) == len(set(streams)) > 4
     assert sorted(described(each) for each in asked if each["verb"] != "watch") == [
         "get configmaps ruleop-inventory",
-        "get configmaps ruleop-revisions",
+        "get configmaps ruleop-revisions",  # before the Lease: whether the rules were in force
+        "get configmaps ruleop-revisions",  # by the leader, which writes them
     ]
 
 
