@@ -119,12 +119,18 @@ def test_a_long_response_arrives_whole(server):
 @pytest.mark.parametrize("data", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
 def test_a_client_that_stops_sending_or_reading_is_disconnected(server, monkeypatch, capfd, data):
     monkeypatch.setattr(http_server, "TIMEOUT", 0.1)
-    before = threading.active_count()
+    before, ended, shut_down = threading.active_count(), threading.Event(), server.shutdown_request
+
+    def noted(connection):
+        shut_down(connection)
+        ended.set()
+
+    monkeypatch.setattr(server, "shutdown_request", noted)
     with connect(server) as connection:
         connection.sendall(data)
-        eventually("the server", lambda: threading.active_count() > before)
-        eventually("the server", lambda: threading.active_count() == before)
+        assert ended.wait(PATIENCE)
         assert len(read_all(connection)) < 50_000_000
+    eventually("the server", lambda: threading.active_count() == before)
     assert capfd.readouterr().err == ""
 
 
