@@ -10,12 +10,14 @@ unexport PYTHONDONTWRITEBYTECODE
 # one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
+# All examples of each property: at random, or `repeatable` (tests/exploration.py).
+PROPERTIES ?= full
 TESTS    = $(BIN)/pytest -q -n $(patsubst auto,$(1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
 FAST    := $(call TESTS,$(CORES)) -m "not slow" --few-cases
-ALL     := $(call TESTS,$(shell expr $(CORES) + 1)) --hypothesis-profile=full
+ALL     := $(call TESTS,$(shell expr $(CORES) + 1)) --hypothesis-profile=$(PROPERTIES)
 # Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its
 # own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
-CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=full --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
+CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 
 # Prints what a target does, and how long it took. $(1) is the description, $(2) the command.
 define step

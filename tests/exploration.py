@@ -34,6 +34,8 @@ settings.register_profile(
 settings.register_profile(
     "full", max_examples=ALL, deadline=None, derandomize=False, print_blob=True, suppress_health_check=_SPEED
 )
+# All examples, without chance: in CI, a failure is of the change that it tests.
+settings.register_profile("repeatable", settings.get_profile("full"), derandomize=True, database=None)
 
 
 class Case(Protocol):
