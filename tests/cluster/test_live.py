@@ -40,6 +40,8 @@ def ruleop(live_example: LiveExample, kubeconfig: Path, *arguments: str) -> tupl
     operator = live_example.operator
     command = [sys.executable, "-m", "ruleop", *arguments, "--kubeconfig", str(kubeconfig)]
     command += ["-n", live_example.namespace]
+    if arguments[0] == "plan":  # other tests have operators of the same name
+        command += ["--operator-namespace", operator.home]
     environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=operator.project, check=False, timeout=120

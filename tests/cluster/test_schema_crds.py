@@ -55,10 +55,12 @@ def place(text: str) -> str:
 
 def agree(found: set[str], error: RefusedError) -> bool:
     """What a junction or a format of numbers refuses has no field for the server; its place is in the message. What
-    else the server says of a junction is the best of several."""
+    else the server says of a junction is the best of several. In the place of a duplicate it writes the key of a map in
+    brackets."""
     junctions = set(re.findall(r'"(spec[^"]*)" must (?:not )?validate', error.message))
     formats = {place(text) for text in re.findall(r"Checked value must be of type .*? in (spec\S*)", error.message)}
-    return junctions <= found if junctions else found == (error.causes - {"<nil>"}) | formats
+    causes = {re.sub(r"\[([^\]\d][^\]]*)\]", r".\1", cause) for cause in error.causes - {"<nil>"}}
+    return junctions <= found if junctions else found == causes | formats
 
 
 def written(value: JSON) -> JSON:

@@ -93,7 +93,10 @@ def test_signed_objects_are_owned_again(teams: Live) -> None:
     assert (status, out.splitlines()) == (0, [f"signed {each} of Team/default/red" for each in CHILDREN])
     assert len(set(owners(teams)) - set(before)) == len(CHILDREN)
     teams.converge(lambda: teams.reasons("Team") == ["Ready"])
-    assert teams.run("recover")[:2] == (0, "No object has an owner annotation or a field manager without a valid proof.\n")
+    assert teams.run("recover")[:2] == (
+        0,
+        "No object has an owner annotation or a field manager without a valid proof.\n",
+    )
     teams.send("DELETE", "/apis/example.com/v1/namespaces/default/teams/red")
     teams.converge(lambda: not teams.objects("Team"))
     assert "team-red" not in [each["metadata"]["name"] for each in teams.objects("Namespace")]

@@ -29,7 +29,7 @@ _RULES: Final = [
         (r"(?<=[ :])3[0-2]\d{3}(?=/TCP|$|\s)", "NODE-PORT"),
         (r"\b(10|192)\.\d+\.\d+\.\d+\b", "ADDRESS"),
         (r"\b(node-1|local-node)\b", "NODE"),
-        (rf"(?<=-)[{_SAFE}]{{8,10}}(-[{_SAFE}]{{5}})?\b", "NAME"),
+        (rf"(?<=-)[{_SAFE}]{{6,10}}(-[{_SAFE}]{{5}})?\b", "NAME"),
         (rf"(pod-template-hash(=|: |\":\"|\": \"))[{_SAFE}]{{6,10}}\b", r"\1HASH"),
         (rf"\b(first|second|one|web|agent|once|from-nightly|settings|kube-api-access|db)-[{_SAFE}]{{5}}\b", r"\1-NAME"),
         (r"(?<![^ (\n])(\d+d)?(\d+h)?(\d+m)?\d+m?s(?=$|[ )])", "AGE"),
