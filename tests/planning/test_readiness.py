@@ -95,7 +95,7 @@ one with other conditions: [Thing, {spec: {}, status: {conditions: [{type: Synce
 one that has not finished: [Thing, {spec: {}, status: {conditions: [{type: Reconciling, status: "True"}, {type: Stalled, status: "False"}]}}, condition Reconciling is True]
 one that cannot go on: [Thing, {spec: {}, status: {conditions: [{type: Reconciling, status: "False"}, {type: Stalled, status: "True"}]}}, "! condition Stalled is True"]
 one that was ready and cannot go on: [Thing, {spec: {}, status: {conditions: [{type: Ready, status: "True"}, {type: Stalled, status: "True"}]}}, "! condition Stalled is True"]
-one that was ready and goes on: [Thing, {spec: {}, status: {conditions: [{type: Ready, status: "True"}, {type: Reconciling, status: "True"}]}}, condition Reconciling is True]
+one that was ready and is reconciling again: [Thing, {spec: {}, status: {conditions: [{type: Ready, status: "True"}, {type: Reconciling, status: "True"}]}}, condition Reconciling is True]
 one that is not ready and cannot go on: [Thing, {spec: {}, status: {conditions: [{type: Stalled, status: "True"}, {type: Ready, status: "False"}]}}, "! condition Ready is False"]
 one that could not go on with an older spec: [Thing, {spec: {}, status: {conditions: [{type: Stalled, status: "True", observedGeneration: 1}]}}, *unseen]
 one that has finished: [Thing, {spec: {}, status: {conditions: [{type: Reconciling, status: "False"}, {type: Stalled, status: "Unknown"}]}}, ready]

@@ -17,6 +17,7 @@ from ruleop.core.kinds import Kind, Object
 from ruleop.core.names import VALUE_IN_WORDS, is_label_key, is_label_value
 from ruleop.core.planning import Problem
 from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
+from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
 from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.shape import unknown_to_shape
@@ -66,7 +67,7 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
         found += [*unknown_to_shape(obj, shape), *_invalid_labels(obj.get("spec"), ("spec",), kind)]
         # The server compares fields with each other once all have the right types.
         return found or [SchemaFinding(path_of(each.field), each.message) for each in creation_errors(obj)]
-    crd = next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+    crd = definition_of(kind, project.crds)
     version = crd.version(kind.version) if crd is not None else None
     if version is None:
         return []

@@ -26,6 +26,7 @@ from ruleop.core.names import (
 from ruleop.core.planning.model.observed import KindInfo, Kinds, Served
 from ruleop.core.schema.builtin.table import builtin_resource, builtin_shape
 from ruleop.core.schema.cel import Verdict, cel_rules
+from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
 from ruleop.core.schema.crd.structural import default, prune, schema_at, unknown_fields
 from ruleop.core.schema.nearest import did_you_mean
@@ -254,17 +255,13 @@ def stored_secret(obj: Object) -> Object:
 
 
 def _is_namespaced(project: Project, kind: Kind) -> bool:
-    crd = _crd(project, kind)
+    crd = definition_of(kind, project.crds)
     return crd.namespaced if crd is not None else OfflineKinds(project).info(kind).namespaced
 
 
 def _version(project: Project, kind: Kind) -> CrdVersion | None:
-    crd = _crd(project, kind)
+    crd = definition_of(kind, project.crds)
     return crd.version(kind.version) if crd is not None else None
-
-
-def _crd(project: Project, kind: Kind) -> CustomResourceDefinition | None:
-    return next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
 
 
 def _malformed(resource: Object) -> Iterator[SchemaFinding]:

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
+from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, slots_from
 
@@ -61,8 +62,7 @@ class Sources:
 
     @property
     def crd(self) -> CustomResourceDefinition | None:
-        kind = self.watch.rule.kind
-        return next((crd for crd in self.loaded.project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+        return definition_of(self.watch.rule.kind, self.loaded.project.crds)
 
     @property
     def crd_file(self) -> str:

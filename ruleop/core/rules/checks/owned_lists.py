@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.merge import Path, Selector
 from ruleop.core.schema.builtin.table import builtin_shape, object_meta
+from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def shape_of(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> Shape | No
     """The shape of a built-in kind, or of one that a CRD of the project defines."""
     if (found := builtin_shape(kind)) is not None:
         return found
-    crd = next((crd for crd in crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+    crd = definition_of(kind, crds)
     return crd.shape(kind.version) if crd is not None else None
 
 

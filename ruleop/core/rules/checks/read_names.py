@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ruleop.core.reachable import reached
 from ruleop.core.rules.checks.scopes import ALWAYS, RESERVED, Part
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.structural import schema_at
 from ruleop.core.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
 from ruleop.core.templating.values.data import PARTIAL
@@ -120,7 +121,7 @@ def check_read_names(
 
 def _fields_of_spec(draft: Draft, crds: Iterable[CustomResourceDefinition]) -> dict[str, str]:
     """The fields of the CR's spec, also by the names that Ansible's operator gives them: `pull_policy`."""
-    crd = next((crd for crd in crds if (crd.group, crd.kind) == (draft.kind.group, draft.kind.kind)), None)
+    crd = definition_of(draft.kind, crds)
     version = crd.version(draft.kind.version) if crd is not None else None
     spec = schema_at(version.schema, ("spec",)) if version is not None else None
     fields = (spec or {}).get("properties") or {}

@@ -18,6 +18,8 @@ from ruleop.core.schema.crd.schema_form import SchemaForm
 from ruleop.core.schema.openapi import OBJECT_META, Schema, ShapeBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ruleop.core.schema.shape import Shape
 
 API_VERSION = "apiextensions.k8s.io/v1"
@@ -94,6 +96,11 @@ def crd_shape(schema: Schema) -> Shape:
     return ShapeBuilder({}, {OBJECT_META: object_meta()}).of(
         {**schema, "type": "object", "x-kubernetes-embedded-resource": True}
     )
+
+
+def definition_of(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> CustomResourceDefinition | None:
+    """The definition of a kind, in whatever version; None if there is none."""
+    return next((crd for crd in crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
 
 
 def parse_crd(document: Object) -> CustomResourceDefinition:
