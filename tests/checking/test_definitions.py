@@ -236,6 +236,7 @@ def test_a_file_of_crds_has_to_agree_with_the_schema():
 # -- random schemas ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(schemas())
 def test_random_schemas_make_the_same_valid_definition_each_time(schema):
     definition, mistakes = definition_of(schema)

@@ -84,6 +84,7 @@ def test_dev_once_exits_with_1_when_something_is_not_ready_in_time(sample, proce
     assert "Site missing-so-far/front" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("container", "problem"),
     [

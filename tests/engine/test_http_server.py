@@ -176,6 +176,7 @@ def test_slow_clients_take_no_more_sockets_than_the_maximum(server, monkeypatch,
         assert request(server, GET)[0] == "200 OK"
 
 
+@pytest.mark.slow
 def test_a_connection_has_a_maximum_lifetime(server, monkeypatch):
     monkeypatch.setattr(http_server, "LIFETIME", 0.1)
     with connect(server), connect(server) as unread:

@@ -119,6 +119,7 @@ async def test_rules_with_errors_are_refused_and_counted(project):
     assert counted(metrics) == {"passed": 0, "failed": 1, "unavailable": 0}
 
 
+@pytest.mark.slow
 def test_the_process_has_the_lowest_priority_and_what_memory_its_container_has_left(tmp_path):
     mebi = 1024 * 1024
     write_files(tmp_path, {

@@ -9,6 +9,7 @@ import pytest
 
 from ruleop.operator.kube.watch.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
 from ruleop.operator.kube.watch.store import Store
+from tests.exploration import others_slow
 from tests.invariants.operator_harness import started_operator
 from tests.invariants.scenarios import apps, cluster_with_sample, run
 from tests.kube.model_server import SOURCE, refusal
@@ -17,7 +18,7 @@ from tests.projects.samples import READY
 BEYOND_RIGHTS, NOT_SERVED = 403, 404
 
 
-@pytest.mark.parametrize("life", ["kafka", "shop", "backup"])
+@pytest.mark.parametrize("life", others_slow(["kafka", "shop", "backup"], "shop"))
 def test_no_cr_is_reconciled_while_one_store_is_not_listed(life: str) -> None:
     each_store_is_waited_for(life)
 

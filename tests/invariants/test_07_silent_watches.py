@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 from urllib.parse import parse_qsl
 
+import pytest
 from hypothesis import strategies as st
 
 from ruleop.operator.kube.watch import reflector
@@ -84,6 +85,7 @@ def test_changes_behind_silent_watches_are_noticed() -> None:
         run(test())
 
 
+@pytest.mark.slow
 def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
     async def test() -> None:
         server = apps("web")

@@ -202,6 +202,7 @@ async def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_val
         await election.release()
 
 
+@pytest.mark.slow
 async def test_refused_credentials_that_cannot_be_renewed_do_not_delay_the_end_of_leadership() -> None:
     async with lease_server() as (server, serving_at):
         lost = threading.Event()
@@ -214,6 +215,7 @@ async def test_refused_credentials_that_cannot_be_renewed_do_not_delay_the_end_o
         await election.release()
 
 
+@pytest.mark.slow
 async def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monkeypatch) -> None:
     """The thread that asks for it cannot be ended, and the loop would wait for it."""
     resolved, asked = threading.Event(), threading.Event()
@@ -238,6 +240,7 @@ async def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monk
         await election.release()
 
 
+@pytest.mark.slow
 async def test_a_lease_abandoned_during_a_renewal_is_not_renewed_again() -> None:
     async with lease_server() as (server, serving_at):
         lost = threading.Event()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.operator.kube.leader.shards import Confirm, Drain, Epoch, ListLeases, ProcessLease, Shard
-from tests.exploration import examples, others_slow
+from tests.exploration import examples
 
 DURATION, DEADLINE, SKEW = 15.0, 10.0, 2.0
 ORDINALS = 4
@@ -285,12 +285,10 @@ class TakesOverTooEarly(Shard):
         super().__init__(ordinal, skew=1.0 - DURATION)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken",
-    others_slow(
-        [ForgetsToWait, KeepsWhatItLoses, ListsFirst, IgnoresNewerEpochs, IgnoresOthers, TakesOverTooEarly],
-        ForgetsToWait,
-    ),
+    [ForgetsToWait, KeepsWhatItLoses, ListsFirst, IgnoresNewerEpochs, IgnoresOthers, TakesOverTooEarly],
     ids=lambda each: each.__name__,
 )
 def test_a_broken_protocol_is_found(broken: Callable[[int], Shard]) -> None:

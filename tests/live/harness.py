@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import yaml
 from click.testing import CliRunner
@@ -22,6 +23,7 @@ from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.reconcile.status import status_writer
 from tests import waiting
 from tests.folders import Folder, write_files
 from tests.waiting import PATIENCE
@@ -97,7 +99,8 @@ class Live(Folder):
 
     def converge(self, until: Callable[[], bool]) -> None:
         """Runs the operator until this holds and it has nothing to do, and stops it."""
-        with capture_logs():  # of thousands of lines, none matters here
+        # Of thousands of lines none matters here, and nothing is gained by waiting until a detail is written.
+        with capture_logs(), mock.patch.object(status_writer, "DETAILS_EVERY", 0.0):
             asyncio.run(self._converge(until))
         self.recorded.requests.clear()
 

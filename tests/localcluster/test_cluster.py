@@ -101,6 +101,7 @@ def test_the_state_file_keeps_objects_and_the_address(tmp_path):
         assert int(made["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
 
 
+@pytest.mark.slow
 def test_a_state_file_without_an_end_is_refused(tmp_path):
     with pytest.raises(RuleopError, match=r"^/dev/zero: cannot be read: it is not a regular file$"):
         LocalCluster(state=Path("/dev/zero"))

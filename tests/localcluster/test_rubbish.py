@@ -11,6 +11,7 @@ from ruleop.localcluster import LocalCluster
 from tests.contract.client import Server
 from tests.contract.definitions import define_samples
 from tests.contract.walk.making import Chance
+from tests.exploration import others_slow
 from tests.localcluster.rubbish import any_request
 
 
@@ -23,7 +24,7 @@ def server() -> Iterator[Server]:
         found.close()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", others_slow(range(4), 0))
 def test_every_request_is_answered_without_an_error_of_the_server(server: Server, seed: int) -> None:
     chance, answers = Chance(Random(seed)), dict[int, int]()  # noqa: S311 - for reproducible requests
     for _ in range(700):

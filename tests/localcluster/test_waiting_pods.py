@@ -366,6 +366,7 @@ def test_jobs_that_were_refused_complete(play):
 # -- many --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "spec"),
     [("Deployment", {}), ("StatefulSet", {"serviceName": "web", "podManagementPolicy": "Parallel"})],

@@ -262,6 +262,7 @@ def test_hostile_names_are_escaped_in_a_certificate_or_rejected() -> None:
         assert attribute.value == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["htpasswd(item ~ '', 'x', rounds=12)", "genCA('x', key_type='rsa')"])
 def test_the_certificate_work_of_one_pass_is_limited(call: str) -> None:
     body = "children: {x: {template: x.yaml, forEach: range(40), apply: {strategy: create-only}}}"

@@ -54,6 +54,7 @@ def test_a_signal_to_the_client_reaches_the_process(
     assert started.returncode == status
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_the_server(tmp_path: Path) -> None:
     with ForkServer() as server:
         pid = server.start(["cluster", "--kubeconfig", str(tmp_path / "config")], tmp_path / "log", tmp_path / "clock")

@@ -13,6 +13,7 @@ from tests.processes.fork_server import ForkServer
 from tests.waiting import eventually
 
 HOSTILE = 64
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -28,10 +29,7 @@ def late_before(hostile: Hostile, name: str) -> int:
     return len({each for each in written[:last] if each.startswith("hostile-")})
 
 
-@pytest.mark.parametrize(
-    "kinds",
-    [pytest.param(KINDS, id="of four kinds", marks=pytest.mark.slow), pytest.param(KINDS[:1], id="of its kind")],
-)
+@pytest.mark.parametrize("kinds", [pytest.param(KINDS, id="of four kinds"), pytest.param(KINDS[:1], id="of its kind")])
 def test_a_small_resource_is_served_beside_64_hostile_ones(hostile: Hostile, kinds: tuple[str, ...]) -> None:
     """That are new, as after a restart, and that have been planned before. Each that is reported has used a second: at
     most one, which is in progress, and one more in a pause of three seconds, if it takes that long on this machine."""
@@ -63,7 +61,6 @@ def test_the_process_answers_and_ends_beside_64_hostile_ones(hostile: Hostile) -
     assert not [each for each in events if "could not be" in each]
 
 
-@pytest.mark.slow
 def test_a_hostile_resource_reports_the_line_and_is_planned_at_once_when_it_is_fixed(hostile: Hostile) -> None:
     hostile.start()
     hostile.create("Apple", "own", ENDLESS)

@@ -138,6 +138,7 @@ def test_a_name_that_depends_on_two_values_is_refused_with_what_to_do(values):
         made(charts.web, charts.WEB, *renderings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHARTS)
 @given(data=st.data())
 @settings(

@@ -102,6 +102,7 @@ def test_the_head_of_a_request_has_a_limit(kube_cluster: LocalCluster, name: str
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_large_deployment_leaves_requests_their_turn(kube_cluster: LocalCluster) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 100_000, "selector": {"matchLabels": {"a": "b"}}, "template": template}
