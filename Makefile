@@ -6,15 +6,14 @@ STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run in as many processes as there are cores, and all of them in one more, because slow ones wait; in a single
-# one, for a debugger, with WORKERS=0.
+# Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 # All examples of each property: at random, or `repeatable` (tests/exploration.py).
 PROPERTIES ?= full
-TESTS    = $(BIN)/pytest -q -n $(patsubst auto,$(1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
-FAST    := $(call TESTS,$(CORES)) -m "not slow" --few-cases
-ALL     := $(call TESTS,$(shell expr $(CORES) + 1)) --hypothesis-profile=$(PROPERTIES)
+TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(shell expr $(CORES) + 1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
+FAST    := $(TESTS) -m "not slow" --few-cases
+ALL     := $(TESTS) --hypothesis-profile=$(PROPERTIES)
 # Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its
 # own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
 CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"

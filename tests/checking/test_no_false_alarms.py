@@ -29,6 +29,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("project", PROJECTS)
 def test_a_project_that_works_has_no_findings(project: str) -> None:
     assert [str(each) for each in check_project(load_with_sources(ROOT / project, environ={}))] == []

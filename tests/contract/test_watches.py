@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contract.client import Server
 from tests.contract.kinds import INGRESSES, WIDGETS, Sample
 from tests.contract.recording import Recording
@@ -107,6 +109,7 @@ def test_a_watch_can_span_all_namespaces(server: Server, namespace: str, sample:
         assert watch.named(1) == [("ADDED", "a")]
 
 
+@pytest.mark.slow
 def test_a_watch_ends_at_its_timeout(server: Server, namespace: str) -> None:
     """Of a built-in and of a custom kind, at the same time."""
     with (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+import pytest
+
 from ruleop.cli.run import command
 from ruleop.core.planning.changes.writes import Verb
 from tests.docs.console import agrees, commands
@@ -38,6 +40,7 @@ def test_flags_on_the_page_exist() -> None:
     assert set(re.findall(r"`(--[a-z-]+)", TEXT)) - {"--cascade"} <= known
 
 
+@pytest.mark.slow
 def test_log_events_on_the_page_exist() -> None:
     said = set(constants())
     events = [

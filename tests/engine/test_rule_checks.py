@@ -89,6 +89,7 @@ async def test_a_process_that_fails_gives_no_verdict(project, tmp_path, monkeypa
     assert str(failure.value) == reason
 
 
+@pytest.mark.slow
 async def test_a_process_that_takes_too_long_is_ended(project, tmp_path, monkeypatch):
     file = tmp_path / "python"
     file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")

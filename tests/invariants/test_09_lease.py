@@ -28,6 +28,7 @@ def renewals(server: ApiServer) -> int:
     return sum(each.resource == "leases" and each.verb == "update" for each in list(server.asked))
 
 
+@pytest.mark.slow
 def test_a_blocked_event_loop_does_not_lose_the_lease() -> None:
     """The event loop is blocked while the lease is renewed a few times."""
     server, ended = apps("web"), threading.Event()

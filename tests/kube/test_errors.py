@@ -360,6 +360,7 @@ QUADRATIC = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", others_slow(QUADRATIC, '"\\'))
 def test_a_quoted_value_of_a_megabyte_is_read_in_linear_time(piece: str) -> None:
     """Quadratic, this takes minutes, and the test ends by its timeout."""

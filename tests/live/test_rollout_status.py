@@ -105,6 +105,7 @@ def kept(live: Live) -> list[Any]:
     return [entry for each in found for entry in json.loads(each["data"]["index"])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("explain", "Site/a"), ("plan", "--live", "Site/a")])
 def test_other_commands_name_it_too(ready_sites: Live, arguments: tuple[str, ...]) -> None:
     """Without the operator's inventory and its finalizer, they show less, or something else."""

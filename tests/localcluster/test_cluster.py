@@ -69,6 +69,7 @@ def test_a_foreign_host_header_is_refused(kube_cluster):
     assert (status, found["reason"]) == (403, "Forbidden")
 
 
+@pytest.mark.slow
 def test_the_official_client_works_with_the_kubeconfig(kube_cluster, tmp_path):
     kubernetes = pytest.importorskip("kubernetes")
     path = tmp_path / "kubeconfig"

@@ -317,12 +317,14 @@ def test_ordinary_amounts_are_within_the_limits():
     assert evaluate("v | trim('; ')", v=" a;" * 20000) == (" a;" * 20000).strip("; ")
 
 
+@pytest.mark.slow
 def test_each_render_has_the_full_budget():
     source = "a: {% for i in range(9000) %}{% for j in range(50) %}{% endfor %}{% endfor %}x"
     for _ in range(8):
         assert render(source) == {"a": "x"}
 
 
+@pytest.mark.slow
 def test_the_memory_limit_of_the_attacks_is_below_that_of_the_machine():
     assert (
         resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
