@@ -153,6 +153,7 @@ def test_dev_does_not_start_with_rules_that_check_refuses(sample, ruleop):
     assert "error[RO403]: spec.replcas" in found.err
 
 
+@pytest.mark.slow
 def test_dev_prints_what_check_finds_and_starts(sample, process):
     rules = Path(sample.root, "watches.yaml").read_text()
     sample.write("watches.yaml", rules.replace("  children:", "  let: {unread: a}\n  children:", 1))

@@ -86,6 +86,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", ANSWERS)
 def test_output_that_cannot_be_written_is_reported(project, process, arguments):
     reading, writing = os.pipe()
@@ -111,6 +112,7 @@ def test_a_closed_stdin_is_reported_by_commands_that_read_it(project, new_proces
     assert (started.communicate(timeout=PATIENCE)[1], started.returncode) == ("", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status"), [(["check"], 0), (["--what"], 2), (["render", "-f", "none.yaml"], 2), ([], 2)]
 )

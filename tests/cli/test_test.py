@@ -193,6 +193,7 @@ def run_pytest(project: Project) -> Ran:
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
+@pytest.mark.slow
 def test_pytest_collects_the_same_files(project: Project) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
     project.write("elsewhere.yaml", PASSES)

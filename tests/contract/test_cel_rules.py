@@ -283,6 +283,7 @@ def test_a_crd_with_a_rule_that_cannot_be_compiled_is_rejected(server: Server, r
     assert cause["field"].endswith("x-kubernetes-validations[0].rule")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", others_slow(range(20), 0))
 def test_random_rules_have_the_verdicts_of_the_interpreter(server: Server, seed: int) -> None:
     walk = CelWalk(server, random.Random(seed))  # noqa: S311 - nothing secret

@@ -116,6 +116,7 @@ def test_a_long_response_arrives_whole(server):
     assert len(request(server, b"GET /long HTTP/1.1\r\n\r\n")[1]) == 50_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
 def test_a_client_that_stops_sending_or_reading_is_disconnected(server, monkeypatch, capfd, data):
     monkeypatch.setattr(http_server, "TIMEOUT", 0.1)
@@ -161,6 +162,7 @@ def test_above_the_maximum_number_of_threads_connections_are_refused(monkeypatch
         release.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data", others_slow([b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"], b"GET /hello HTTP/1.1\r\n")
 )

@@ -142,6 +142,7 @@ async def test_a_reload_during_the_write_before_postpones_the_decision(then):
         assert operator.recorded() == {APP: before}
 
 
+@pytest.mark.slow
 def test_the_inventory_is_collected_once_per_leadership_and_reload_and_failed_writes_are_retried():
     async def scenario():
         operator = ControllerSetHarness(pause=30.0)

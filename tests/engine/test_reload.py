@@ -350,6 +350,7 @@ async def test_a_project_with_an_unreadable_file_is_rejected_until_it_can_be_rea
         await follower.until(before)
 
 
+@pytest.mark.slow
 async def test_files_that_are_written_all_the_time_are_loaded(root):
     async with following(root) as follower:
         await follower.until_watching()

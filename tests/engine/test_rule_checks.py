@@ -64,6 +64,7 @@ async def test_a_field_that_no_custom_resource_has_is_an_error_of_the_rules(tmp_
     assert "spec.imge" in error.message
 
 
+@pytest.mark.slow
 async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_read(project, tmp_path):
     write_files(tmp_path, {"examples/a.yaml": "not: {a: resource", "ruleop.yaml": "nonsense: true\n"})
     assert await errors_by_process(project, VARIABLES) == []

@@ -174,6 +174,7 @@ def test_a_large_type_of_the_api_does_not_hide_the_other_fields() -> None:
     assert "`spec.env[].name`" in text
 
 
+@pytest.mark.slow
 def test_every_reason_and_annotation_is_explained() -> None:
     page = (ROOT / "docs/reference/errors.md").read_text().partition("The reasons of the condition Ready.")[2]
     first = page.partition("\n\n| message")[0]

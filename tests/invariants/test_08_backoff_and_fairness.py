@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from ruleop.operator.engine.queue.request import Request
@@ -84,6 +85,7 @@ def test_an_edit_goes_before_start_up_and_resync_work(data: Any) -> None:
     assert queue.take(now=0.1) == edited
 
 
+@pytest.mark.slow
 async def test_an_edit_during_start_up_is_reconciled_among_the_first() -> None:
     """An operator with one worker starts with sixty new Apps. While it reconciles the first one, somebody edits the
     last one."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from tests.invariants.api_server import HOME, ApiServer, Asked
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import app, apps, until
@@ -50,6 +52,7 @@ def _releases(asked: Asked) -> bool:
     return asked.resource == "leases" and asked.verb == "update" and not asked.body["spec"]["holderIdentity"]
 
 
+@pytest.mark.slow
 async def test_a_write_that_never_ends_is_waited_for_until_the_grace_period_is_over() -> None:
     server = apps("web")
     held = Held(server, "create services web-s")

@@ -187,6 +187,7 @@ class Slow(Open):
         return Access(self.address, fresh_for=self.fresh_for)
 
 
+@pytest.mark.slow
 async def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_valid(monkeypatch) -> None:
     monkeypatch.setattr(session, "PATIENCE", 0.05)
     async with lease_server() as (server, serving_at):
@@ -276,6 +277,7 @@ ODD_ANSWERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "odd"), ODD_ANSWERS, ids=str)
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 async def test_one_odd_answer_to_a_request_for_the_lease_does_not_end_the_process(
@@ -308,6 +310,7 @@ async def test_a_lease_whose_spec_has_values_of_other_types_is_acquired() -> Non
         await election.release()
 
 
+@pytest.mark.slow
 async def test_an_internal_error_in_a_step_does_not_end_the_process_before_the_lease_expires(monkeypatch) -> None:
     async with lease_server() as (server, serving_at):
         lost = threading.Event()

@@ -138,6 +138,7 @@ def reading(read: Callable[[str, str], Reading], paths: str, context: str) -> Re
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
 def test_clusters_and_users_are_read_as_kubernetes_reads_them(folder: Path, user: str) -> None:
     for cluster, fields in CLUSTERS.items():

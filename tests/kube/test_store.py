@@ -381,6 +381,7 @@ def test_an_unsubscribed_listener_receives_nothing(store: Store) -> None:
     assert store.statistics().objects == 1
 
 
+@pytest.mark.slow
 def test_an_object_takes_about_as_much_memory_as_its_json() -> None:
     """Objects of 4 KB, as the server sends them; measured as what Python allocates."""
     containers = [

@@ -302,6 +302,7 @@ async def test_an_answer_that_arrives_byte_by_byte_is_read(play: Play) -> None:
         assert await world.client.send(READ) == {"fine": True}
 
 
+@pytest.mark.slow
 async def test_an_endless_header_ends_at_the_timeout(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\n")
@@ -756,6 +757,7 @@ async def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
         assert len(set(world.connections)) == 1
 
 
+@pytest.mark.slow
 async def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:

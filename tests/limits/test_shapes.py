@@ -19,6 +19,7 @@ from tests.planning.harness import Harness
 LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than", TIME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape",
     [pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each.slow else []) for each in SHAPES],

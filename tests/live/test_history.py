@@ -179,6 +179,7 @@ def test_revisions_since_the_creation_and_the_one_before_are_listed(ready_sites)
     assert lines == ["revision 222222222222", "revision 111111111111 again", "revision 222222222222 again"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [{}, {"Site.example.com_other": Record.complete(Rollout("x", TWO))}])
 def test_a_revision_that_a_rollout_has_not_brought_to_it_is_held_back(ready_sites, others):
     """Also if the kind has several watches: its status names the revision that the right one gives it."""

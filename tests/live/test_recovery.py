@@ -87,6 +87,7 @@ def test_objects_are_listed_first_and_nothing_is_written(teams: Live) -> None:
     assert teams.version() == before
 
 
+@pytest.mark.slow
 def test_signed_objects_are_owned_again(teams: Live) -> None:
     before = owners(teams)
     status, out, _ = teams.run("recover", "--yes", "--operator-namespace", "default")

@@ -65,6 +65,7 @@ def test_an_operator_of_another_name_is_named(sites: Live, arguments: tuple[str,
     assert err == 'ruleop: several operators "shop" found, in the namespaces default, y: use --operator-namespace\n'
 
 
+@pytest.mark.slow
 def test_one_edit_has_one_number_in_all_commands(sites: Live) -> None:
     """Also after an edit that does not concern the watch."""
     sites.write("watches.yaml", SITES["watches.yaml"] + "  rollout: {maxUnavailable: 1}\n")

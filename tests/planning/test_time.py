@@ -193,6 +193,7 @@ def test_a_window_that_never_opens_promises_nothing() -> None:
     assert window("2026-01-01T00:30:00Z", "0 0 31 2 *", "1h") == (False, "")
 
 
+@pytest.mark.slow
 def test_schedules_are_charged() -> None:
     """A CR may have thousands of them."""
     body = "status: {open: \"{% for s in spec.windows %}{{ 1 if within(s, '1h') }}{% endfor %}\"}"

@@ -89,6 +89,7 @@ def moved(obj: dict[str, Any]) -> Any:
     return {key: moved(each) for key, each in obj.items()}
 
 
+@pytest.mark.slow
 @some(APPLICATIONS)
 def test_a_custom_resource_of_the_same_name_has_the_same_objects(path, tmp_path):
     objects = read(path)
@@ -108,6 +109,7 @@ def test_a_custom_resource_of_the_same_name_has_the_same_objects(path, tmp_path)
         assert difference == []
 
 
+@pytest.mark.slow
 @some(APPLICATIONS)
 def test_with_another_name_all_objects_and_their_references_follow_it(path, tmp_path):
     objects = read(path)
