@@ -25,6 +25,7 @@ pytest.register_assert_rewrite(
 
 from ruleop.core.planning.guard import GUARD  # noqa: E402 - assertions are rewritten first
 from tests import exploration  # noqa: E402 - it registers the profiles, of which pytest's --hypothesis-profile may load another
+from tests.bytecode import compile_part  # noqa: E402 - as above
 from tests.logs import forget_set_up  # noqa: E402 - as above
 from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritten too
 from tests.waiting import PATIENCE  # noqa: E402 - as above
@@ -53,7 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # the profile is loaded before
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    compile_part(config)
     if settings().derandomize:
         exploration.repeat_examples()
 
