@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
+SPHINX := $(VENV)/.site
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
@@ -23,7 +24,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures site coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -106,11 +107,20 @@ mutations: $(STAMP)  ## random mutations of the examples' templates: do check an
 pictures: $(STAMP)  ## the pictures of the documentation, from what commands show
 	$(call step,the pictures,$(BIN)/python bench/pictures.py)
 
+$(SPHINX)/.installed: requirements/site.txt
+	@$(PYTHON) -m venv $(SPHINX)
+	@$(SPHINX)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	@touch $@
+
+site: $(SPHINX)/.installed  ## the documentation as a site with search, in build/site
+	$(call step,the site,rm -rf build/site && $(SPHINX)/bin/sphinx-build -q -W --keep-going -d build/doctrees docs build/site)
+
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates -o requirements/run.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates --group dev -o requirements/dev.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group build -o requirements/build.txt
+	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group site -o requirements/site.txt
 
 clean:  ## remove the virtual environment and all caches of the project
 	rm -rf $(VENV) .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
