@@ -19,6 +19,11 @@ ALL     := $(TESTS) --hypothesis-profile=$(PROPERTIES)
 # own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
 CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 
+# KUBERNETES=1.33 takes the API server of another version: a folder of tests/controlplane/kubernetes. The contract is that
+# of the newest one.
+export RULEOP_KUBERNETES := $(KUBERNETES)
+SERVED := $(if $(KUBERNETES),tests/cluster --ignore=tests/cluster/clients,--contract-server=real tests/cluster tests/contract)
+
 # Prints what a target does, and how long it took. $(1) is the description, $(2) the command.
 define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
@@ -61,8 +66,8 @@ controlplane:  ## build the control plane for the tests (about ten minutes the f
 programs:  ## build Helm and other programs for the tests (a few minutes the first time)
 	$(call step,programs for the tests,$(PYTHON) tests/controlplane/up.py build-programs)
 
-test-cluster: $(STAMP) controlplane programs  ## the tests that need a real API server
-	$(call step,the tests and the contract against a real control plane,$(CLUSTER) --contract-server=real tests/cluster tests/contract)
+test-cluster: $(STAMP) controlplane programs  ## the tests that need a real API server (KUBERNETES= for an older one)
+	$(call step,the tests and the contract against a real control plane,$(CLUSTER) $(SERVED))
 
 cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up
@@ -123,5 +128,5 @@ lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group site -o requirements/site.txt
 
 clean:  ## remove the virtual environment and all caches of the project
-	rm -rf $(VENV) .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build/site build/doctrees .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find ruleop tests bench -name __pycache__ -prune -exec rm -rf {} +
