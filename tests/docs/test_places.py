@@ -31,6 +31,18 @@ def test_links_of_a_page_have_targets(page):
     assert missing == []
 
 
+def test_pages_that_the_source_names_exist():
+    """In comments, messages, remedies of alerts."""
+    files = [file for folder in ("ruleop", "tests", "bench") for file in sorted((ROOT / folder).rglob("*.py"))]
+    named = {
+        (name, file.relative_to(ROOT).as_posix())
+        for file in files
+        for name in re.findall(r"\b(?:docs|reference)/[\w/-]+\.md", file.read_text(encoding="utf-8"))
+    }
+    missing = {each for each in named if not any((base / each[0]).exists() for base in (ROOT, ROOT / "docs"))}
+    assert missing == set()
+
+
 def anchors(page):
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
