@@ -1,5 +1,5 @@
 """The generated parts of the pages: all keys in docs/reference/keys.md and docs/testing.md, from the tables that parse
-the files; the checks, the reasons of Ready, and the flags of the operator.
+the files; the checks, the reasons of Ready, and the options of the commands.
 
 `python -m tests.docs.reference` writes the pages again, and the outputs of examples that differ.
 """
@@ -21,7 +21,7 @@ from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
-from tests.docs.options import flags
+from tests.docs.options import options
 
 KEYS = ROOT / "docs" / "reference" / "keys.md"
 TESTING = ROOT / "docs" / "testing.md"
@@ -169,7 +169,7 @@ def reasons() -> str:
 TABLES: dict[Path, tuple[str, Callable[[], str]]] = {
     ROOT / "docs" / "checks.md": ("checks", checks),
     ROOT / "docs" / "rules" / "status.md": ("reasons", reasons),
-    ROOT / "docs" / "cli" / "operate.md": ("flags", flags),
+    ROOT / "docs" / "reference" / "options.md": ("options", options),
 }
 """The page of each other generated part, with the name in its marks."""
 
