@@ -12,11 +12,9 @@ from ruleop.core.rules import load_project
 from ruleop.core.rules.language.tables import Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
-from tests.docs.reference import REFERENCES, written
+from tests.docs.reference import EXAMPLES as PAGES
+from tests.docs.reference import REFERENCES, TABLES, with_table, written
 
-PAGE = ROOT / "docs" / "rules.md"
-TESTING = ROOT / "docs" / "testing.md"
-PAGES = [PAGE, ROOT / "docs" / "reference" / "errors.md", TESTING]
 EXAMPLES = {name: (page, example) for page in PAGES for name, example in examples(page).items()}
 
 
@@ -59,6 +57,17 @@ def test_a_reference_is_generated_from_the_tables(page: Path, tables: Iterable[t
         f"{page} is out of date: run `python -m tests.docs.reference`, and look at the difference"
     )
     assert [key.name for table in tables for _, key in keys(table) if f"| `{key.name}` |" not in text] == []
+
+
+@pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
+def test_a_generated_table_agrees_with_the_code(page: Path) -> None:
+    name, made = TABLES[page]
+    text = page.read_text(encoding="utf-8")
+    assert text == with_table(text, name, made()), f"{page} is out of date: run `python -m tests.docs.reference`"
+
+
+def test_names_of_examples_differ_between_pages() -> None:
+    assert len(EXAMPLES) == sum(len(examples(page)) for page in PAGES)
 
 
 def test_the_list_of_pages_is_complete() -> None:

@@ -47,3 +47,15 @@ def test_the_map_names_every_folder_of_the_package():
     inner = {folder for folder in folders if any(other.startswith(f"{folder}/") for other in folders)}
     missing = [folder for folder in sorted(folders - inner) if not any(f"`{end}/`" in text for end in ends(folder))]
     assert missing == []
+
+
+def test_pages_that_the_source_names_exist():
+    """In comments, messages, remedies of alerts."""
+    files = [file for folder in ("ruleop", "bench") for file in sorted((ROOT / folder).rglob("*.py"))]
+    named = {
+        (name, file.relative_to(ROOT).as_posix())
+        for file in files
+        for name in re.findall(r"\b(?:docs|reference)/[\w/-]+\.md", file.read_text(encoding="utf-8"))
+    }
+    missing = {each for each in named if not any((base / each[0]).exists() for base in (ROOT, ROOT / "docs"))}
+    assert missing == set()

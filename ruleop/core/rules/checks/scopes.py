@@ -1,7 +1,7 @@
 """The names that are visible in each place. A `Part` is one expression or template of a watch with the view that it
 has.
 
-The views follow "What a template sees" in docs/rules.md. In doubt they are narrow, because a view can be widened later:
+The views follow "Names" in docs/rules/children.md. In doubt they are narrow, because a view can be widened later:
 
 - `when`, `readyWhen`, `deletion` and `when` of an ignored path see the CR, vars, let and observed objects, but no
   children, not even through `live.`: whether a child is desired must not depend on the results of others in the same

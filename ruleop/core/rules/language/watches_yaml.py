@@ -1,4 +1,4 @@
-"""The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules.md explains
+"""The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules/ explains
 them."""
 
 # ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
