@@ -13,7 +13,7 @@ from jinja2 import nodes as jinja
 
 from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import EFFECTS
+from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
 from ruleop.core.templating.template_tree.nodes import (
     Blocks,
     Choice,
@@ -21,7 +21,6 @@ from ruleop.core.templating.template_tree.nodes import (
     DocumentBlock,
     Documents,
     Entry,
-    Expression,
     Joined,
     ListNode,
     Mapping,
@@ -34,7 +33,7 @@ from ruleop.core.templating.template_tree.pieces import Piece
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
 from ruleop.core.templating.tree.filling import add_member, spread_into
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
-from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES
+from ruleop.core.templating.values.cost import LIST_BYTES, MAX_OUTPUT, METER, PAIR_BYTES, Exhausted
 from ruleop.core.templating.values.data import noun, plain_and_weight
 from ruleop.core.templating.values.faults import Fault, NotThereYet
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON
     from ruleop.core.templating.template_tree.nodes import Block, Node
     from ruleop.core.templating.template_tree.scope import Scope
-    from ruleop.core.templating.template_tree.templates import Templates
     from ruleop.core.templating.template_tree.writing import Writer
     from ruleop.core.templating.values.text import Part
 
@@ -56,8 +54,26 @@ Evaluate: TypeAlias = "Callable[[Scope], Any]"
 Add: TypeAlias = "Callable[[Scope, Collected], None]"
 
 
+class State:
+    """Of the render that takes place."""
+
+    __slots__ = ("lenient", "weight")
+
+    def __init__(self) -> None:
+        self.lenient = False  # a value that is not available yet omits its own field or item
+        self.weight = 0  # the characters of its values
+
+    def begin(self, *, lenient: bool) -> None:
+        self.lenient, self.weight = lenient, 0
+
+    def weigh(self, characters: int) -> None:
+        self.weight += characters
+        if self.weight > MAX_OUTPUT:
+            raise Exhausted(f"the printed values have more than {MAX_OUTPUT:,} characters")
+
+
 class Collected:
-    """What blocks add up to: a mapping, a list, or one scalar. Static entries make it one, also if all are omitted."""
+    """The sum of blocks: a mapping, a list, or one scalar. Static entries make it one, also if all are omitted."""
 
     __slots__ = ("empty", "sites", "value")
 
@@ -134,12 +150,12 @@ def _without_nulls(value: Any) -> Any:
 class Evaluator:
     """Makes the functions of one file."""
 
-    def __init__(self, writer: Writer, templates: Templates) -> None:
-        self.writer, self.statements, self.templates = writer, writer.statements, templates
+    def __init__(self, writer: Writer, state: State) -> None:
+        self.writer, self.statements, self.state = writer, writer.statements, state
 
     @property
     def lenient(self) -> bool:
-        return self.templates.lenient
+        return self.state.lenient
 
     # -- documents -----------------------------------------------------------------------------------------------------
 
@@ -210,7 +226,7 @@ class Evaluator:
         return evaluate
 
     def addition(self, documents: Documents) -> Add:
-        """What the documents of a piece add to the collection around it."""
+        """The function that adds the documents of a piece to the collection around it."""
         if documents.separated:
             raise Fault("this has documents of its own (a line `---`), and cannot stand within another")
         members = [self._body(each) for each in documents.members if not isinstance(each, DocumentBlock)]
@@ -279,7 +295,7 @@ class Evaluator:
         """A whole value as JSON."""
         kind = type(value)
         if kind is str:
-            self.templates.weigh(len(value))
+            self.state.weigh(len(value))
             return value
         if kind is bool:
             return value
@@ -293,7 +309,7 @@ class Evaluator:
             if isinstance(value, UndefinedValue):
                 raise value.fault()
             found, weight = plain_and_weight(value)
-            self.templates.weigh(weight)
+            self.state.weigh(weight)
             return _without_nulls(found) if alone else found
         except NotThereYet as error:
             if self.lenient:
@@ -358,7 +374,7 @@ class Evaluator:
             if self.lenient:
                 return NOTHING
             raise
-        self.templates.weigh(len(text))
+        self.state.weigh(len(text))
         return text
 
     def _plain_scalar(self, parts: Sequence[Part]) -> Any:
@@ -387,7 +403,7 @@ class Evaluator:
                 if self.lenient:
                     return NOTHING
                 raise
-            self.templates.weigh(len(text))
+            self.state.weigh(len(text))
             return text
 
         return evaluate
@@ -526,7 +542,7 @@ class Evaluator:
         return add
 
     def _insert_piece(self, piece: Piece, collected: Collected, place: SlotPlace) -> None:
-        """What is written in the piece, as if it were written here."""
+        """Inserts the piece as if it were written here."""
         try:
             piece.form.add(piece.scope, collected)
         except NotThereYet:
@@ -578,7 +594,7 @@ class Evaluator:
         return lambda scope, collected: bodies[0](enter(scope), collected)
 
     def _body(self, node: Node | None) -> Add:
-        """What the body of a statement adds to the collection around it."""
+        """The function that adds the body of a statement to the collection around it."""
         if node is None:
             return lambda *_: None
         if isinstance(node, Mapping):

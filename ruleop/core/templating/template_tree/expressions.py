@@ -147,8 +147,8 @@ class Expressions:
         """Python's chains: each operand is computed once, and none after a comparison that is false."""
         first = node.ops[0]
         if first.op in {"in", "notin"}:
-            needle, haystack, wanted = self.compute(node.expr), self.compute(first.expr), first.op == "in"
-            return lambda scope: contains(needle(scope), haystack(scope)) is wanted
+            needle, haystack, desired = self.compute(node.expr), self.compute(first.expr), first.op == "in"
+            return lambda scope: contains(needle(scope), haystack(scope)) is desired
         left = self._operand(node.expr)
         pairs = [(_COMPARISONS[each.op], self._operand(each.expr)) for each in node.ops]
         if len(pairs) == 1:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from jinja2 import nodes
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.template_tree.nodes import Expression, Inline
 from ruleop.core.templating.values.text import SlotPlace
 
 if TYPE_CHECKING:
@@ -24,6 +23,23 @@ EFFECTS: Final = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.Import, no
 _ENTRY: Final = re.compile(r"- |[^#]*?:(\s|$)")
 _FRESH_START: Final = re.compile(r"[ \t]*\n")
 _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """One `{{ ... }}`, or a tag that prints: an include, a `call` or a `filter` block."""
+
+    node: nodes.Node
+    place: SlotPlace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inline:
+    """A statement within a line: text, with control flow in it."""
+
+    node: nodes.Stmt
+    site: Site
+
 
 Part: TypeAlias = str | Expression | Inline
 
@@ -54,7 +70,7 @@ Item: TypeAlias = "Line | BlockItem"
 
 
 def bodies_of(node: nodes.Node) -> list[list[nodes.Node]]:
-    """What a statement may print: its branches in the order of the source, with the one that is taken if none is."""
+    """The branches of a statement in the order of the source, with the one that is taken if no other is."""
     if isinstance(node, nodes.If):
         return [node.body, *(each.body for each in node.elif_), node.else_]
     if isinstance(node, nodes.For):

@@ -17,24 +17,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
-    from ruleop.core.templating.template_tree.lines import Item
-    from ruleop.core.templating.values.text import SlotPlace
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Expression:
-    """One `{{ ... }}`, or a tag that prints: an include, a `call` or a `filter` block."""
-
-    node: jinja.Node
-    place: SlotPlace
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Inline:
-    """A statement within a line: text, with control flow in it."""
-
-    node: jinja.Stmt
-    site: Site
+    from ruleop.core.templating.template_tree.lines import Expression, Inline, Item
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,8 @@ from jinja2 import nodes
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.templating.template_tree.lines import (
     BlockItem,
+    Expression,
+    Inline,
     Item,
     Line,
     Lines,
@@ -29,8 +31,6 @@ from ruleop.core.templating.template_tree.nodes import (
     DocumentBlock,
     Documents,
     Entry,
-    Expression,
-    Inline,
     Joined,
     ListNode,
     Mapping,
@@ -55,7 +55,7 @@ IN_BRACKETS: Final = (
 )
 _SIGNS: Final = re.compile(r"[,:\[\]{}]")
 Shape = Literal["key", "item", "text", "open", ""]
-"""What a line is: an entry, an item, the text of a scalar, an expression alone that may be any of them, or nothing."""
+"""The role of a line: an entry, an item, the text of a scalar, an expression alone that may be any of them, or none."""
 
 _KEY: Final = re.compile(
     r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`{}\[\],-][^#]*?|-[^\s#][^#]*?)[ ]*:(?:[ \t]|$)"""
@@ -364,7 +364,7 @@ class _Level:
         return 0, "key"
 
     def _form(self, rows: Sequence[_Row], number: int, column: int) -> str:
-        """What a line that may be anything is by its neighbours at its column."""
+        """The role that the neighbours at its column give a line which may be anything."""
         for row in reversed(rows[:number]):
             if not row.shape or row.shape == "open" or row.column > column:
                 continue

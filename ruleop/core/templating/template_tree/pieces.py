@@ -7,7 +7,7 @@ used, never on a value. A piece is parsed in the forms in which it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ruleop.core.templating.template_tree.parser import parse
 from ruleop.core.templating.template_tree.scope import Scope
@@ -22,12 +22,35 @@ if TYPE_CHECKING:
     from jinja2 import nodes
 
     from ruleop.core.kinds import JSON
-    from ruleop.core.templating.template_tree.evaluation import Collected
     from ruleop.core.templating.template_tree.nodes import Documents
-    from ruleop.core.templating.template_tree.templates import File
     from ruleop.core.templating.values.text import Part
 
 CALL_UNITS: Final = 16
+
+
+class Source(Protocol):
+    """The file of a piece."""
+
+    @property
+    def path(self) -> str: ...
+
+    def text_of(self, body: Sequence[nodes.Node]) -> Callable[[Scope, list[Part]], None]: ...
+
+    def documents_of(self, documents: Documents) -> Callable[[Scope, list[JSON]], None]: ...
+
+    def addition_of(self, documents: Documents) -> Callable[[Scope, Any], None]: ...
+
+    def module(self, name: str, scope: Scope) -> dict[str, Any]:
+        """The names that another file sets, which sees those of a scope."""
+        ...
+
+    def first_of(self, names: Sequence[str]) -> Form | None:
+        """The first of these files that exists."""
+        ...
+
+    def empty_scope(self) -> Scope:
+        """The names that are the same for all resources."""
+        ...
 
 
 @final
@@ -36,16 +59,16 @@ class Form:
 
     __slots__ = ("_add", "_documents", "_evaluate", "_file", "_write", "body")
 
-    def __init__(self, file: File, body: Sequence[nodes.Node]) -> None:
+    def __init__(self, file: Source, body: Sequence[nodes.Node]) -> None:
         self._file, self.body = file, body
         self._write: Callable[[Scope, list[Part]], None] | None = None
         self._documents: Documents | None = None
         self._evaluate: Callable[[Scope, list[JSON]], None] | None = None
-        self._add: Callable[[Scope, Collected], None] | None = None
+        self._add: Callable[[Scope, Any], None] | None = None
 
     def write(self, scope: Scope, parts: list[Part]) -> None:
         if self._write is None:
-            self._write = self._file.writer.body(self.body)
+            self._write = self._file.text_of(self.body)
         self._write(scope, parts)
 
     @property
@@ -56,13 +79,13 @@ class Form:
 
     def evaluate(self, scope: Scope, found: list[JSON]) -> None:
         if self._evaluate is None:
-            self._evaluate = self._file.evaluator.documents(self.documents)
+            self._evaluate = self._file.documents_of(self.documents)
         self._evaluate(scope, found)
 
-    def add(self, scope: Scope, collected: Collected) -> None:
+    def add(self, scope: Scope, collected: Any) -> None:
         """Adds its entries or items to those around it."""
         if self._add is None:
-            self._add = self._file.evaluator.addition(self.documents)
+            self._add = self._file.addition_of(self.documents)
         self._add(scope, collected)
 
 

@@ -1,5 +1,5 @@
-"""What Jinja's statements do: which branch is taken, the passes of a loop, and the names that are set. The same for
-text and for documents."""
+"""The effects of Jinja's statements: the branch that is taken, the passes of a loop, and the names that are set. They
+are the same for text and for documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jinja2.utils import Namespace
 from ruleop.core.errors import Site
 from ruleop.core.templating.compile.compiler import _names, _source_of, _weight, rows, unpacked
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, snapshot
+from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, Source, snapshot
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.operators import passes
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ruleop.core.templating.template_tree.expressions import Compute, Expressions
-    from ruleop.core.templating.template_tree.templates import File
 
 _AGAIN: Final = " again"  # the items and the depth of a call of a recursive loop; no template can write the name
 _SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})
@@ -31,7 +30,7 @@ _SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})
 class Statements:
     """Makes functions of a scope. Each is made once, and kept by its node."""
 
-    def __init__(self, expressions: Expressions, file: File) -> None:
+    def __init__(self, expressions: Expressions, file: Source) -> None:
         self.expressions, self.file = expressions, file
 
     def branch(self, node: nodes.If) -> Callable[[Scope], int]:
@@ -179,8 +178,8 @@ class Statements:
         file, with_context = str(node.template.value), node.with_context
 
         def load(scope: Scope) -> None:
-            outer = scope if with_context else self.file.templates.empty_scope()
-            module = self.file.templates.module(file, outer)
+            outer = scope if with_context else self.file.empty_scope()
+            module = self.file.module(file, outer)
             if isinstance(node, nodes.Import):
                 scope.names[node.target] = module
                 return

@@ -10,20 +10,22 @@ from jinja2 import nodes
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.templating.compile.compiler import attach_places
-from ruleop.core.templating.template_tree.evaluation import Evaluator
+from ruleop.core.templating.template_tree.evaluation import Evaluator, State
 from ruleop.core.templating.template_tree.expressions import Expressions
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.template_tree.statements import Statements, block_node
 from ruleop.core.templating.template_tree.writing import Writer
-from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted
 from ruleop.core.templating.values.faults import Fault, raise_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.core.kinds import JSON
     from ruleop.core.templating.compile.library import Library
+    from ruleop.core.templating.template_tree.nodes import Documents
+    from ruleop.core.templating.values.text import Part
 
 Levels: TypeAlias = "dict[str, list[list[nodes.Node]]]"
 """The bodies of each block, the one in force first."""
@@ -44,6 +46,26 @@ class File:
     form: Form = field(init=False)
     blocks: dict[str, Form] = field(default_factory=dict)
 
+    def text_of(self, body: Sequence[nodes.Node]) -> Callable[[Scope, list[Part]], None]:
+        return self.writer.body(body)
+
+    def documents_of(self, documents: Documents) -> Callable[[Scope, list[JSON]], None]:
+        return self.evaluator.documents(documents)
+
+    def addition_of(self, documents: Documents) -> Callable[[Scope, Any], None]:
+        return self.evaluator.addition(documents)
+
+    def module(self, name: str, scope: Scope) -> dict[str, Any]:
+        inner = scope.inner()
+        self.templates.file(name).form.write(inner, [])
+        return {each: value for each, value in inner.names.items() if not each.startswith("_")}
+
+    def first_of(self, names: Sequence[str]) -> Form | None:
+        return next((self.templates.file(name).form for name in names if name in self.templates.library.texts), None)
+
+    def empty_scope(self) -> Scope:
+        return Scope({}, root=self.templates.environment.globals)
+
     def scope(self, root: Mapping[str, Any]) -> Scope:
         """The scope of a render, with the blocks as `self`."""
         scope = Scope({}, root=root)
@@ -55,7 +77,7 @@ class File:
 
     def __post_init__(self) -> None:
         self.writer = Writer(Statements(self.templates.expressions, self), self)
-        self.evaluator = Evaluator(self.writer, self.templates)
+        self.evaluator = Evaluator(self.writer, self.templates.state)
         self.form = Form(self, self.body)
 
 
@@ -64,21 +86,15 @@ class Templates:
         self.library = library
         self.environment = library.environment
         self.expressions = Expressions(self.environment, self._render)
-        self.lenient = False  # a value that is not available yet omits its own field or item
+        self.state = State()
         self._files: dict[str, File] = {}
         self._renders = 0
-        self._weight = 0  # the characters of the values of the outermost render
-
-    def weigh(self, characters: int) -> None:
-        self._weight += characters
-        if self._weight > MAX_OUTPUT:
-            raise Exhausted(f"the printed values have more than {MAX_OUTPUT:,} characters")
 
     def render(self, name: str, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         """The documents. Raises `Waiting` or `RenderError`."""
         file = self.file(name)
         site = Site(file.path, 1)
-        before, self.lenient, self._weight = self.lenient, lenient, 0
+        self.state.begin(lenient=lenient)
         try:
             with self.library.renderer:
                 found: list[JSON] = []
@@ -90,8 +106,6 @@ class Templates:
             raise RenderError("macros, includes or values are nested too deeply", site) from None
         except MemoryError:
             raise RenderError("the template needs too much memory", site) from None
-        finally:
-            self.lenient = before
 
     def file(self, name: str) -> File:
         found = self._files.get(name)
@@ -101,20 +115,6 @@ class Templates:
             found = self._files[name] = File(self, name, path, self._body(name, blocks))
             found.blocks = {each: Form(found, [block_node(levels)]) for each, levels in blocks.items()}
         return found
-
-    def first_of(self, names: Sequence[str]) -> Form | None:
-        """The first of these files that exists."""
-        return next((self.file(name).form for name in names if name in self.library.texts), None)
-
-    def empty_scope(self) -> Scope:
-        """The names that are the same for all resources."""
-        return Scope({}, root=self.environment.globals)
-
-    def module(self, name: str, scope: Scope) -> dict[str, Any]:
-        """The names that a file sets, which sees those of a scope."""
-        inner = scope.inner()
-        self.file(name).form.write(inner, [])
-        return {name: value for name, value in inner.names.items() if not name.startswith("_")}
 
     def _parsed(self, name: str) -> nodes.Template:
         path = self.library.prefix + name

@@ -12,8 +12,7 @@ from jinja2 import nodes
 
 from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem
-from ruleop.core.templating.template_tree.nodes import Expression, Inline
+from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.values.cost import METER, SLOT_BYTES, Exhausted
 from ruleop.core.templating.values.faults import Fault
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from ruleop.core.templating.template_tree.expressions import Compute
     from ruleop.core.templating.template_tree.lines import Item
     from ruleop.core.templating.template_tree.nodes import TextBlock
+    from ruleop.core.templating.template_tree.pieces import Source
     from ruleop.core.templating.template_tree.scope import Scope
     from ruleop.core.templating.template_tree.statements import Statements
-    from ruleop.core.templating.template_tree.templates import File
     from ruleop.core.templating.values.text import Part
 
 Write: TypeAlias = "Callable[[Scope, list[Part]], None]"
@@ -40,7 +39,7 @@ _SLOT_NUMBER: Final = re.compile("\ufdd0([0-9]+)\ufdd1")
 class Writer:
     """Makes functions that append text to a list."""
 
-    def __init__(self, statements: Statements, file: File) -> None:
+    def __init__(self, statements: Statements, file: Source) -> None:
         self.statements, self.file, self.path = statements, file, file.path
         self.expressions = statements.expressions
 
@@ -146,12 +145,12 @@ class Writer:
     def included(self, node: nodes.Include) -> Compute:
         options = node.template.items if isinstance(node.template, (nodes.List, nodes.Tuple)) else [node.template]
         names = [str(each.value) for each in options if isinstance(each, nodes.Const)]
-        form = self.file.templates.first_of(names)
+        form = self.file.first_of(names)
         if form is None:
             return lambda _: OMIT
         if node.with_context:
             return lambda scope: Piece(form, scope.inner())
-        return lambda _: Piece(form, self.file.templates.empty_scope())
+        return lambda _: Piece(form, self.file.empty_scope())
 
     def _call_block(self, node: nodes.CallBlock) -> Compute:
         form = Form(self.file, node.body)
