@@ -228,7 +228,7 @@ class Evaluator:
     def addition(self, documents: Documents) -> Add:
         """The function that adds the documents of a piece to the collection around it."""
         if documents.separated:
-            raise Fault("this has documents of its own (a line `---`), and cannot stand within another")
+            raise Fault("this has documents of its own (a line `---`), and cannot be a part of another document")
         members = [self._body(each) for each in documents.members if not isinstance(each, DocumentBlock)]
         return members[0] if members else lambda *_: None
 

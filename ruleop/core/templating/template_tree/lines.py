@@ -70,7 +70,7 @@ Item: TypeAlias = "Line | BlockItem"
 
 
 def bodies_of(node: nodes.Node) -> list[list[nodes.Node]]:
-    """The branches of a statement in the order of the source, with the one that is taken if no other is."""
+    """The branches of a statement in the order of the source; the last is taken if no other is."""
     if isinstance(node, nodes.If):
         return [node.body, *(each.body for each in node.elif_), node.else_]
     if isinstance(node, nodes.For):

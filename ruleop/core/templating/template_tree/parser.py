@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
 IN_BRACKETS: Final = (
-    "a tag cannot stand between the items of [...] or {...}: write each item or entry on a line of its own, and the "
+    "a tag cannot be between the items of [...] or {...}: write each item or entry on a line of its own, and the "
     "tags on lines between them"
 )
 _SIGNS: Final = re.compile(r"[,:\[\]{}]")
@@ -487,7 +487,9 @@ class _Level:
                 parts.append(text[at : match.start()])
             inserted = self.inserted[int(match[1])]
             if not isinstance(inserted, (Expression, Inline)):
-                raise mistake("a block cannot stand beside other text: put it on lines of its own", self._locate(1, 1))
+                raise mistake(
+                    "a block cannot be on a line with other text: put it on lines of its own", self._locate(1, 1)
+                )
             parts.append(inserted)
             at = match.end()
         if at < len(text):
@@ -496,7 +498,7 @@ class _Level:
 
 
 def _opens(match: re.Match[str]) -> bool:
-    """Whether a text block begins here: its sign is no part of a comment."""
+    """Whether a text block begins here, and not in a comment."""
     return not re.search(r"(?:^|\s)#", match["before"])
 
 
