@@ -47,7 +47,7 @@ def test_the_base_image_is_pinned_by_its_digest():
     assert {rest.split()[0] for word, rest in instructions() if word == "FROM"} == {"${PYTHON}"}
 
 
-@pytest.mark.parametrize("name", ["release", "test"])
+@pytest.mark.parametrize("name", ["release", "site", "test"])
 def test_a_workflow_names_each_action_by_its_commit(name):
     """Who can move a tag of one would publish as ruleop."""
     text = (ROOT / f".github/workflows/{name}.yaml").read_text(encoding="utf-8")

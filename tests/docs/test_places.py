@@ -17,25 +17,6 @@ def test_paths_on_a_page_exist(page):
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_of_a_page_have_targets(page):
-    missing = []
-    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for link in set(re.findall(r"\]\(([^)\s]+)\)", prose)):
-        file, _, anchor = link.partition("#")
-        target = (page.parent / file).resolve() if file else page
-        if link.startswith(("https:", "mailto:")):
-            continue
-        if not target.exists() or (anchor and anchor not in anchors(target)):
-            missing.append(link)
-    assert missing == []
-
-
-def anchors(page):
-    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
 def ends(folder: str) -> list[str]:
     parts = ["ruleop", *folder.split("/")]
     return ["/".join(parts[number:]) for number in range(len(parts))]
