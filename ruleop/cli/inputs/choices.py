@@ -76,6 +76,11 @@ def require_image(option: str, value: str) -> None:
     _valid(option, value, operator_choices.IMAGE)
 
 
+def require_namespace(option: str, value: str) -> None:
+    """Raises UsageError."""
+    _valid(option, value, operator_choices.NAMESPACE)
+
+
 def _valid(option: str, value: str, form: Text) -> str:
     if not form.fits(value):
         raise UsageError(f'--{option} must be {form.form}, not "{value}"')
