@@ -18,7 +18,7 @@ from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.manifests import set_variables
 from ruleop.authoring.generate.installation.operator_objects import operator
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
-from ruleop.authoring.generate.installation.rule_files import mounted_rules, rule_files
+from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, why_unreadable
@@ -48,7 +48,7 @@ def bundle_files(
     """The texts by their paths. `samples`: custom resources for its page. Raises ProjectErrors."""
     if choices.shards:
         raise ProjectErrors.of("conflict", "OLM runs no StatefulSet: remove `shards`, or install a chart", Site(FILE))
-    mounted = mounted_rules(rule_files(loaded), choices) if choices.rules == "configmap" else None
+    mounted = rules_mount(loaded, choices)
     # OLM chooses the namespaces; and its older versions refuse a bundle with a NetworkPolicy.
     volume = mounted.volume if mounted is not None else None
     installed = operator(replace(choices, namespaces=()), volume, set_variables(loaded, choices))

@@ -55,7 +55,7 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
         **{f"files/policies/{each.name}.yaml": rules_text(each.spec) for each in policies(loaded)[0]},
         **dict(_monitoring(replace(choices, name=_NAME))),
     }
-    if choices.rules == "configmap":
+    if choices.reloads:
         rules = rule_files(loaded)
         require_storable(rules)
         files |= {f"files/rules/{path}": text for path, text in rules.items()}
@@ -71,7 +71,7 @@ def _chart(choices: Choices) -> Object:
         "type": "application",
         "version": choices.version,
         "appVersion": choices.version,
-        "kubeVersion": ">=1.25.0-0",
+        "kubeVersion": ">=1.33.0-0" if choices.rules_image else ">=1.25.0-0",
         "home": about.homepage,
         "keywords": list(about.keywords),
         "maintainers": [{"name": name, "email": email} for name, email in about.maintainers],
@@ -110,6 +110,7 @@ def _values(loaded: Loaded, choices: Choices) -> str:
     static = _static("values.yaml").read_text(encoding="utf-8")
     if not choices.leader_elect:
         static = static.replace("leaderElect: true", "leaderElect: false")
+    static = static.replace('  image: ""', f'  image: "{choices.rules_image}"')
     if choices.metrics_auth:
         static = static.replace("secure: false", "secure: true")
     return f"{_HEADER}{rules_text(computed)}{static}"

@@ -88,7 +88,7 @@ def arguments(choices: Choices) -> list[JSON]:
             f"--metrics-cert={CERTIFICATE}/tls.crt",
             f"--metrics-key={CERTIFICATE}/tls.key",
         ]
-    return [*found, *(["--no-reload"] if choices.rules == "image" else [])]
+    return [*found, *([] if choices.reloads else ["--no-reload"])]
 
 
 def _is_several(choices: Choices) -> bool:
