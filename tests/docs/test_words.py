@@ -32,7 +32,8 @@ PAGES = [
     for pattern in (
         *("*.md", "docs/**/*.md", "requirements/*.md", "tests/controlplane/*.md"),
         *("examples/**/*.md", "examples/**/*.yaml", "examples/**/*.j2"),
-        *("Makefile", "Dockerfile", "image/*", ".ci/run"),
+        *("Makefile", "Dockerfile", "image/*", ".ci/*"),
+        "ruleop/authoring/scaffold/agents.md",
     )
     for file in sorted(ROOT.glob(pattern))
 ]
