@@ -15,6 +15,7 @@ import orjson
 
 from ruleop.authoring.checking.roles.needed_permissions import Scope
 from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.installation.artifact_hub import CAPABILITIES
 from ruleop.authoring.generate.installation.manifests import set_variables
 from ruleop.authoring.generate.installation.operator_objects import operator
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
@@ -86,7 +87,7 @@ def _dockerfile(labels: Mapping[str, str]) -> str:
 def _service_version(loaded: Loaded, choices: Choices, crds: Sequence[Object], deployment: Object) -> dict[str, Any]:
     about = choices.about
     annotations = {
-        "capabilities": "Deep Insights",
+        "capabilities": CAPABILITIES,
         "containerImage": choices.image,
         "description": about.summary or f"The operator {choices.name}",
         "operatorframework.io/suggested-namespace": choices.namespace,

@@ -15,8 +15,10 @@ import yaml
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.alerts import rules_file
+from ruleop.authoring.generate.installation.artifact_hub import artifact_hub
 from ruleop.authoring.generate.installation.dashboard import dashboard
 from ruleop.authoring.generate.installation.monitoring import metrics_job
+from ruleop.authoring.generate.installation.operator_objects import image_of
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
 from ruleop.authoring.generate.policy.policies import policies
@@ -46,7 +48,7 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
     """The texts of the chart by their paths. Raises ProjectErrors."""
     values = _values(loaded, choices)
     files = {
-        "Chart.yaml": _HEADER + rules_text(_chart(choices)),
+        "Chart.yaml": _HEADER + rules_text(_chart(loaded, choices, crds)),
         "values.yaml": values,
         "values.schema.json": json_document(_values_schema(yaml.safe_load(values), settings(loaded, choices))),
         **_templates(),
@@ -62,7 +64,7 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
     return files
 
 
-def _chart(choices: Choices) -> Object:
+def _chart(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> Object:
     about = choices.about
     described: dict[str, JSON] = {
         "apiVersion": "v2",
@@ -75,6 +77,7 @@ def _chart(choices: Choices) -> Object:
         "home": about.homepage,
         "keywords": list(about.keywords),
         "maintainers": [{"name": name, "email": email} for name, email in about.maintainers],
+        "annotations": artifact_hub(loaded, choices, crds, image_of(choices)),
     }
     return {name: value for name, value in described.items() if value}
 
