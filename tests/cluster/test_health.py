@@ -31,7 +31,8 @@ CONFIG = """
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: a}
-data: {v: "{{ spec.v }}"}
+data:
+  v: "{{ spec.v }}"
 """
 WEB = """
 apiVersion: apps/v1
@@ -84,6 +85,20 @@ def stalled() -> Harness:
     return found
 
 
+def waiting() -> Harness:
+    """A child waits for a Secret of somebody else."""
+    observe = "observe:\n  token: {version: v1, kind: Secret, name: token}\n"
+    found = Harness.of(observe + RULES, {"v": "1"}, config=CONFIG + "  token: '{{ token.data.a }}'\n", web=WEB, bye=BYE)
+    found.settle()
+    return found
+
+
+def broken() -> Harness:
+    found = Harness.of(RULES, {}, config=CONFIG, web=WEB, bye=BYE)  # the template reads spec.v
+    found.step()
+    return found
+
+
 def paused(found: Harness) -> Harness:
     found.patch_resource({"annotations": {"ruleop.dev/paused": "true"}})
     found.step()
@@ -110,6 +125,8 @@ STATES: dict[str, tuple[Callable[[], Harness], str, str]] = {
     "ready": (ready, "Healthy", "Current"),
     "edited, and the operator has not seen it": (edited, "Progressing", "InProgress"),
     "a write is refused": (stalled, "Degraded", "Failed"),
+    "an object of others is missing": (waiting, "Progressing", "InProgress"),
+    "a template fails": (broken, "Degraded", "Failed"),
     "paused when it was ready": (lambda: paused(ready()), "Suspended", "Current"),
     "paused when a write was refused": (lambda: paused(stalled()), "Suspended", "Failed"),
     "paused when children were not ready": (lambda: paused(progressing()), "Suspended", "InProgress"),

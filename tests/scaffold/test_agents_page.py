@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.samples import samples
 from ruleop.authoring.scaffold.agents_page import agents_page
 from ruleop.cli.generate import COMMANDS as GENERATORS
 from ruleop.cli.program import COMMANDS, program
+from ruleop.core.rules import load_with_sources
 from ruleop.core.rules.language.tables import keys
 from ruleop.core.rules.language.watches_yaml import ChildTable, WatchTable
 from ruleop.core.templating import FILTER_NAMES, FUNCTIONS
@@ -36,6 +40,18 @@ def test_check_finds_nothing_in_an_idiom(idiom: str, tmp_path: Path) -> None:
     ran = CliRunner().invoke(program, ["check", "-C", str(tmp_path)])
     assert (ran.exit_code, ran.stderr) == (0, ""), ran.output
     assert ran.stdout.startswith("No errors in 1 rule, ")
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_an_idiom_renders_a_custom_resource(idiom: str, tmp_path: Path) -> None:
+    """The smallest that its schema admits."""
+    write_files(tmp_path, files(idiom))
+    loaded = load_with_sources(tmp_path, environ={})
+    (sample,) = samples(loaded, installed_crds(loaded))
+    write_files(tmp_path, {"examples/sample.yaml": json.dumps(sample)})
+    for command in (["check", "-C", str(tmp_path)], ["plan", "-C", str(tmp_path), "-f", str(tmp_path / "examples")]):
+        ran = CliRunner().invoke(program, command)
+        assert (ran.exit_code, ran.stderr) == (0, ""), ran.output
 
 
 def test_the_test_of_an_idiom_passes(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.schema_keys import SchemaTable
 from ruleop.core.rules.language.tables import keys
+from ruleop.core.rules.language.value_types import Choice
 from ruleop.core.templating import FILTER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.rules.language.tables import Table
+    from ruleop.core.rules.language.tables import Key, Table
 
 _TABLES: Final[dict[str, type[Table]]] = {
     "A watch": language.WatchTable,
@@ -24,6 +25,8 @@ _TABLES: Final[dict[str, type[Table]]] = {
     "`apply` of a child": language.ApplyTable,
     "`patch` of a child, in place of template or object": language.PatchTable,
     "An entry of `observe`": language.ObserveTable,
+    "An entry of `conditions`": language.ConditionTable,
+    "An entry of `validate`": language.ValidateTable,
     "`schema` of a watch": SchemaTable,
 }
 
@@ -36,5 +39,13 @@ def agents_page() -> str:
 
 def _key_tables() -> Iterator[str]:
     for title, table in _TABLES.items():
-        rows = "".join(f"| `{key.name}` | {key.doc.replace('|', chr(92) + '|')} |\n" for _, key in keys(table))
+        rows = "".join(f"| `{key.name}` | {_meaning(key)} |\n" for _, key in keys(table))
         yield f"| {title} | |\n|---|---|\n{rows}"
+
+
+def _meaning(key: Key) -> str:
+    options = key.type.options if isinstance(key.type, Choice) else ()
+    notes = [key.doc, *(["Required."] if key.required else [])]
+    if options:
+        notes.append(f"One of {', '.join(f'`{each}`' for each in options)}.")
+    return " ".join(notes).replace("|", "\\|")
