@@ -183,10 +183,26 @@ def test_a_note_reports_that_no_registry_has_the_default_image(ruleop, project, 
     ran = ruleop("generate", what, "-C", str(project))
     assert ran.status == 0
     assert ran.err == (
-        f"note: no registry has the image {GENERIC_IMAGE}: build it (`make image` in a checkout of ruleop), push it as "
-        f"REGISTRY/{GENERIC_IMAGE}, and name it with --image, or `image` in ruleop.yaml\n"
+        f"note: no registry has the image {GENERIC_IMAGE}: build it (in a checkout of ruleop, "
+        f"`make image IMAGE=REGISTRY/{GENERIC_IMAGE}`), push it, and name it with --image, or `image` in ruleop.yaml\n"
     )
     assert ruleop("generate", what, "-C", str(project), "--image", "registry.example.com/ruleop:1").err == ""
+
+
+def test_a_note_reports_how_the_default_image_gets_the_rules(ruleop, project):
+    ran = ruleop("generate", "helm", "-C", str(project), "--rules", "image")
+    built = f"(`ruleop generate image --out .` and `docker build -t REGISTRY/{GENERIC_IMAGE} .`)"
+    assert built in ran.err
+
+
+def test_a_note_reports_that_no_registry_has_the_default_base(ruleop, project):
+    ran = ruleop("generate", "image", "-C", str(project))
+    assert ran.status == 0
+    assert ran.err == (
+        f"note: no registry has the image {GENERIC_IMAGE}: build it (in a checkout of ruleop, "
+        f"`make image IMAGE=REGISTRY/{GENERIC_IMAGE}`), push it, and name it with --base\n"
+    )
+    assert ruleop("generate", "image", "-C", str(project), "--base", "registry.example.com/ruleop:1").err == ""
 
 
 def test_an_image_of_the_rules_alone_has_no_base(ruleop, project):

@@ -56,7 +56,7 @@ def generate_manifests(
         found = installation(loaded, choices, installed_crds(loaded))
     if out and not (check or force):
         refuse_breaking_changes(found.crds, [Path(out) / "crds.yaml"])
-    _print_image_note(choices)
+    _note_missing_image(choices)
     return print_or_write(
         kustomize_base(found), install_yaml(found), out=out, check=check, made=Made("" if force else MARK)
     )
@@ -83,21 +83,26 @@ def generate_helm(folder: str, env_files: tuple[str, ...], out: str, check: bool
         files = chart_files(loaded, choices, crds)
     if out and not (check or force):
         refuse_breaking_changes(crds, sorted(Path(out).glob("files/crds/*.yaml")))
-    _print_image_note(choices)
+    _note_missing_image(choices)
     printed = "".join(f"# path: {path}\n{text}" for path, text in files.items())
     made = Made("" if force else MARK, first="Chart.yaml", folder="files")
     return print_or_write(files, printed, out=out, check=check, made=made)
 
 
-def _print_image_note(choices: Choices) -> None:
+_PUSHED: Final = f"REGISTRY/{GENERIC_IMAGE}"
+_BUILD_GENERIC: Final = f"in a checkout of ruleop, `make image IMAGE={_PUSHED}`"
+_BUILD_OWN: Final = f"`ruleop generate image --out .` and `docker build -t {_PUSHED} .`"
+
+
+def _note_missing_image(choices: Choices) -> None:
+    if choices.image == GENERIC_IMAGE:
+        build = _BUILD_OWN if choices.rules == "image" else _BUILD_GENERIC
+        _print_image_note(build, "--image, or `image` in ruleop.yaml")
+
+
+def _print_image_note(build: str, option: str) -> None:
     """No registry has the image that is the default."""
-    if choices.image != GENERIC_IMAGE:
-        return
-    made = "`make image` in a checkout of ruleop" if choices.rules == "configmap" else "`ruleop generate image`"
-    note = (
-        f"no registry has the image {GENERIC_IMAGE}: build it ({made}), push it as REGISTRY/{GENERIC_IMAGE}, and name "
-        "it with --image, or `image` in ruleop.yaml"
-    )
+    note = f"no registry has the image {GENERIC_IMAGE}: build it ({build}), push it, and name it with {option}"
     print_diagnostics([(Span("note: ", Tone.FAINT), Span(note))])
 
 
@@ -143,6 +148,8 @@ def generate_image(
         choices = chosen(folder, flags)
         loaded = load_with_sources(Folder(folder), env_files)
         files = image_files(loaded.files, choices, None if rules_only else base or GENERIC_IMAGE)
+    if not (base or rules_only):
+        _print_image_note(_BUILD_GENERIC, "--base")
     made = Made("" if force else MARK)
     return print_or_write(files, files["Dockerfile"], out=out, check=check, made=made)
 
@@ -180,7 +187,7 @@ def generate_bundle(
     if out and not (check or force):
         before = (Path(out) / "manifests" / f"{crd['metadata']['name']}.yaml" for crd in crds)
         refuse_breaking_changes(crds, [each for each in before if each.is_file()])
-    _print_image_note(choices)
+    _note_missing_image(choices)
     printed = "".join(f"# path: {path}\n{text}" for path, text in files.items())
     return print_or_write(files, printed, out=out, check=check, made=Made("" if force else MARK, folder="manifests"))
 
