@@ -25,7 +25,7 @@ from ruleop.authoring.generate.policy.policies import policies
 from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
 from ruleop.core.names import LABEL, MOST_OF_NAME
 from ruleop.core.printable import json_document
-from ruleop.core.rules.loading.operator_choices import NAMESPACE, settings
+from ruleop.core.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,6 +134,7 @@ _WORDS: Final[dict[str, dict[str, JSON]]] = {
 def _values_schema(values: Object, variables: Mapping[str, str | None]) -> dict[str, JSON]:
     """It refuses a misspelt value. The types are those of the default values."""
     top = _of_value("", values)
+    top["properties"]["rules"]["properties"]["image"]["pattern"] = f"^({RULES_IMAGE.pattern})?$"
     required: dict[str, JSON] = {"type": "string", "minLength": 1}
     properties = {
         **top["properties"],
