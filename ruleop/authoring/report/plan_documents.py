@@ -15,6 +15,7 @@ from ruleop.core.planning.model.actions import (
     ChildReport,
     Create,
     Delete,
+    Expire,
     FinalizerAction,
     ObjectReport,
     Patch,
@@ -61,7 +62,8 @@ def rendered_as_json(plan: Plan) -> dict[str, Any]:
 
 
 def _whose_json(plan: Plan) -> dict[str, Any]:
-    return {"resource": {**identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
+    account = {"account": str(plan.account)} if plan.account is not None else {}
+    return {"resource": {**identity(plan.resource), "uid": plan.uid}, "rule": plan.rule, **account}
 
 
 def _obstructions_json(plan: Plan) -> dict[str, Any]:
@@ -140,6 +142,8 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             what, how = "serverSideApply", {"why": action.why, **sent}
         case Delete():
             what, how = "delete", {"why": action.why, "propagation": action.propagation}
+        case Expire():
+            what, how = "delete", {"why": action.why, "after": action.after}
     return {"action": what, "child": action.child, **identity(action.key), **how}
 
 

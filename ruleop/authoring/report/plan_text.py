@@ -19,6 +19,7 @@ from ruleop.core.planning.model.actions import (
     AddFinalizer,
     ChildReport,
     Delete,
+    Expire,
     FinalizerAction,
     ObjectReport,
     RemoveFinalizer,
@@ -71,6 +72,7 @@ def show(
         Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
         Span(where),
         Span(f"  by the rule {plan.rule}", Tone.FAINT),
+        Span(f", written as the ServiceAccount {plan.account}" if plan.account is not None else "", Tone.FAINT),
     )
     parts = [
         [head, *text.tree()],
@@ -299,7 +301,7 @@ def _turn(was: str | None, now: str) -> str:
 
 
 def sign_of(action: Action) -> str:
-    if isinstance(action, (Delete, RemoveFinalizer)):
+    if isinstance(action, (Delete, Expire, RemoveFinalizer)):
         return "-"
     return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
 

@@ -11,6 +11,7 @@ from ruleop.core.secrets.masks import NO_MASKS, Masks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.core.accounts import ServiceAccount
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.late_plans import Late
@@ -49,6 +50,7 @@ class Plan:
     resource: ObjectKey
     uid: str
     rule: str  # the rule's title
+    account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
     actions: tuple[Action, ...] = ()
     held: tuple[HeldDeletion, ...] = ()
     waits: tuple[Wait, ...] = ()

@@ -18,7 +18,7 @@ from ruleop.authoring.ruletests.running.state import Action, After, Error, descr
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge.equality import canonical
-from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
+from ruleop.core.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.secrets.masks import NO_MASKS, Masks
@@ -218,7 +218,7 @@ class PlanMode:
             resource=self.resource,
             objects=dict(self.cluster.objects),
             actions=tuple(
-                Action(verb_of(each).do, "" if isinstance(each, FinalizerAction) else each.child, each.key)
+                Action(verb_of(each).do, "" if isinstance(each, ResourceAction) else each.child, each.key)
                 for each in self.cluster.writes
             ),
             waits=found.waits,

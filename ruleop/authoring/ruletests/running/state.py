@@ -26,7 +26,7 @@ class Action:
     """A write, as tests name it."""
 
     verb: str  # of a planned write: create, patch, delete, ...
-    child: str  # "" for the CR's finalizer
+    child: str  # "" for the CR and its finalizer
     key: ObjectKey
 
     def names(self, places: Mapping[str, int]) -> tuple[str, ...]:

@@ -179,6 +179,13 @@ class ApiError(RuleopError):
         return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self._response_text) is not None
 
     @property
+    def cannot_impersonate(self) -> bool:
+        """The client may not write as the ServiceAccount. The API server did not judge the request itself."""
+        return (
+            self.problem is Problem.FORBIDDEN and 'cannot impersonate resource "serviceaccounts"' in self._response_text
+        )
+
+    @property
     def grants_too_much(self) -> bool:
         """A role or a binding that grants permissions which the operator does not have."""
         return self.problem is Problem.FORBIDDEN and any(words in self._response_text for words in ESCALATION)
