@@ -168,6 +168,16 @@ def test_a_deletion_that_the_account_may_not_make_is_reported_and_holds_the_reso
     assert harness.objects == {}
 
 
+def test_an_orphan_that_the_account_may_not_release_is_reported_and_given_up_as_well() -> None:
+    harness = settled(f"{OWN}children: {{a: {{template: a.yaml, deletion: orphan}}}}\n", {"v": "1"}, a=A)
+    harness.refuse[key("a")] = denied("patch")
+    harness.end()
+    harness.step()
+    assert harness.ready()[2].startswith("ConfigMap/shop/a is to be released: the ServiceAccount shop/deployer cannot")
+    harness.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
+    assert [type(each) for each in harness.plan().actions] == [RemoveFinalizer]
+
+
 @pytest.mark.parametrize("how", ["annotation", "namespace"])
 def test_such_a_deletion_is_given_up_by_the_annotation_and_with_the_namespace(how: str) -> None:
     harness = deleted()

@@ -45,7 +45,7 @@ from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import Existing
@@ -185,13 +185,13 @@ def _cleanup(
                 expected |= {each.key: still_there(each)} if each.terminating else {}
             elif is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
                 actions.append(release(each.child, each.live, each.key, children.owner))
-                expected[each.key] = f"{each.key} is to be released"
+                expected[each.key] = _expected_end(children, each, "released")
             elif (why_not := awaited.get((each.key, each.child))) is not None and not is_skipped:
                 expected[each.key] = f"{each.key} is to be deleted: {why_not}"
             elif each.key in stays:
                 expected[each.key] = f"{each.key} is to be deleted when all items have ended"
             else:
-                expected[each.key] = still_there(each) if each.terminating else _expected_end(children, each)
+                expected[each.key] = still_there(each) if each.terminating else _expected_end(children, each, "gone")
                 if not each.terminating:
                     actions.append(_delete(rule, each, in_order=each.key in ordered, early=why_not is not None))
         if rule.ends_items:
@@ -199,7 +199,7 @@ def _cleanup(
         else:
             plan = DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
         plan.events.extend(_release_events(children))
-        plan.events.extend(_denied_events(children, left))
+        plan.events.extend(_denied_events(children, left, expected))
         return plan
     unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
@@ -248,20 +248,20 @@ def _denied(children: Children, each: Existing, failed: Failed) -> str:
     return denied_write(children.rule, children.observed.kinds.info(Kind.of(each.live)), each.key.namespace, failed)
 
 
-def _expected_end(children: Children, each: Existing) -> str:
+def _expected_end(children: Children, each: Existing, end: Literal["gone", "released"]) -> str:
     failed = children.history.failure(each.key)
     if failed is None or not failed.verb:
-        return f"{each.key} is to be gone"
+        return f"{each.key} is to be {end}"
     by_hand = f"set the annotation {SKIP_FINALIZE} to give up on it"
-    return f"{each.key} is to be gone: {_denied(children, each, failed)}; {by_hand}"
+    return f"{each.key} is to be {end}: {_denied(children, each, failed)}; {by_hand}"
 
 
-def _denied_events(children: Children, left: Iterable[Existing]) -> Iterator[Event]:
-    """Events for the deletions of this pass for which a permission is missing."""
+def _denied_events(children: Children, left: Iterable[Existing], expected: Mapping[ObjectKey, str]) -> Iterator[Event]:
+    """Events for the deletions and releases of this pass for which a permission is missing."""
     writes = children.history.writes
     for each in left:
         if writes is not None and each.key in writes.failed and writes.failed[each.key].verb:
-            yield Event("Warning", NOT_DELETED, _expected_end(children, each))
+            yield Event("Warning", NOT_DELETED, expected[each.key])
 
 
 def _patience_ends(resource: Object, failed: Failed) -> float | None:
