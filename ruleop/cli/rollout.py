@@ -23,7 +23,7 @@ from ruleop.core.rollout.rollout_record import paused, resumed, reverted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ruleop.authoring.live.live_rollouts import RevisionInForce
+    from ruleop.authoring.report.rollout_table import RevisionInForce
     from ruleop.core.rollout.rollout_record import Record
     from ruleop.operator.kube.cluster_flags import Access
 

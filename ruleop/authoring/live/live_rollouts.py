@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.operator import CONFIG_MAP
+from ruleop.authoring.report.rollout_table import RevisionInForce
 from ruleop.core.errors import RuleopError
 from ruleop.core.rollout.rollout_record import SHORT, Refused, Revision, reverted
 from ruleop.core.rules import ProjectErrors
@@ -113,17 +113,6 @@ class _Environment(Mapping[str, str]):
 
 async def _read_revisions(cluster: LiveCluster) -> Revisions:
     return decode(await cluster.get(CONFIG_MAP, revisions_key(cluster.operator.namespace, cluster.operator.name)))
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionInForce:
-    """A revision of the rules, what was edited for it, and what has it now."""
-
-    digest: str
-    since: str  # RFC 3339
-    is_kept: bool  # its files are stored, so that it can be rolled out
-    changed: tuple[str, ...] | None  # the files that were edited; None: unknown
-    watches: Mapping[str, int | None]  # the number of custom resources by watch; None: all
 
 
 async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionInForce]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.spans import Line, Span, Tone
@@ -10,12 +11,22 @@ from ruleop.core.rollout.rollout_record import SHORT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.authoring.live.live_rollouts import RevisionInForce
     from ruleop.core.rollout.rollout_record import Record
 
 _TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
 MAX_FILES: Final = 4
 _HEAD: Final = ("WATCH", "PHASE", "REVISION", "FROM", "CURRENT", "PENDING", "FAILED", "HELD BACK")
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionInForce:
+    """A revision of the rules, what was edited for it, and what has it now."""
+
+    digest: str
+    since: str  # RFC 3339
+    is_kept: bool  # its files are stored, so that it can be rolled out
+    changed: tuple[str, ...] | None  # the files that were edited; None: unknown
+    watches: Mapping[str, int | None]  # the number of custom resources by watch; None: all
 
 
 def rollout_lines(records: Mapping[str, Record], missing: Sequence[str]) -> Iterator[Line]:

@@ -144,10 +144,17 @@ class PlanMode:
 
     def reconcile(self, *, ready: bool = False) -> None:
         """Passes until nothing is left to do. `ready`: with controllers that make each child ready."""
+        for _ in self.passes(ready=ready):
+            pass
+
+    def passes(self, *, ready: bool = False) -> Iterator[int]:
+        """The same, with the number of each pass before it is made. The last one has nothing to do, unless each of them
+        writes something."""
         self.cluster.writes.clear()
         self._provenance = None
         self._restless = False
-        for _ in range(MOST_PASSES):
+        for number in range(1, MOST_PASSES + 1):
+            yield number
             if not self._pass():
                 before = dict(self.cluster.objects)
                 if ready:
@@ -189,6 +196,15 @@ class PlanMode:
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
         return plan(rule, resource, observed, self._history, predict_status=False, masks=masks)
+
+    @property
+    def restless(self) -> bool:
+        return self._restless
+
+    def next_plan(self, rule: Rule, resource: Object) -> Plan:
+        """The plan of the next pass as it can be shown."""
+        observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
+        return with_violations(plan(rule, resource, observed, self._history), rule, self.project)
 
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:
