@@ -467,3 +467,26 @@ def test_all_passes_are_those_of_a_file(project, ruleop, flags):
     ran = ruleop("plan", *flags, "--until-quiet")
     assert ran.status == 2
     assert "--until-quiet is for custom resources of -f" in ran.err
+
+
+HASHED = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    access:
+      forEach: "[{'id': 'joe'}, {'id': 'ann'}]"
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ item.id | sha256(8) }}"}}
+    plain:
+      forEach: "['joe', 'ann']"
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "plain-{{ item }}"}}
+"""
+
+
+def test_an_object_of_a_list_is_shown_with_its_item_where_its_name_is_a_hash(project, ruleop):
+    project.write("watches.yaml", HASHED)
+    out = ruleop("plan", "-f", "site.yaml").out
+    assert re.findall(r"(?m)^\+ create ConfigMap/[0-9a-f]{8}  (.*)$", out) == ["access[joe]", "access[ann]"]
+    assert "+ create ConfigMap/plain-joe\n" in out
+    actions = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]["actions"]
+    assert [each["item"] for each in actions] == ["access[joe]", "access[ann]", "plain[joe]", "plain[ann]"]

@@ -42,7 +42,7 @@ def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dic
     return {
         **_whose_json(plan),
         "quiet": plan.quiet,
-        "actions": [_action_json(action, plan.masks) for action in plan.actions],
+        "actions": [{**_action_json(action, plan.masks), **_item_json(action, plan)} for action in plan.actions],
         "heldBack": [_held_json(each) for each in plan.held],
         "children": [_child_json(child) for child in plan.children],
         **_obstructions_json(plan),
@@ -145,6 +145,11 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
         case Expire():
             what, how = "delete", {"why": action.why, "after": action.after}
     return {"action": what, "child": action.child, **identity(action.key), **how}
+
+
+def _item_json(action: Action, plan: Plan) -> dict[str, Any]:
+    item = plan.items.get(action.key)
+    return {"item": item} if item is not None else {}
 
 
 def _asked_json(action: Action | None, masks: Masks) -> dict[str, Any]:

@@ -197,8 +197,14 @@ class _PlanText:
             how = "by server-side apply" if action.live is None else "server-side"
         elif isinstance(action, Delete) and action.propagation == "foreground":
             how = "foreground"
-        yield self._action_line(sign, verb, self.title(action.key), ", ".join(filter(None, (reason_for(action), how))))
+        details = filter(None, (self._item(action.key), reason_for(action), how))
+        yield self._action_line(sign, verb, self.title(action.key), ", ".join(details))
         yield from self._changes(action)
+
+    def _item(self, key: ObjectKey) -> str:
+        """The item of an object whose name does not show it."""
+        name = self.plan.items.get(key, "")
+        return name if name and name.partition("[")[2].removesuffix("]") not in key.name else ""
 
     def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
         return (

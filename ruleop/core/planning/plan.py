@@ -72,6 +72,8 @@ class Plan:
     late: Late | None = None  # it took too long, and was ended
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
     masks: Masks = field(default=NO_MASKS, repr=False, compare=False)  # for showing the plan
+    # The names of objects of `forEach` by their items, such as access[joe], for showing the plan
+    items: Mapping[ObjectKey, str] = field(default_factory=dict, repr=False, compare=False)
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 

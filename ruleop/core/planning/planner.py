@@ -23,6 +23,7 @@ from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children, Found
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
+from ruleop.core.planning.child.item_names import item_names
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import delayed, prune
 from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
@@ -112,11 +113,13 @@ def plan(
     *,
     predict_status: bool = True,
     masks: bool = True,
+    items: bool = False,
 ) -> Plan:
     """The plan of one pass. `predict_status`: plan the status too while there are actions, as it would be if nothing
-    else changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator
-    only carries it out."""
-    return Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks).finish()
+    else changed. `masks`: find what has to be masked when the plan is shown, what blocks its children, and the names of
+    their items; the operator only carries it out. `items`: the names of items, without masks."""
+    planning = Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks, items=items)
+    return planning.finish()
 
 
 class SlowPlanError(Exception):
@@ -137,12 +140,14 @@ class Planning:
         *,
         predict_status: bool = True,
         masks: bool = True,
+        items: bool = False,
         hasty: bool = False,
     ) -> None:
         self.hasty = hasty
         self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
+        self._planner.names_items = masks or items
         self._steps = self._planner.steps()
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
@@ -206,6 +211,7 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown = masks
+        self.names_items = masks
         self.masks = masks and rule.secrecy.reads
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.acts = False
@@ -517,6 +523,8 @@ class _Planner:
                 "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
+        if self.names_items:
+            found["items"] = item_names(self.children)
         if self.is_shown:
             found["blocking"] = tuple(find_blocking(self.children))
         if self.scope.masks:

@@ -70,6 +70,7 @@ class PlanMode:
         self.rule: Rule | None = None
         self._history = History.NONE
         self._owner: Owner | None = None
+        self.items: dict[ObjectKey, str] = {}  # the names of objects by their items, also of deleted ones
         self._restless = False  # each pass of the last step has written something
         self._provenance: Provenance | None = None  # of the last step, once a field has been asked for
 
@@ -108,7 +109,7 @@ class PlanMode:
         """The objects of a child by its id, or an object by Kind/name."""
         if "/" in name:
             return named(self.cluster.objects.values(), name)
-        return [obj for id_, _, obj in self._owned() if id_ == name]
+        return [obj for id_, key, obj in self._owned() if name in {id_, self.items.get(key)}]
 
     def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
         """Changes an object, as a user or a controller does."""
@@ -172,6 +173,7 @@ class PlanMode:
         if self.rule is None:
             return False
         self.last = found = self._plan(self.rule, resource)
+        self.items |= found.items
         wrote = False
         if found.actions:
             outcome = self.cluster.execute(found.actions)
@@ -195,7 +197,7 @@ class PlanMode:
 
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
-        return plan(rule, resource, observed, self._history, predict_status=False, masks=masks)
+        return plan(rule, resource, observed, self._history, predict_status=False, masks=masks, items=True)
 
     @property
     def restless(self) -> bool:
@@ -204,7 +206,8 @@ class PlanMode:
     def next_plan(self, rule: Rule, resource: Object) -> Plan:
         """The plan of the next pass as it can be shown."""
         observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
-        return with_violations(plan(rule, resource, observed, self._history), rule, self.project)
+        found = plan(rule, resource, observed, self._history)
+        return with_violations(replace(found, items={**self.items, **found.items}), rule, self.project)
 
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:
@@ -234,7 +237,12 @@ class PlanMode:
             resource=self.resource,
             objects=dict(self.cluster.objects),
             actions=tuple(
-                Action(verb_of(each).do, "" if isinstance(each, ResourceAction) else each.child, each.key)
+                Action(
+                    verb_of(each).do,
+                    "" if isinstance(each, ResourceAction) else each.child,
+                    each.key,
+                    self.items.get(each.key, ""),
+                )
                 for each in self.cluster.writes
             ),
             waits=found.waits,
@@ -243,6 +251,7 @@ class PlanMode:
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
             masks=self._masks,
+            items=self.items,
         )
 
     def _errors(self, found: Plan, rule: Rule) -> Iterator[Error]:
