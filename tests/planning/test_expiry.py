@@ -44,8 +44,8 @@ def test_the_event_has_the_reason() -> None:
     assert event.message == "Deleted App/web: expired 2h after its creation"
 
 
-@pytest.mark.parametrize("ttl", [None, "", "0s"])
-def test_empty_text_and_zero_are_never(ttl: str | None) -> None:
+@pytest.mark.parametrize("ttl", [None, "", "0s", "999999999h"])
+def test_empty_text_zero_and_a_time_after_the_year_9999_are_never(ttl: str | None) -> None:
     harness = at(by_spec(ttl), "2036-01-01T00:00:00Z")
     assert harness.resource is not None
     assert due(harness) == "never"
@@ -117,6 +117,7 @@ def test_the_plan_shows_the_deletion_and_the_moment() -> None:
         return "\n".join("".join(span.text for span in line) for line in lines)
 
     assert "Reconciled again in 2 h 0 min: it expires." in text()
+    assert as_json(harness.plan(), harness.resource)["expires"] == "2026-01-01T02:00:00Z"
     harness.now = LATER
     assert "- delete App/web  expired 2h after its creation" in text()
     assert "1 to delete." in text()

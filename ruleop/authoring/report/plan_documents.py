@@ -50,6 +50,7 @@ def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dic
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
         "requeueAfter": _requeue_json(plan.requeue_after),
+        **({"expires": plan.expires} if plan.expires else {}),
         **({"serverAnswers": asked} if asked else {}),
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.planning.rendering.time_functions import parse_time
+from ruleop.core.planning.rendering.time_functions import LAST, parse_time
 from ruleop.core.rules import parse_duration
 from ruleop.core.templating import Omit, Waiting
 
@@ -23,6 +24,11 @@ class Expiry:
 
     at: float | None = None  # seconds since 1970; None: never
     after: str = ""  # the time from its creation
+
+    @property
+    def time(self) -> str:
+        """In RFC 3339; empty if it is never."""
+        return "" if self.at is None else dt.datetime.fromtimestamp(self.at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def is_due(self, now: float) -> bool:
         return self.at is not None and now >= self.at
@@ -46,4 +52,5 @@ def find_expiry(expire: StringTemplate, scope: Scope) -> Expiry:
         raise RenderError(str(error), expire.site, expression=expire.quotation) from None
     if len(str(value)) > _LONGEST:
         raise RenderError(f"a duration has at most {_LONGEST} characters", expire.site, expression=expire.quotation)
-    return Expiry(parse_time(created) + seconds, str(value)) if seconds else NEVER
+    at = parse_time(created) + seconds
+    return Expiry(at, str(value)) if seconds > 0 and at < LAST else NEVER

@@ -51,6 +51,7 @@ class Plan:
     uid: str
     rule: str  # the rule's title
     account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
+    expires: str = ""  # RFC 3339: when the CR is deleted by `expire`; empty: never
     actions: tuple[Action, ...] = ()
     held: tuple[HeldDeletion, ...] = ()
     waits: tuple[Wait, ...] = ()

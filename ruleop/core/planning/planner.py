@@ -534,6 +534,7 @@ class _Planner:
             uid=self.owner.uid,
             rule=self.rule.title,
             account=self.account,
+            expires=self.expiry.time,
             public_words=self.rule.public_words,
             actions=tuple(actions) if self.acts else (),
             waits=tuple(report.waits),
