@@ -121,7 +121,7 @@ def test_a_revision_whose_files_are_not_kept_is_refused(rolled_out: Live) -> Non
     assert rolled_out.run("rollout", "history")[1].splitlines()[3].split()[2] == "-"
 
 
-def test_the_rules_on_disk_are_resumed_and_not_undone(rolled_out: Live) -> None:
+def test_an_undo_to_the_rules_on_disk_is_refused(rolled_out: Live) -> None:
     rolled_out.run("rollout", "undo")
     status, _, err = rolled_out.run("rollout", "undo", "--to", THIRD.project)
     assert status == 1
