@@ -11,8 +11,8 @@ from ruleop.core.rollout.rollout_record import Record, Revision, decode, encode,
 from ruleop.core.rules import build_project
 from ruleop.operator.engine.revisions.revision_data import pack
 from tests.live.harness import Live
-from tests.live.projects import SITES
-from tests.live.test_rollout_status import config_map
+from tests.live.projects import SITES, site
+from tests.live.test_rollout_status import config_map, kept, records
 
 WATCH = "Site.example.com"
 FILES = {**SITES, "watches.yaml": SITES["watches.yaml"] + "  rollout: {maxUnavailable: 1}\n"}
@@ -126,3 +126,27 @@ def test_an_undo_to_the_rules_on_disk_is_refused(rolled_out: Live) -> None:
     status, _, err = rolled_out.run("rollout", "undo", "--to", THIRD.project)
     assert status == 1
     assert "`ruleop rollout resume` rolls them out again" in err
+
+
+@pytest.mark.slow
+def test_the_operator_follows_an_undo_to_an_earlier_revision(sites: Live) -> None:
+    sites.apply(site("a"))
+    for number in (1, 2, 3):
+        for name, text in files(number).items():
+            sites.write(name, text.replace("{page:", f"{{edit: '{number}', page:"))
+        sites.converge(lambda number=number: len(kept(sites)) == number and is_at(sites, str(number)))
+    first = kept(sites)[0]["digest"]
+    assert sites.run("rollout", "undo", "Site", "--to", first[:12])[0] == 0
+    sites.converge(lambda: is_at(sites, "1"))
+    (found,) = [each for each in json.loads(sites.run("rollout", "history", "-o", "json")[1]) if each["watches"]]
+    assert (found["revision"], found["watches"]) == (first, [{"watch": WATCH, "resources": None}])
+    assert len(kept(sites)) == 3, "the rules on disk are the latest"
+    assert sites.run("rollout", "resume")[0] == 0
+    sites.converge(lambda: is_at(sites, "3"))
+
+
+def is_at(live: Live, edit: str) -> bool:
+    """Whether the rollout of this edit is complete."""
+    found = [each for each in live.objects("ConfigMap") if each["metadata"]["name"] == "a-config"]
+    phases = [each.phase for each in records(live)]
+    return [each["data"].get("edit") for each in found] == [edit] and phases == ["Complete"]
