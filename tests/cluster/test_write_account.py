@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from controlplane.cluster import ControlPlane
 
-from tests.cluster.generated_roles import GeneratedRoles
+from tests.cluster.generated_roles import GeneratedRoles, Pair
 from tests.cluster.operator import eventually
 from tests.cluster.server import RefusedError
 from tests.definitions import definition
@@ -119,6 +119,25 @@ def operator(control_plane: ControlPlane, project: Path, tmp_path_factory: pytes
     with found:
         yield found
         found.check()
+
+
+def test_an_operator_that_may_not_impersonate_the_account_reports_what_it_needs(
+    control_plane: ControlPlane, project: Path, tmp_path: Path, namespace: str
+) -> None:
+    """The first test of the module: no other operator runs."""
+    missing = Pair("impersonate", "serviceaccounts")
+    operator = GeneratedRoles(control_plane, project, tmp_path / "operator" / "log", without=missing)
+    with operator:
+        desk = Desk(operator, namespace)
+        desk.grant()
+        desk.write(v="1")
+        words = (
+            f"cannot write as the ServiceAccount {namespace}/deployer: the operator needs impersonate on serviceaccounts "
+            f"(resourceNames: [deployer]) in namespace {namespace}"
+        )
+        eventually("the report", lambda: words in desk.ready()[1])
+        assert desk.page() is None
+        operator.kill()
 
 
 def test_a_child_is_written_when_the_account_may_and_the_status_in_any_case(

@@ -60,3 +60,20 @@ def test_a_failure_names_the_items(tmp_path: Path) -> None:
     assert "children.access[jim]: does not exist; there are access[ann], access[joe]" in shown(tmp_path, wrong)
     wrong = CASE.replace('absent: ["access[joe]"]', 'absent: ["acess[joe]"]')
     assert "the rule has no child acess (did you mean access?)" in shown(tmp_path, wrong)
+
+
+def test_an_operator_in_a_cluster_has_the_same_names(tmp_path: Path) -> None:
+    make(tmp_path)
+    case = """\
+- name: access in a cluster
+  mode: dev
+  resource: site.yaml
+  set: {spec: {jobs: [joe, ann], page: a}}
+  expect: {children: {"access[joe]": {data: {size: 1a}}}}
+  then:
+    - existing: [{delete: ["access[joe]"]}]
+      expect: {children: {"access[joe]": {data: {size: 1a}}}}
+    - resource: {spec: {jobs: [ann]}}
+      expect: {absent: ["access[joe]"], children: {"access[ann]": {data: {size: 2a}}}}
+"""
+    assert shown(tmp_path, case) == ""
