@@ -135,7 +135,8 @@ def test_an_operator_that_may_not_impersonate_the_account_reports_what_it_needs(
             f"cannot write as the ServiceAccount {namespace}/deployer: the operator needs impersonate on serviceaccounts "
             f"(resourceNames: [deployer]) in namespace {namespace}"
         )
-        eventually("the report", lambda: words in desk.ready()[1])
+        reason, message = eventually("the report", lambda: ready if (ready := desk.ready())[1] else None)
+        assert (reason, message) == ("Forbidden", f"page: watches.yaml:9:15: {words}")
         assert desk.page() is None
         operator.kill()
 

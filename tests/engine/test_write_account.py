@@ -99,6 +99,10 @@ def test_an_account_has_no_writes_after_the_lease_has_run_out(run):
     [
         ('configmaps is forbidden: User "u" cannot create resource "configmaps" in API group ""', "create"),
         ('"d" is forbidden: User "u" cannot impersonate resource "serviceaccounts" in API group ""', IMPERSONATE),
+        (
+            'configmaps is forbidden: User "u" cannot impersonate-on:serviceaccount:create resource "configmaps"',
+            IMPERSONATE,
+        ),
     ],
 )
 def test_a_refusal_has_the_account(run, denied, verb):
