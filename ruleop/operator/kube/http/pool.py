@@ -76,7 +76,7 @@ class Pool:
     def __init__(self, access: Access) -> None:
         self.access = access
         self._loop = asyncio.get_running_loop()
-        self._heads: dict[tuple[str, str, bool], tuple[bytes, bytes]] = {}
+        self._heads: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         self._idle: list[Connection] = []  # last in, first out, so that spare ones expire
         self._buffer = bytearray(RECEIVED)
         self._open: set[Connection] = set()
@@ -145,11 +145,10 @@ class Pool:
     # Requests
 
     def _bytes(self, request: Request) -> bytes:
-        kind = (request.accept, request.content_type, bool(request.as_user))
+        kind = (request.accept, request.content_type)
         begin, head = self._heads.get(kind) or self._head(kind)
         if request.as_user:  # not in a head that is kept: the next request may impersonate somebody else
-            self._require_lines([request.as_user])
-            head = b"%sImpersonate-User: %s\r\n" % (head, request.as_user.encode())
+            head = b"%sImpersonate-User: %s\r\n" % (head, self._user(request.as_user))
         target = f"{request.path}?{request.query}" if request.query else request.path
         if request.etag and _is_line(request.etag):
             head = b"%sIf-None-Match: %s\r\n" % (head, request.etag.encode())
@@ -162,10 +161,19 @@ class Pool:
             return b"%s%sContent-Length: 0\r\n\r\n" % (line, head)
         return b"%s%s\r\n" % (line, head)
 
-    def _head(self, kind: tuple[str, str, bool]) -> tuple[bytes, bytes]:
-        """The bytes before and after the path, in all requests with these content types. A request that impersonates
-        somebody does so instead of the credentials: there is one such header."""
-        accept, content_type, impersonates = kind
+    def _user(self, user: str) -> bytes:
+        """Whom a request impersonates. Credentials that impersonate a user may have more permissions than that one, so
+        a request must not do it in their place."""
+        if self.access.impersonation:
+            raise NotConnectedError(
+                f"{self.access.address}: the kubeconfig impersonates a user (`as`), who cannot impersonate another one"
+            )
+        self._require_lines([user])
+        return user.encode()
+
+    def _head(self, kind: tuple[str, str]) -> tuple[bytes, bytes]:
+        """The bytes before and after the path, in all requests with these content types."""
+        accept, content_type = kind
         server, proxy = self._server(), self._proxy()
         begin = server.path
         headers = {"Host": server.header, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}
@@ -174,8 +182,7 @@ class Pool:
         if proxy is not None and not server.tls:
             begin = f"http://{server.header}{begin}"
             headers["Proxy-Authorization"] = proxy.login
-        impersonation = () if impersonates else self.access.impersonation
-        lines = [f"{name}: {value}" for name, value in (*headers.items(), *impersonation) if value]
+        lines = [f"{name}: {value}" for name, value in (*headers.items(), *self.access.impersonation) if value]
         self._require_lines(lines)
         made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
         self._heads[kind] = made
