@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 import pytest
+from controlplane.cluster import ControlPlane
 from controlplane.programs import program
 
-from ruleop.authoring.generate.argocd_health import health_script
-from ruleop.core.kinds import Object
+from ruleop.authoring.generate.argocd_health import argocd_text, health_script
+from ruleop.core.kinds import Kind, Object
 from ruleop.core.planning import Failed, Failure
 from tests.planning.harness import Harness, key
 
@@ -172,6 +173,25 @@ def test_flux_needs_no_configuration(resources: dict[str, Object]) -> None:
     ran = subprocess.run([str(program("kstatus"))], input=lines, capture_output=True, timeout=60, check=True)
     found = dict(zip(resources, ran.stdout.decode().splitlines(), strict=True))
     assert found == {name: f"{expected} {expected}" for name, (_, _, expected) in STATES.items()}
+
+
+def test_server_side_apply_leaves_the_other_parts_of_the_config_map(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """As the page says it: the entries of others stay, and that of a kind that is gone goes with the next apply."""
+    name = ("configmap", "argocd-cm", f"--namespace={namespace}")
+    control_plane.kubectl("create", *name, "--from-literal=url=https://argocd.example.com")
+    command = ("apply", "--server-side", "--field-manager=ruleop-health", "-f", "-")
+    sites, pages = Kind("example.com", "v1", "Site"), Kind("example.com", "v1", "Page")
+
+    def keys() -> set[str]:
+        return set(json.loads(control_plane.kubectl("get", *name, "--output=json"))["data"])
+
+    control_plane.kubectl(*command, stdin=argocd_text([sites, pages], namespace))
+    prefix = "resource.customizations.health.example.com_"
+    assert keys() == {"url", f"{prefix}Site", f"{prefix}Page"}
+    control_plane.kubectl(*command, stdin=argocd_text([sites], namespace))
+    assert keys() == {"url", f"{prefix}Site"}
 
 
 def argocd_health(resource: Object, folder: Path) -> dict[str, Any]:
