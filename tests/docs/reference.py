@@ -45,6 +45,7 @@ TITLES = {
     "IgnoreTable": ("An ignored path", "Of `ignore`: a path by itself, or with a condition."),
     "FullSelectorTable": ("A selector", "Or a plain mapping of labels and their values."),
     "RequirementTable": ("A requirement", "Of `matchExpressions`."),
+    "ExpireTable": ("expire", "Of a watch: [its custom resources end by themselves](../rules/life.md#expire)."),
     "RolloutTable": ("rollout", "Of a watch: [the waves of an edit](../rules/life.md#rollout)."),
     "PolicyRuleTable": ("A permission", "Of `rbac`: a rule of a role."),
     "SchemaTable": (

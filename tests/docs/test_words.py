@@ -32,7 +32,7 @@ PAGES = [
     for pattern in (
         *("*.md", "docs/**/*.md", "requirements/*.md", "tests/controlplane/*.md"),
         *("ruleop/**/*.md", "examples/**/*.md", "examples/**/*.yaml", "examples/**/*.j2"),
-        *("Makefile", "Dockerfile", "image/*", ".ci/run"),
+        *("Makefile", "Dockerfile", "image/*", ".ci/*"),
     )
     for file in sorted(ROOT.glob(pattern))
 ]

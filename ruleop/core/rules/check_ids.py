@@ -123,7 +123,7 @@ CHECKS: Final = (
         "RO205",
         "conflict",
         "Keys exclude or require each other, or names are duplicates",
-        "Leave one of the keys out, add the one that is needed, or give each watch its own name",
+        "Leave one of the keys out, add the missing one, or give each watch its own name",
     ),
     Check(
         "RO206",
