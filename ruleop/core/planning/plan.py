@@ -71,6 +71,8 @@ class Plan:
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
     masks: Masks = field(default=NO_MASKS, repr=False, compare=False)  # for showing the plan
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
+    traced: Mapping[ObjectKey, tuple[Site | None, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """The same: of the rendered objects of one child, the template's line of each of `child_field_sites.lines_of`."""
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 
     @property

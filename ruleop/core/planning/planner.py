@@ -121,7 +121,7 @@ class SlowPlanError(Exception):
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
     between. Its account is charged only while it runs. `hasty`: rather than keep others waiting for a step that takes
-    long, it ends with SlowPlanError."""
+    long, it ends with SlowPlanError. `traced`: the child whose objects are traced to the lines of its template."""
 
     def __init__(
         self,
@@ -133,11 +133,13 @@ class Planning:
         predict_status: bool = True,
         masks: bool = True,
         hasty: bool = False,
+        traced: str = "",
     ) -> None:
         self.hasty = hasty
         self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
+        self._planner.traced = traced
         self._steps = self._planner.steps()
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
@@ -200,7 +202,7 @@ class _Planner:
         self.synced = history.synced
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
-        self.is_shown = masks
+        self.is_shown, self.traced = masks, ""
         self.masks = masks and rule.secrecy.reads
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.acts = False
@@ -467,6 +469,8 @@ class _Planner:
             }
         if self.is_shown:
             found["blocking"] = tuple(find_blocking(self.children))
+        if self.traced:
+            found["traced"] = self.children.traced(self.traced)
         if self.scope.masks:
             found["masks"] = find_masks(self.rule, self.resource, self.scope, self.children)
         return Plan(
