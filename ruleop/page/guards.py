@@ -71,14 +71,14 @@ class TokenGuard:
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         if (refused := of_another_site(request, self.hosts)) is not None:
             return refused
-        if self._is_right(request.cookies.get(self.cookie, "")):
-            return None
         if self._is_right(request.query.get("token", "")):
             rest = {name: value for name, value in request.query.items() if name != "token"}
             headers = {"Location": str(request.rel_url.with_query(rest))}
             answer = web.Response(status=HTTPStatus.FOUND.value, headers=headers)
             answer.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict", path="/")
             return answer
+        if self._is_right(request.cookies.get(self.cookie, "")):
+            return None
         return refusal(HTTPStatus.UNAUTHORIZED, "open the URL that ruleop dev printed; it has a token")
 
     def _is_right(self, token: str) -> bool:

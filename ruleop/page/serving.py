@@ -39,15 +39,15 @@ class DevPage:
         self.server: PageServer | None = None  # while it is served
         self._listening = _bound(f"127.0.0.1:{port}")
         found: int = self._listening.getsockname()[1]
-        self._guard = TokenGuard(found)
-        self.url = f"http://127.0.0.1:{found}/?token={self._guard.token}"
+        self.guard = TokenGuard(found)
+        self.url = f"http://127.0.0.1:{found}/?token={self.guard.token}"
 
     def close(self) -> None:
         self._listening.close()
 
     @contextlib.asynccontextmanager
     async def serve(self, manager: Manager) -> AsyncIterator[None]:
-        server = PageServer(manager, self._guard, share=SHARE_OF_DEV)
+        server = PageServer(manager, self.guard, share=SHARE_OF_DEV)
         async with server.serving(self._listening):
             self.server = server
             yield

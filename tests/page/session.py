@@ -128,7 +128,8 @@ async def running(
         jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address
         async with aiohttp.ClientSession(cookie_jar=jar) as http:
             shown = Running(session, page, http)
-            await shown.open()
+            if page.guard.hosts:
+                await shown.open()
             yield shown
     finally:
         session.stopping.set()
