@@ -272,6 +272,8 @@ def _box(node: Node, box: Box) -> Iterator[str]:
     y = box.y + _TITLE
     for number, line in enumerate(node.shown):
         kind, width = (' class="title"', _width(line) * _WIDER) if number == 0 else ("", _width(line))
+        if node.state and number == len(node.shown) - 1:
+            kind = ' class="state-line"'
         yield f'<text{kind} x="{box.x + _PADDING}" y="{y}" textLength="{width:.1f}">{escape(line)}</text>'
         y += _LINE
     yield "</g>"
