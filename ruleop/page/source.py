@@ -14,11 +14,11 @@ from ruleop.authoring.live.explainer import Explainer
 from ruleop.authoring.live.operator import Operator
 from ruleop.authoring.live.reading.open_cluster import LiveCluster
 from ruleop.authoring.live.reading.read_only_connection import Connection, ReadingClient
-from ruleop.authoring.live.reading.reader import Reader
-from ruleop.authoring.live.reading.served_kinds import LiveKinds
 from ruleop.authoring.report.explain_documents import as_json
 from ruleop.authoring.report.rollout_table import rollouts_json
+from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
+from ruleop.core.permissions import listed
 from ruleop.core.planning import choose_rule
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.marks import part_of
@@ -29,11 +29,13 @@ from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.rollouts.rollout_store import watch_key
 from ruleop.operator.kube.cluster_flags import Access
 from ruleop.operator.kube.watch.store import State
+from ruleop.page.own_reading import OwnKinds, OwnReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
+    from ruleop.authoring.report.explain_documents import Explanation
     from ruleop.core.kinds import Object
     from ruleop.core.planning import Plan, Planning
     from ruleop.core.rollout.rollout_record import Record
@@ -197,13 +199,12 @@ class Source:
         objects are shown as rendered. Raises NotFound and RuleopError."""
         kind = self.controller(title).kind
         key = ObjectKey(kind.group, kind.kind, namespace, name)
-        cluster = self._cluster()
+        cluster = self._cluster(namespace)
         live = await cluster.get(kind, key)
         if live is None:
             raise NotFound(f"{title} {f'{namespace}/' if namespace else ''}{name} does not exist")
         project = self._project_of(live)
-        explained = await Explainer(cluster, project).explain_resource(live, child=node)
-        found = as_json(explained)
+        found = as_json(await _explanation(cluster, project, live, node))
         rule = choose_rule(project.rules, live)
         graph = await self._graph(project, rule) if rule is not None else None
         return {
@@ -227,16 +228,14 @@ class Source:
         revision = record.revision_of(member_of(resource["metadata"].get("uid") or ""))
         return manager.rollouts.projects.get(revision, disk)
 
-    def _cluster(self) -> LiveCluster:
+    def _cluster(self, namespace: str) -> LiveCluster:
         """The connection of the operator, for reading only."""
         manager = self.manager
         connection = Connection(manager.session, ReadingClient(manager.session), manager.discovery, manager.namespace)
-        reader = Reader(connection)
+        reader, kinds = OwnReader(connection, manager.cache), OwnKinds(manager.cache, namespace)
         access = Access("", "", "", manager.options.name, manager.namespace)
         operator = Operator(manager.options.name, manager.namespace, manager.inventory.entries)
-        return LiveCluster(
-            access, connection, reader, LiveKinds(reader, manager.discovery), operator, finish=self._finish
-        )
+        return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
 
     async def _finish(self, planning: Planning) -> Plan:
         """Between the plans of the operator, in the turns of its loop."""
@@ -312,12 +311,26 @@ class Source:
                 {"name": each.name, "ok": each.ok, "counts": each.counts, "message": each.message} for each in checks
             ],
             "permissions": [
-                {"kind": str(each.need.kind), "namespace": each.need.namespace, "problem": each.problem}
+                {
+                    "kind": str(each.need.kind),
+                    "namespace": each.need.namespace,
+                    "problem": each.problem,
+                    "needed": listed(manager.controller_set.verbs(each.need.kind.versionless)),
+                }
                 for each in forbidden
             ],
             "controllers": [_work(each) for each in manager.controllers],
             "revision": (manager.rollouts.disk or manager.project).revision,
         }
+
+
+async def _explanation(cluster: LiveCluster, project: Project, live: Object, node: str) -> Explanation:
+    """Without a plan, if something that it reads may not be read. Raises RuleopError."""
+    try:
+        return await Explainer(cluster, project).explain_resource(live, child=node)
+    except RuleopError as error:
+        notes = [f"the next reconcile cannot be planned: {error}"]
+        return await Explainer(cluster, None, notes).explain_resource(live)
 
 
 def resource_url(key: ObjectKey, **more: str) -> str:

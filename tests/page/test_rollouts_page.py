@@ -9,7 +9,6 @@ from ruleop.operator.kube.watch.store import State
 from tests.page.html import links
 from tests.page.projects import NOTES, ROLLED_OUT, note
 from tests.page.session import running
-from tests.waiting import until
 
 NAMES = ("a", "b", "c", "d")
 
@@ -50,9 +49,7 @@ def test_the_operator_names_its_checks_and_the_permissions_that_it_lacks(tmp_pat
                 if need.kind.kind == "Secret" and not need.children
                 for store in informer.stores()
             ]
-            store.set_problem("cannot list secrets: permission denied")
-            store.set_state(State.FORBIDDEN)
-            await until("the state", lambda: store.state is State.FORBIDDEN)
+            store.set_state(State.FORBIDDEN, "cannot list secrets: permission denied")
             await shown.shows("/operator", "v1 Secret", "cannot list secrets: permission denied")
 
     asyncio.run(look())
