@@ -23,7 +23,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures coverage lock clean
+.PHONY: help demo test test-all lint test-cluster test-page controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,17 @@ cluster-down:  ## stop that control plane
 
 image:  ## build the generic image with buildah, podman or docker (BUILDER=, IMAGE=, BASE=)
 	@BUILDER="$(BUILDER)" IMAGE="$(IMAGE)" BASE="$(BASE)" ./image/build.sh
+
+# The tools of the page's tests in a browser; fails early if one is missing.
+AXE := tests/page/browser/node_modules/.package-lock.json
+$(AXE): tests/page/browser/package-lock.json
+	@./tests/page/browser/missing.sh
+	@npm ci --prefix tests/page/browser --no-audit --no-fund --silent
+	@touch $@
+
+test-page: $(STAMP) $(AXE)  ## the page in a browser (chromium, npm)
+	@./tests/page/browser/missing.sh
+	$(call step,the page in a browser,$(BIN)/pytest -q -n $(patsubst auto,2,$(WORKERS)) --timeout=300 --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/page/browser)
 
 # Fails early if a tool is missing.
 image-tools:
