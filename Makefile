@@ -96,6 +96,7 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 	$(call step,thousands of custom resources under ruleop dev,$(BIN)/python bench/converge.py)
+	$(call step,the page on thousands of custom resources,$(BIN)/python bench/page.py)
 	$(call step,the memory of the operator,$(BIN)/python bench/memory.py)
 	$(call step,the files and functions that an edit passes,$(BIN)/python bench/edit_trace.py)
 
@@ -116,6 +117,7 @@ mutations: $(STAMP)  ## random mutations of the examples' templates: do check an
 
 pictures: $(STAMP)  ## the pictures of the documentation, from what commands show
 	$(call step,the pictures,$(BIN)/python bench/pictures.py)
+	$(call step,the pictures of the page,$(BIN)/python bench/page_pictures.py)
 
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv

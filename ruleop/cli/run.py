@@ -29,7 +29,7 @@ from ruleop.operator.engine.manager.manager import Manager
 from ruleop.operator.engine.manager.rule_checks import errors_by_process
 from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.engine.telemetry import logging as logs
-from ruleop.operator.engine.telemetry.addresses import is_loopback, is_on
+from ruleop.operator.engine.telemetry.bind_addresses import is_loopback, is_on
 from ruleop.operator.kube.leader.lease import Timing
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _timing(flags: Mapping[str, object]) -> Timing:
     return Timing(duration, deadline, period)
 
 
-def _page(address: str) -> Callable[[Manager], contextlib.AbstractAsyncContextManager[None]]:
+def _page(address: str) -> Callable[[Manager], contextlib.AbstractAsyncContextManager[object]]:
     from ruleop.page.serving import operator_page  # noqa: PLC0415 - an operator without the page does not load it
 
     return partial(operator_page, address)

@@ -1,8 +1,8 @@
-"""Who may look at the page.
+"""Guards of the page.
 
-Beside `ruleop dev`: whoever has the token of the URL that it printed, which no other site can guess. In the operator:
-whoever has a bearer token of a user who may `get` the path `/page`, which a browser asks for as a password; or, on a
-loopback address, whoever reaches it, as by `kubectl port-forward`.
+Beside `ruleop dev`, a client needs the token of the URL that was printed, which no other site can guess. In the
+operator, it needs a bearer token of a user who may `get` the path `/page`, which a browser asks for as a password; on a
+loopback address, it only has to reach it, as by `kubectl port-forward`.
 
 On a loopback address the Host header must name this machine, so that a name that another site lets point here (DNS
 rebinding) is of no use to it; and a request that another site makes a browser send is refused.
@@ -61,7 +61,7 @@ def hosts_of(port: int) -> frozenset[str]:
 
 
 class TokenGuard:
-    """Admits who has the token: first in the URL, then in a cookie that no script can read and no other site send."""
+    """Admits clients with the token: in the URL, then in a cookie that no script can read and no other site send."""
 
     def __init__(self, port: int) -> None:
         self.token = secrets.token_urlsafe(24)
@@ -86,7 +86,7 @@ class TokenGuard:
 
 
 class ReviewGuard:
-    """Admits who has a token that the cluster reviews; without an authorizer, all that reach the address."""
+    """Admits clients with a token that the cluster reviews; without an authorizer, all that reach the address."""
 
     def __init__(self, authorizer: Authorizer | None, hosts: frozenset[str]) -> None:
         """`hosts`: the names of a loopback address; empty: any name is right."""

@@ -1,10 +1,10 @@
-"""Changes of pages for those who look at them, as server-sent events.
+"""Changes of pages for their viewers, as server-sent events.
 
 A viewer gets the changing part of its page again after a change, at most once a second. It is rendered once for all
-viewers of the same URL. While nobody looks, nothing is subscribed to and nothing is done.
+viewers of the same URL. Without viewers, nothing is subscribed to and nothing is done.
 
 All pages together use at most a small share of the time of the loop: after each rendering there is a pause in
-proportion to what it took, however many custom resources change and however many look.
+proportion to the CPU time that it took, however many custom resources change and however many viewers there are.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Coroutine, Generator, Iterator
 
     from ruleop.core.kinds import ObjectKey
     from ruleop.operator.engine.manager.manager import Manager
@@ -27,11 +28,13 @@ PERIOD: Final = 1.0  # seconds between two renderings of a page
 MAX_PAUSE: Final = 15.0  # seconds after a rendering, whatever it took
 MAX_VIEWERS: Final = 40
 
+T = TypeVar("T")
+Render: TypeAlias = "Callable[[str], Coroutine[Any, Any, Fragment]]"
 log = structlog.get_logger(__name__)
 
 
 class TooManyViewers(Exception):  # noqa: N818 - an answer to a request
-    """More look already than are allowed to."""
+    """There are as many viewers as are allowed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,9 +55,35 @@ class Viewer:
         return self.html
 
 
+class Metered(Generic[T]):
+    """A coroutine whose CPU time is measured: of its own steps, not of what else the loop does while it waits."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self.seconds = 0.0
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step = partial(self._coroutine.send, None)
+        while True:
+            start = time.thread_time()
+            try:
+                waits = step()
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            finally:
+                self.seconds += time.thread_time() - start
+            try:
+                yield waits
+            except BaseException as error:  # noqa: BLE001 - the coroutine's own affair, such as its cancellation
+                step = partial(self._coroutine.throw, error)
+            else:
+                step = partial(self._coroutine.send, None)
+
+
 @dataclass(slots=True)
 class _Watched:
-    """A URL that somebody looks at."""
+    """A URL that has viewers."""
 
     about: ObjectKey | None = None  # the custom resource that it is about, once that is known
     label: str = ""  # of the children of that
@@ -73,10 +102,10 @@ class Fragment:
 
 
 class Live:
-    def __init__(self, manager: Manager, render: Callable[[str], Awaitable[Fragment]], *, share: float) -> None:
+    def __init__(self, manager: Manager, render: Render, *, share: float) -> None:
         """`render` gives the changing part of the page of a URL. `share`: of the time of the loop, for all pages."""
         self.manager, self.render, self.share = manager, render, share
-        self.renderings = 0
+        self.renderings, self.seconds = 0, 0.0
         self._watched: dict[str, _Watched] = {}
         self._subscribed: dict[Store, Callable[[], None]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -128,20 +157,21 @@ class Live:
     async def _update(self, url: str, watched: _Watched) -> float:
         """Renders a page again for its viewers. Returns the seconds of the pause that follows."""
         watched.changed = False
-        start = time.perf_counter()
+        work = Metered(self.render(url))
         try:
-            fragment = await self.render(url)
+            fragment = await work
         except Exception:
             log.exception("page: not rendered, internal error", page=url.partition("?")[0])
             return PERIOD
         finally:
             self.renderings += 1
+            self.seconds += work.seconds
         watched.about, watched.label = fragment.about, fragment.label
         if fragment.html != watched.html:
             watched.html = fragment.html
             for viewer in watched.viewers:
                 viewer.give(fragment.html)
-        return min(MAX_PAUSE, (time.perf_counter() - start) * (1 / self.share - 1))
+        return min(MAX_PAUSE, work.seconds * (1 / self.share - 1))
 
     # -- changes -------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""How the page reads the cluster for one custom resource: with the permissions of the operator, which has no `get` for
-what it observes, and by what the operator knows already.
+"""Reads the cluster for the page of one custom resource: with the permissions of the operator, which has no `get` for
+objects that it observes, and by what the operator knows already.
 
 Kinds and observed objects come from its caches, as in its passes. Children are listed, because the caches leave out
 whose fields are whose.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ruleop.operator.engine.telemetry.addresses import is_loopback, not_listening, split_address
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
+from ruleop.operator.engine.telemetry.bind_addresses import is_loopback, not_listening, split_address
 from ruleop.operator.engine.telemetry.http_server import resolve
 from ruleop.operator.engine.telemetry.loop_watchdog import run_on_loop
 from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of
-from ruleop.page.server import PageServer
+from ruleop.page.page_server import PageServer
 
 if TYPE_CHECKING:
     import ssl
@@ -54,7 +54,7 @@ class DevPage:
 
 
 @contextlib.asynccontextmanager
-async def operator_page(address: str, manager: Manager) -> AsyncIterator[None]:
+async def operator_page(address: str, manager: Manager) -> AsyncIterator[PageServer]:
     """The page at an address, `host:port` or `:port`, with the certificate and the authorization of /metrics. Raises
     RuleopError."""
     options, loop = manager.options, asyncio.get_running_loop()
@@ -64,9 +64,10 @@ async def operator_page(address: str, manager: Manager) -> AsyncIterator[None]:
     tls = _context(ServerCertificate(*options.metrics_certificate)) if options.metrics_certificate else None
     listening = _bound(address)
     hosts = hosts_of(listening.getsockname()[1]) if is_loopback(address) else frozenset[str]()
-    async with PageServer(manager, ReviewGuard(authorizer, hosts), share=SHARE).serving(listening, tls):
+    server = PageServer(manager, ReviewGuard(authorizer, hosts), share=SHARE)
+    async with server.serving(listening, tls):
         log.info("page served", address=address)
-        yield
+        yield server
 
 
 def _bound(address: str) -> socket.socket:

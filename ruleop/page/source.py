@@ -1,4 +1,4 @@
-"""What the page shows, from a running operator: as plain data, without HTML."""
+"""The content of the page, from a running operator: as plain data, without HTML."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ MAX_ORDERED: Final = 2000  # custom resources that are parsed to know their wave
 Health = Literal["ready", "waiting", "failed", "unknown"]
 STATES: Final[tuple[Health, ...]] = ("failed", "waiting", "ready", "unknown")
 _NODE_STATES: Final = {"ready": "ready", "failed": "failed", "name conflict": "failed"}
+_MARKS: Final = {"ready": "●", "waiting": "◐", "failed": "✕", "": "○"}
 _WORST: Final = ("ready", "waiting", "failed")
 
 
@@ -60,7 +61,7 @@ class NotFound(Exception):  # noqa: N818 - an answer to a request, not an error 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which custom resources are listed. An empty field selects all."""
+    """The custom resources that are listed. An empty field selects all."""
 
     kind: str = ""
     namespace: str = ""
@@ -139,26 +140,26 @@ class Source:
 
     # -- the list ------------------------------------------------------------------------------------------------------
 
-    def resources(self, wanted: Filter) -> dict[str, Any]:
+    def resources(self, chosen: Filter) -> dict[str, Any]:
         """The custom resources that the filter selects, one page of them."""
         controllers = [
-            each for each in self.manager.controllers if wanted.kind in {"", str(each.kind.versionless), each.kind.kind}
+            each for each in self.manager.controllers if chosen.kind in {"", str(each.kind.versionless), each.kind.kind}
         ]
         lines = [line for each in controllers for line in self._lines(each)]
-        text = wanted.text.casefold()
+        text = chosen.text.casefold()
         found = [
             line
             for line in lines
-            if wanted.namespace in {"", line.key.namespace}
-            and wanted.reason in {"", line.reason}
-            and wanted.state in {"", line.state}
+            if chosen.namespace in {"", line.key.namespace}
+            and chosen.reason in {"", line.reason}
+            and chosen.state in {"", line.state}
             and (not text or text in f"{line.key.namespace}/{line.key.name} {line.reason} {line.words}".casefold())
         ]
         found.sort(key=lambda line: (line.key.namespace, line.key.name, line.key.kind))
         pages = max(1, -(-len(found) // PAGE))
-        page = min(max(1, wanted.page), pages)
+        page = min(max(1, chosen.page), pages)
         return {
-            "filter": replace(wanted, page=page),
+            "filter": replace(chosen, page=page),
             "kinds": [str(each.kind.versionless) for each in self.manager.controllers],
             "namespaces": sorted({line.key.namespace for line in lines if line.key.namespace}),
             "reasons": sorted({line.reason for line in lines if line.reason}),
@@ -364,11 +365,11 @@ def _marked(
     node: Node, states: Mapping[str, Sequence[str]], explained: Mapping[str, Any], key: ObjectKey, chosen: str
 ) -> Node:
     if node.role == "resource":
-        text = explained["state"]
+        health = "ready" if explained["ready"] else _resource_health(explained)
         return replace(
             node,
-            lines=(node.lines[0], key.name, f"● {text}"),
-            state="ready" if explained["ready"] else _resource_class(explained),
+            lines=(node.lines[0], key.name, f"{_MARKS[health]} {explained['state']}"),
+            state=health,
             href=resource_url(key),
         )
     if node.role != "child":
@@ -377,16 +378,15 @@ def _marked(
     state = max((_NODE_STATES.get(each, "waiting") for each in found), key=_WORST.index, default="")
     ready = sum(each == "ready" for each in found)
     text = f"{ready} of {len(found)} ready" if len(found) > 1 else found[0] if found else "no object"
-    mark = {"ready": "●", "waiting": "◐", "failed": "✕", "": "○"}[state]
     return replace(
         node,
-        lines=(*node.lines, f"{mark} {text}"),
+        lines=(*node.lines, f"{_MARKS[state]} {text}"),
         state=(state or "none") + (" chosen" if node.name == chosen else ""),
         href=resource_url(key, node=node.name) + "#node",
     )
 
 
-def _resource_class(explained: Mapping[str, Any]) -> str:
+def _resource_health(explained: Mapping[str, Any]) -> str:
     stalled = (each for each in explained["conditions"] if isinstance(each, dict) and each.get("type") == "Stalled")
     return "failed" if any(each.get("status") == "True" for each in stalled) else "waiting"
 

@@ -199,7 +199,7 @@ def test_without_viewers_nothing_is_subscribed_to_and_nothing_rendered(tmp_path:
     asyncio.run(look())
 
 
-def test_what_does_not_exist_is_said(tmp_path: Path) -> None:
+def test_a_missing_custom_resource_or_page_is_reported(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
             for path, text in (

@@ -1,4 +1,4 @@
-"""Roll-outs and the operator on the page."""
+"""Rollouts and the operator on the page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_stopped_rollout_shows_what_failed_and_what_is_held_back_by_wave(tmp_p
     asyncio.run(look())
 
 
-def test_without_rollouts_the_page_says_so(tmp_path: Path) -> None:
+def test_rules_without_rollouts_are_reported(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
             assert "No watch has rollout" in (await shown.get("/rollouts")).words

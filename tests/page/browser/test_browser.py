@@ -87,7 +87,7 @@ def test_a_custom_resource_that_waits_becomes_ready_before_the_readers_eyes(tmp_
 def test_a_rollout_that_stops(tmp_path: Path) -> None:
     async def story(shown: Running, shows: Tab) -> None:
         page = shows.page
-        await page.get_by_role("link", name="Roll-outs").click()
+        await page.get_by_role("link", name="Rollouts").click()
         await expect(page.get_by_role("heading", name="Note.example.com Complete")).to_be_visible()
         broken = ROLLED_OUT["templates/config.yaml.j2"].replace("spec.text", "spec.missing")
         await asyncio.to_thread((tmp_path / "templates/config.yaml.j2").write_text, broken)

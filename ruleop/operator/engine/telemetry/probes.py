@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 import structlog
 
 from ruleop.core.errors import RuleopError
-from ruleop.operator.engine.telemetry.addresses import is_on, not_listening, split_address
+from ruleop.operator.engine.telemetry.bind_addresses import is_on, not_listening, split_address
 from ruleop.operator.engine.telemetry.exposition import Exposition
 from ruleop.operator.engine.telemetry.http_server import HttpServer
 from ruleop.operator.engine.telemetry.loop_watchdog import call_on_loop

@@ -19,7 +19,7 @@ from yarl import URL
 from ruleop.core.errors import RuleopError
 from ruleop.page.guards import refusal
 from ruleop.page.live import Fragment, Live, TooManyViewers
-from ruleop.page.pages import HERE, PAGES, Templates, problem
+from ruleop.page.page_views import HERE, PAGES, Templates, problem
 from ruleop.page.source import NotFound, Source
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ruleop.operator.engine.manager.manager import Manager
     from ruleop.page.guards import Guard
-    from ruleop.page.pages import Page
+    from ruleop.page.page_views import Page
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ class PageServer:
         self.templates = Templates(manager.options.name)
         self.live = Live(manager, self._fragment, share=share)
         self._files = {name: (HERE / "static" / name).read_bytes() for name in STATIC}
-        self._connections: dict[asyncio.BaseProtocol, tuple[float, int]] = {}  # idle since, and running requests
+        self._connections: dict[web.RequestHandler, tuple[float, int]] = {}  # idle since, and running requests
 
     # -- serving -------------------------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class PageServer:
             listener.close()
             await runner.cleanup()
 
-    async def _sweep(self, server: web.Server) -> None:  # type: ignore[type-arg]
+    async def _sweep(self, server: web.Server) -> None:
         """Closes connections that send no request, and the oldest idle ones if there are too many."""
         while True:
             await asyncio.sleep(1.0)
@@ -113,7 +113,7 @@ class PageServer:
             excess = len(self._connections) - MAX_CONNECTIONS
             for number, (since, each) in enumerate(idle):
                 if number < excess or now - since > max(TIMEOUT, KEEP_ALIVE):
-                    each.force_close()  # type: ignore[attr-defined] - of aiohttp's handlers
+                    each.force_close()
 
     @web.middleware
     async def _guarded(

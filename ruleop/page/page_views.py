@@ -30,7 +30,7 @@ MAX_QUERY: Final = 2000  # characters of a value in a URL
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one URL shows. `about`: the custom resource, whose changes alone change the page; None: any change does."""
+    """The content of one URL. `about`: the custom resource whose changes alone change it; None: any change does."""
 
     title: str
     template: str
@@ -62,7 +62,7 @@ async def resource(source: Source, query: Mapping[str, str]) -> Page:
 
 
 async def rollouts(source: Source, _query: Mapping[str, str]) -> Page:
-    return Page("Roll-outs", "rollouts.html", {"rollouts": source.rollouts()})
+    return Page("Rollouts", "rollouts.html", {"rollouts": source.rollouts()})
 
 
 async def operator(source: Source, _query: Mapping[str, str]) -> Page:
