@@ -44,14 +44,14 @@ def problem(status: int, message: str) -> Page:
 
 
 async def kinds(source: Source, _query: Mapping[str, str]) -> Page:
-    return Page("Kinds", "kinds.html", {"kinds": source.kinds()})
+    return Page("Kinds", "kinds.html", {"kinds": await source.kinds()})
 
 
 async def resources(source: Source, query: Mapping[str, str]) -> Page:
     page = query.get("page", "")
     number = int(page) if page.isascii() and page.isdecimal() and len(page) < 7 else 1
     texts = {name: query.get(name, "")[:MAX_QUERY] for name in ("kind", "namespace", "reason", "state", "text")}
-    return Page("Custom resources", "resources.html", source.resources(Filter(**texts, page=number)))
+    return Page("Custom resources", "resources.html", await source.resources(Filter(**texts, page=number)))
 
 
 async def resource(source: Source, query: Mapping[str, str]) -> Page:
@@ -62,7 +62,7 @@ async def resource(source: Source, query: Mapping[str, str]) -> Page:
 
 
 async def rollouts(source: Source, _query: Mapping[str, str]) -> Page:
-    return Page("Rollouts", "rollouts.html", {"rollouts": source.rollouts()})
+    return Page("Rollouts", "rollouts.html", {"rollouts": await source.rollouts()})
 
 
 async def operator(source: Source, _query: Mapping[str, str]) -> Page:

@@ -32,11 +32,11 @@ from ruleop.operator.kube.watch.store import State
 from ruleop.page.own_reading import OwnKinds, OwnReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
     from ruleop.authoring.report.explain_documents import Explanation
-    from ruleop.core.kinds import Object
+    from ruleop.core.kinds import GroupKind, Object
     from ruleop.core.planning import Plan, Planning
     from ruleop.core.rollout.rollout_record import Record
     from ruleop.core.rules import Loaded, Project, Rule
@@ -44,9 +44,10 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.manager.manager import Manager
     from ruleop.operator.kube.watch.store import Entry
 
+CHUNK: Final = 1000  # custom resources between two turns of the loop
 PAGE: Final = 50  # custom resources of one page of the list
 MAX_TILES: Final = 400  # of one group of a rollout
-MAX_ORDERED: Final = 2000  # custom resources that are parsed to know their waves
+MAX_ORDERED: Final = 500  # custom resources that are parsed to know their waves
 
 Health = Literal["ready", "waiting", "failed", "unknown"]
 STATES: Final[tuple[Health, ...]] = ("failed", "waiting", "ready", "unknown")
@@ -103,12 +104,16 @@ class Source:
 
     # -- kinds ---------------------------------------------------------------------------------------------------------
 
-    def kinds(self) -> list[dict[str, Any]]:
+    async def kinds(self) -> list[dict[str, Any]]:
         """Of each watched kind the number of its custom resources, by state and by reason."""
-        return [self._kind(each) for each in self.manager.controllers]
+        return [await self._kind(each) for each in self._controllers()]
 
-    def _kind(self, controller: Controller) -> dict[str, Any]:
-        lines = list(self._lines(controller))
+    def _controllers(self, kind: str = "") -> list[Controller]:
+        """All, or that of one kind."""
+        return [each for each in self.manager.controllers if kind in {"", str(each.kind.versionless), each.kind.kind}]
+
+    async def _kind(self, controller: Controller) -> dict[str, Any]:
+        lines = [line async for line in self._lines(controller)]
         states, reasons = Counter(each.state for each in lines), Counter((each.state, each.reason) for each in lines)
         return {
             "title": str(controller.kind.versionless),
@@ -125,11 +130,11 @@ class Source:
             ],
         }
 
-    def _lines(self, controller: Controller) -> Iterator[_Line]:
+    async def _lines(self, controller: Controller) -> AsyncIterator[_Line]:
         """All custom resources of a kind, by what the operator reported of them last; only one that it did not
         reconcile yet, or does not reconcile, is parsed."""
         reports = controller.reconciler.pass_log.reported
-        for key, entry in self.manager.cache.resources(controller.kind.versionless):
+        async for key, entry in self._entries(controller.kind.versionless):
             report = reports.get(Request(key.namespace, key.name))
             if report is not None and (report.state or report.failure):
                 reason = "Error" if report.failure else report.reason
@@ -138,14 +143,18 @@ class Source:
             else:
                 yield _unreported(key, entry)
 
+    async def _entries(self, kind: GroupKind) -> AsyncIterator[tuple[ObjectKey, Entry]]:
+        """The custom resources of a kind. Others run in between, because there may be many."""
+        for number, each in enumerate(list(self.manager.cache.resources(kind))):
+            if number % CHUNK == CHUNK - 1:
+                await asyncio.sleep(0)
+            yield each
+
     # -- the list ------------------------------------------------------------------------------------------------------
 
-    def resources(self, chosen: Filter) -> dict[str, Any]:
+    async def resources(self, chosen: Filter) -> dict[str, Any]:
         """The custom resources that the filter selects, one page of them."""
-        controllers = [
-            each for each in self.manager.controllers if chosen.kind in {"", str(each.kind.versionless), each.kind.kind}
-        ]
-        lines = [line for each in controllers for line in self._lines(each)]
+        lines = [line for each in self._controllers(chosen.kind) async for line in self._lines(each)]
         text = chosen.text.casefold()
         found = [
             line
@@ -190,10 +199,10 @@ class Source:
 
     def controller(self, title: str) -> Controller:
         """Raises NotFound."""
-        for each in self.manager.controllers:
-            if title in {str(each.kind.versionless), each.kind.kind}:
-                return each
-        raise NotFound(f"no rule watches {title}")
+        found = self._controllers(title)
+        if not title or not found:
+            raise NotFound(f"no rule watches {title}")
+        return found[0]
 
     async def resource(self, title: str, namespace: str, name: str, node: str = "") -> dict[str, Any]:
         """The document of `explain -o json` of a custom resource, and the graph of its rule. `node`: the child whose
@@ -258,7 +267,7 @@ class Source:
 
     # -- rollouts ------------------------------------------------------------------------------------------------------
 
-    def rollouts(self) -> list[dict[str, Any]]:
+    async def rollouts(self) -> list[dict[str, Any]]:
         """The document of `rollout status -o json`, with the custom resources by wave."""
         manager = self.manager
         disk = manager.rollouts.disk or manager.project
@@ -266,13 +275,13 @@ class Source:
         records = {watch: record for watch, record in manager.rollouts.records.items() if watch in rules}
         documents = rollouts_json(records, ())
         return [
-            {**document, "groups": list(self._groups(record, rules[watch]))}
+            {**document, "groups": [group async for group in self._groups(record, rules[watch])]}
             for (watch, record), document in zip(sorted(records.items()), documents, strict=True)
         ]
 
-    def _groups(self, record: Record, rule: Rule) -> Iterator[dict[str, Any]]:
+    async def _groups(self, record: Record, rule: Rule) -> AsyncIterator[dict[str, Any]]:
         groups: dict[str, list[tuple[ObjectKey, Entry]]] = {"failed": [], "pending": [], "current": [], "held": []}
-        for key, entry in self.manager.cache.resources(rule.kind.versionless):
+        async for key, entry in self._entries(rule.kind.versionless):
             groups[_place(record, member_of(entry.uid))].append((key, entry))
         titles = {
             "failed": "Failed",

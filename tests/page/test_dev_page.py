@@ -11,11 +11,19 @@ import pytest
 import yaml
 
 from ruleop.core.kinds import ObjectKey
+from tests.exploration import others_slow
 from tests.live.projects import SITES, site
 from tests.page.html import links, structure
 from tests.page.projects import NOTES, note, url_of
 from tests.page.session import Running, running
 from tests.waiting import a_moment, until
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are rendered again without the pause of a second."""
+    monkeypatch.setattr("ruleop.page.live.PERIOD", 0.05)
+
 
 SECRET = {
     "apiVersion": "v1",
@@ -74,6 +82,7 @@ def test_the_plan_of_the_next_pass_is_shown_and_values_of_secrets_are_masked(tmp
     asyncio.run(look())
 
 
+HOSTILE_PATHS = [url_of("a"), url_of("a", node="config"), "/resources", "/"]
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -86,7 +95,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("path", [url_of("a"), url_of("a", node="config"), "/resources", "/"])
+@pytest.mark.parametrize("path", others_slow(HOSTILE_PATHS, url_of("a", node="config")))
 def test_no_value_of_a_custom_resource_is_ever_html(tmp_path: Path, path: str) -> None:
     """A page has the same tags whatever the values are."""
 
@@ -144,11 +153,12 @@ def test_viewers_of_one_page_get_it_again_after_a_change_and_it_is_rendered_once
                 assert "1 of 1" in await one()
                 await two()
                 assert shown.page.server is not None
-                before = shown.page.server.live.renderings
+                (watched,) = shown.page.server.live._watched.values()
+                assert len(watched.viewers) == 2
                 shown.session.cluster.apply(note("b"))
                 for following in (one, two):
                     await _has(following, "2 of 2")
-                assert shown.page.server.live.renderings - before <= 4  # not twice as many as there are seconds
+                assert list(shown.page.server.live._watched) == ["/resources"]  # rendered for both at once
 
     asyncio.run(look())
 
@@ -167,10 +177,11 @@ def test_a_page_of_one_custom_resource_is_not_rendered_for_changes_of_others(tmp
                 await following()
                 assert shown.page.server is not None
                 live = shown.page.server.live
-                await a_moment(2.5)  # until nothing is left to be rendered
+                (watched,) = live._watched.values()
+                await until("nothing is left to be rendered", lambda: watched.about and not watched.changed)
                 before = live.renderings
                 shown.session.cluster.apply(note("b", text="other"))
-                await a_moment(1.5)
+                await a_moment(0.3)
                 assert live.renderings == before
                 shown.session.cluster.apply(note("a", go=True))
                 await _has(following, "a-copy")
@@ -193,7 +204,7 @@ def test_without_viewers_nothing_is_subscribed_to_and_nothing_rendered(tmp_path:
             assert live.subscriptions == 0
             rendered = live.renderings
             shown.session.cluster.apply(note("b"))
-            await a_moment(1.5)
+            await a_moment(0.3)
             assert live.renderings == rendered
 
     asyncio.run(look())
