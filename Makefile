@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
+SPHINX := $(VENV)/.site
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
@@ -18,12 +19,17 @@ ALL     := $(TESTS) --hypothesis-profile=$(PROPERTIES)
 # own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
 CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --hypothesis-profile=$(PROPERTIES) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 
+# KUBERNETES=1.33 takes the API server of another version: a folder of tests/controlplane/kubernetes. The contract is that
+# of the newest one.
+export RULEOP_KUBERNETES := $(KUBERNETES)
+SERVED := $(if $(KUBERNETES),tests/cluster --ignore=tests/cluster/clients,--contract-server=real tests/cluster tests/contract)
+
 # Prints what a target does, and how long it took. $(1) is the description, $(2) the command.
 define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster test-page controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures coverage lock clean
+.PHONY: help demo test test-all lint test-cluster test-page controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures site coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,8 +66,8 @@ controlplane:  ## build the control plane for the tests (about ten minutes the f
 programs:  ## build Helm and other programs for the tests (a few minutes the first time)
 	$(call step,programs for the tests,$(PYTHON) tests/controlplane/up.py build-programs)
 
-test-cluster: $(STAMP) controlplane programs  ## the tests that need a real API server
-	$(call step,the tests and the contract against a real control plane,$(CLUSTER) --contract-server=real tests/cluster tests/contract)
+test-cluster: $(STAMP) controlplane programs  ## the tests that need a real API server (KUBERNETES= for an older one)
+	$(call step,the tests and the contract against a real control plane,$(CLUSTER) $(SERVED))
 
 cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up
@@ -119,12 +125,21 @@ pictures: $(STAMP)  ## the pictures of the documentation, from what commands sho
 	$(call step,the pictures,$(BIN)/python bench/pictures.py)
 	$(call step,the pictures of the page,$(BIN)/python bench/page_pictures.py)
 
+$(SPHINX)/.installed: requirements/site.txt
+	@$(PYTHON) -m venv $(SPHINX)
+	@$(SPHINX)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	@touch $@
+
+site: $(SPHINX)/.installed  ## the documentation as a site with search, in build/site
+	$(call step,the site,rm -rf build/site && $(SPHINX)/bin/sphinx-build -q -W --keep-going -d build/doctrees docs build/site)
+
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates -o requirements/run.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates --group dev -o requirements/dev.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group build -o requirements/build.txt
+	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group site -o requirements/site.txt
 
 clean:  ## remove the virtual environment and all caches of the project
-	rm -rf $(VENV) .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build/site build/doctrees .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find ruleop tests bench -name __pycache__ -prune -exec rm -rf {} +

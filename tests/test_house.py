@@ -1,31 +1,15 @@
 """The order of the package: no module imports itself by way of others, not even for types alone, so that each can be
-read, and moved, with what it imports; and the name of a file says which one it is."""
+read, and moved, with what it imports."""
 
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "ruleop"
-# Files of a kind are found by its name: its validation, what a local server does to it, its controller. No other file
-# shares its name with one elsewhere, but for a command with what it prints.
-REPEATED = {
-    "daemon_set.py",
-    "deployment.py",
-    "event.py",
-    "history.py",
-    "job.py",
-    "lease.py",
-    "plan.py",
-    "pod.py",
-    "replica_set.py",
-    "service.py",
-    "stateful_set.py",
-}
 
 
 def imports(package: Path) -> dict[str, set[str]]:
@@ -75,12 +59,3 @@ def test_a_circle_of_imports_for_types_and_in_functions_is_found(tmp_path: Path)
     assert circle(package) == []
     (package / "key.py").write_text("def turned():\n    from house.wing import open_door\n    return open_door\n")
     assert set(circle(package)) == {"house.wing", "house.wing.door", "house.key"}
-
-
-def test_a_file_is_found_by_its_name() -> None:
-    names = Counter(path.name for path in _files())
-    assert {name for name, count in names.items() if count > 1} == REPEATED
-
-
-def _files() -> list[Path]:
-    return [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]

@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """The program `ruleop`."""
+    """The program `ruleop`, which kubectl finds as `kubectl-ruleop`."""
     if sys.argv[1:2] == ["run"]:
         # The first process of a container ignores signals without a handler, and importing takes half a second.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -17,7 +17,8 @@ def main() -> None:
         # Imported here, so that an interrupt during the import prints no traceback.
         from ruleop.cli.program import program  # noqa: PLC0415
 
-        program.main(prog_name="ruleop")
+        is_plugin = sys.argv[0].removesuffix(".exe").endswith("kubectl-ruleop")
+        program.main(prog_name="kubectl ruleop" if is_plugin else "ruleop")
     except KeyboardInterrupt:
         sys.exit(130)
 

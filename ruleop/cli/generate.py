@@ -9,6 +9,7 @@ import click
 from ruleop.cli.program import CommandGroup
 
 COMMANDS: Final = {
+    "argocd": "Print the health of the kinds for Argo CD.",
     "bundle": "Make a bundle for the Operator Lifecycle Manager.",
     "crd": "Print the CustomResourceDefinitions of watches that have `schema`.",
     "dashboard": "Print a Grafana dashboard of the operator, or its alerts.",
@@ -25,7 +26,7 @@ COMMANDS: Final = {
 
 _HOMES: Final = {
     "crd": "generate_crd",
-    **dict.fromkeys(("docs", "graph", "policy", "schema"), "generate_rules"),
+    **dict.fromkeys(("argocd", "docs", "graph", "policy", "schema"), "generate_rules"),
     **dict.fromkeys(("bundle", "dashboard", "helm", "image", "manifests", "rbac"), "generate_installation"),
 }
 

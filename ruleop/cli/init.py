@@ -13,7 +13,7 @@ from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_pro
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
 from ruleop.authoring.scaffold.manifests.compared_project import Rendering, compared_project
-from ruleop.authoring.scaffold.new_project import EXISTING, IGNORED, README, project_files
+from ruleop.authoring.scaffold.new_project import AGENTS, EXISTING, IGNORED, README, project_files
 from ruleop.authoring.scaffold.readme import CI
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import ExistsError, write_files
@@ -134,7 +134,7 @@ def command(
             projects = [empty_project(named)]
         defaults = () if samples or crds or graphs else _defaults(**names | ({"kind": "known"} if manifests else {}))
         files = project_files(projects[0], schema_files(), projects[1:]) | dict([CI[ci]] if ci else [])
-        kept = write_files(Path(folder), files, (README, IGNORED, *(path for path, _ in CI.values())))
+        kept = write_files(Path(folder), files, (README, AGENTS, IGNORED, *(path for path, _ in CI.values())))
     except (ScaffoldError, ExistsError) as error:
         raise UsageError(str(error)) from None
     notes = [*defaults, *(f"{name} exists, and was left as it is." for name in kept)]

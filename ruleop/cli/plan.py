@@ -10,6 +10,7 @@ import click
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.plan_documents import as_json
 from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, metavar="[KIND[/NAME]]")
 @partial(pass_options, required=False)
 @project_options
+@click.option(
+    "--until-quiet",
+    is_flag=True,
+    help="With -f: plan pass after pass, until nothing is left to do.",
+)
 @click.option("--replay", default="", metavar="FILE", help="Plan a pass of `ruleop run --record`, instead of -f.")
 @click.option("--live", is_flag=True, help="Read the objects from the cluster.")
 @click.option(
@@ -41,7 +47,8 @@ def command(folder: str, env_files: tuple[str, ...], output: str, **flags: Any) 
     """Show what one reconcile of a custom resource would do.
 
     Shows what would be created, patched and deleted, which children wait and for what, the status and the conditions.
-    The operator runs the same code. Values of Secrets are masked. Writes nothing.
+    The operator runs the same code. Values of Secrets are masked. Writes nothing. With --until-quiet, shows all passes
+    in a cluster that is otherwise empty, whose controllers make each child ready, as `ruleop test` makes them.
 
     With --live, the objects are read from the cluster: for KIND/NAME, for the resources of -f as they would be once
     applied, for all of a KIND, or for --all, which summarises how many would change and what. With --server-dry-run,
@@ -62,6 +69,8 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         # Imports the client, which the offline plan does not need: it would take twice as long.
         from ruleop.cli.planning.live_plan import Subjects, plan_live  # noqa: PLC0415
 
+        if flags["until_quiet"]:
+            raise UsageError("--until-quiet is for custom resources of -f: a cluster is not written")
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
         subjects = Subjects(names, files, everything, server_dry_run=flags["server_dry_run"])
@@ -72,9 +81,13 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("to plan custom resources of a cluster, add --live")
     if bool(files) == bool(replay) or (replay and existing):
         raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
+    if replay and flags["until_quiet"]:
+        raise UsageError("--until-quiet is for custom resources of -f: a recorded pass is one")
     if replay:
         return replay_pass(folder, env_files, replay)
-    return make_passes(folder, env_files, files, existing, time=flags["time"], seed=b"", dated=False)
+    return make_passes(
+        folder, env_files, files, existing, time=flags["time"], seed=b"", dated=False, until_quiet=flags["until_quiet"]
+    )
 
 
 def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
@@ -87,12 +100,17 @@ def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
 
 def _print_passes(passes: Passes, output: str) -> int:
     if output == "json":
-        plans = [as_json(planned.plan, planned.resource, planned.answers) for planned in passes.planned]
+        plans = [
+            {**as_json(planned.plan, planned.resource, planned.answers), **({"pass": number} if number else {})}
+            for planned in passes.planned
+            for number in (planned.number,)
+        ]
         print_text(json_document({"plans": plans, **passes.unplanned()}))
     else:
         lines: list[Line] = []
         place = passes.folder.place
         for each in passes.planned:
-            lines += [(), *show(each.plan, each.resource, passes.kinds, place=place, answers=each.answers)]
+            heading: list[Line] = [(Span(f"pass {each.number}", Tone.FAINT),)] if each.number else []
+            lines += [(), *heading, *show(each.plan, each.resource, passes.kinds, place=place, answers=each.answers)]
         print_lines(lines[1:])
     return NO if passes.failed else DONE

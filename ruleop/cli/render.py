@@ -13,6 +13,8 @@ from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
 from ruleop.cli.planning.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
+from ruleop.core.planning import Expire
+from ruleop.core.planning.changes.writes import reason_for
 from ruleop.core.printable import json_document
 from ruleop.core.templating import yaml_document
 
@@ -60,7 +62,11 @@ def _documents(passes: Passes, planned: Planned) -> Iterator[str]:
     whose = f"{plan.resource}: " if len(passes.planned) > 1 else ""
     for child, template, obj in plan.rendered:
         yield f"{styled_comment(f'{whose}{child}, from {template}')}{yaml_document(obj)}"
-    waits = []
+    waits = [
+        styled_comment(f"{action.key} is deleted: {reason_for(action)}")
+        for action in plan.actions
+        if isinstance(action, Expire)
+    ]
     for wait in plan.waits:
         site = f"  {passes.folder.place(wait.site)}" if wait.site is not None else ""
         waits.append(styled_comment(f"{whose}{wait.child} waits for {wait.for_what}{site}"))

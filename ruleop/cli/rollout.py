@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.authoring.live.live_rollouts import change_rollout, read_rollouts
+from ruleop.authoring.live.live_rollouts import change_rollout, read_revisions, read_rollouts
 from ruleop.authoring.live.operator import missing_processes
 from ruleop.authoring.live.reading.open_cluster import open_cluster
-from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
+from ruleop.authoring.report.rollout_table import revision_lines, revisions_json, rollout_lines, rollouts_json
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import run_on_cluster
 from ruleop.cli.inputs.named_cluster import read_access
@@ -23,15 +23,17 @@ from ruleop.core.rollout.rollout_record import paused, resumed, reverted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ruleop.authoring.report.rollout_table import RevisionInForce
     from ruleop.core.rollout.rollout_record import Record
     from ruleop.operator.kube.cluster_flags import Access
 
 INTERVAL: Final = 1.0  # seconds between two reads with --watch
 COMMANDS: Final = {
+    "history": "List the revisions of the rules, and how many custom resources have each.",
     "pause": "Release no further custom resources until `resume`.",
     "resume": "Continue a rollout that is paused or stopped.",
     "status": "Show how far the rollouts are.",
-    "undo": "Go back to the revision before.",
+    "undo": "Go back to the revision before, or to an earlier one.",
 }
 _watch_argument = click.argument("watch", required=False, default="", metavar="[KIND[/NAME]]")
 
@@ -66,17 +68,51 @@ _add_change(
     "After a stop, the failures so far no longer count, and as many again may fail.",
     "After `undo`, the rules on disk are rolled out again.",
 )
-_add_change(
-    "undo",
-    reverted,
-    "Custom resources that are not ready go back at once, the others in waves.",
-    "The rules on disk are not applied again until they change, or until `resume`.",
-)
 
 
-async def _change(access: Access, watch: str, how: Callable[[Record], Record]) -> tuple[str, Record]:
+@command.command("undo", cls=Command, example="ruleop rollout undo App --to 91d7c02b77aa")
+@_watch_argument
+@cluster_options
+@project_options
+@click.option("--to", default="", metavar="REVISION", help="Revision of `rollout history`, or how its number begins.")
+def _undo(folder: str, watch: str, to: str, **flags: Any) -> int:
+    """Go back to the revision before, or to an earlier one.
+
+    Custom resources that are not ready go back at once, the others in waves. The rules on disk are not applied again
+    until they change, or until `resume`.
+    """
+    changed, record = run_on_cluster(_change(read_access(folder, flags), watch, reverted, to=to))
+    print_lines(rollout_lines({changed: record}, ()))
+    return DONE
+
+
+async def _change(access: Access, watch: str, how: Callable[[Record], Record], *, to: str = "") -> tuple[str, Record]:
     async with open_cluster(access) as cluster:
-        return await change_rollout(cluster, watch, how)
+        return await change_rollout(cluster, watch, how, to=to)
+
+
+@command.command("history", cls=Command, example="ruleop rollout history")
+@_watch_argument
+@cluster_options
+@project_options
+@output_option("text", "json")
+def _history(folder: str, watch: str, output: str, **flags: Any) -> int:
+    """List the revisions of the rules, and how many custom resources have each.
+
+    The newest first, with the files that were edited for it. Of a watch without `rollout`, all custom resources have
+    the newest one. A revision can be rolled out again with `undo --to` while its files are kept.
+    """
+    revisions = run_on_cluster(_revisions(read_access(folder, flags), watch))
+    if output == "json":
+        print_text(json_document(revisions_json(revisions)))
+    else:
+        print_lines(revision_lines(revisions))
+    return DONE
+
+
+async def _revisions(access: Access, watch: str) -> list[RevisionInForce]:
+    async with open_cluster(access) as cluster:
+        return await read_revisions(cluster, watch)
 
 
 @command.command("status", cls=Command, example="ruleop rollout status App --watch")

@@ -161,7 +161,7 @@ class Live:
         try:
             fragment = await work
         except Exception:
-            log.exception("page: not rendered, internal error", page=url.partition("?")[0])
+            log.exception("request failed with an internal error", path=url.partition("?")[0])
             return PERIOD
         finally:
             self.renderings += 1

@@ -147,7 +147,7 @@ class PageServer:
         except RuleopError as error:
             return self._problem(502, str(error))
         except Exception:
-            log.exception("page: internal error", path=request.path)
+            log.exception("request failed with an internal error", path=request.path)
             return self._problem(500, "internal error; see the log")
 
     def _problem(self, status: int, message: str) -> web.Response:

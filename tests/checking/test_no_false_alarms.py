@@ -19,7 +19,7 @@ PROJECTS = sorted(
     for pattern in ("watches.yaml", "examples/*/watches.yaml", "tests/projects/*/watches.yaml")
     for file in ROOT.glob(pattern)
 )
-PAGES = [*(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.stem != "checks"), ROOT / "README.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 NO_CRD = "RO401"
 EXAMPLES = [
     pytest.param(page, name, id=f"{page.stem}-{name}")

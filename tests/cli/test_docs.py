@@ -1,4 +1,4 @@
-"""The commands print the output that docs/cli.md shows."""
+"""The commands print the output that docs/cli/ shows."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from ruleop.cli.program import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/cli.md").read_text("utf-8")
+PAGE = "\n".join(page.read_text("utf-8") for page in sorted((ROOT / "docs/cli").glob("*.md")))
 SHOWN = re.findall(r"^```console\n\$ ruleop ([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -18,24 +18,6 @@ def test_the_commands_print_the_output_of_the_page(ruleop, monkeypatch, command,
     assert ruleop(*command.split()).out == output
 
 
-def test_each_command_has_a_section_on_the_page():
-    assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(
-        COMMANDS,
-        key=[
-            "init",
-            "check",
-            "render",
-            "plan",
-            "test",
-            "dev",
-            "cluster",
-            "explain",
-            "history",
-            "rollout",
-            "recover",
-            "rename",
-            "run",
-            "generate",
-            "version",
-        ].index,
-    )
+def test_each_command_has_a_section():
+    sections = re.findall(r"^## (\w+)$", PAGE, re.MULTILINE)
+    assert sorted(sections) == sorted(COMMANDS)

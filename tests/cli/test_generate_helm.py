@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.generated_project import WATCHES, project
+from ruleop.core.rules.loading.operator_choices import GENERIC_IMAGE
+from tests.cli.generated_project import CHOICES, WATCHES, project
 
 __all__ = ["project"]
 
@@ -142,3 +143,72 @@ def test_an_option_overrides_the_file(generate, chart):
 def test_an_invalid_option_is_wrong_usage(generate, chart, option, message):
     ran = generate(*option)
     assert (ran.status, ran.err, chart.exists()) == (2, f"ruleop: {message}\n", False)
+
+
+RULES = f"registry.example.com/rules:1.2.0@sha256:{'0' * 64}"
+
+
+def test_an_image_of_the_rules_takes_the_place_of_the_files(generate, chart):
+    ran = generate("--rules-image", RULES)
+    assert ran.status == 0
+    assert not (chart / "files" / "rules").exists()
+    assert f'  image: "{RULES}"\n' in (chart / "values.yaml").read_text()
+    assert "kubeVersion: '>=1.33.0-0'\n" in (chart / "Chart.yaml").read_text()
+
+
+def test_an_option_for_the_rules_overrides_the_file(generate, project, chart):
+    (project / "ruleop.yaml").write_text(f"{CHOICES}rulesImage: {RULES}\n")
+    generate("--rules", "configmap")
+    assert (chart / "files" / "rules" / "watches.yaml").exists()
+    (project / "ruleop.yaml").write_text(f"{CHOICES}rules: image\n")
+    generate("--rules-image", RULES)
+    assert f'  image: "{RULES}"\n' in (chart / "values.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rules-image", "registry.example.com/rules:1"), "--rules-image must be an image with its digest, such as"),
+        (("--rules-image", RULES, "--rules", "image"), "--rules-image mounts an image of rules, and --rules chooses"),
+    ],
+)
+def test_an_image_of_the_rules_that_cannot_be_used_is_wrong_usage(generate, chart, options, message):
+    ran = generate(*options)
+    assert (ran.status, chart.exists()) == (2, False)
+    assert ran.err.startswith(f"ruleop: {message}")
+
+
+@pytest.mark.parametrize("what", ["bundle", "helm", "manifests"])
+def test_a_note_reports_that_no_registry_has_the_default_image(ruleop, project, what):
+    ran = ruleop("generate", what, "-C", str(project))
+    assert ran.status == 0
+    assert ran.err == (
+        f"note: no registry has the image {GENERIC_IMAGE}: build it (in a checkout of ruleop, "
+        f"`make image IMAGE=REGISTRY/{GENERIC_IMAGE}`), push it, and name it with --image, or `image` in ruleop.yaml\n"
+    )
+    assert ruleop("generate", what, "-C", str(project), "--image", "registry.example.com/ruleop:1").err == ""
+
+
+def test_a_note_reports_how_the_default_image_gets_the_rules(ruleop, project):
+    ran = ruleop("generate", "helm", "-C", str(project), "--rules", "image")
+    built = f"(`ruleop generate image --out .` and `docker build -t REGISTRY/{GENERIC_IMAGE} .`)"
+    assert built in ran.err
+
+
+def test_a_note_reports_that_no_registry_has_the_default_base(ruleop, project):
+    ran = ruleop("generate", "image", "-C", str(project))
+    assert ran.status == 0
+    assert ran.err == (
+        f"note: no registry has the image {GENERIC_IMAGE}: build it (in a checkout of ruleop, "
+        f"`make image IMAGE=REGISTRY/{GENERIC_IMAGE}`), push it, and name it with --base\n"
+    )
+    assert ruleop("generate", "image", "-C", str(project), "--base", "registry.example.com/ruleop:1").err == ""
+
+
+def test_an_image_of_the_rules_alone_has_no_base(ruleop, project):
+    ran = ruleop("generate", "image", "-C", str(project), "--rules-only")
+    assert (ran.status, ran.err) == (0, "")
+    assert "FROM scratch\n" in ran.out
+    assert "COPY watches.yaml /watches.yaml\n" in ran.out
+    ran = ruleop("generate", "image", "-C", str(project), "--rules-only", "--base", "ruleop:1")
+    assert (ran.status, ran.err) == (2, "ruleop: --rules-only starts from no image: use it without --base\n")

@@ -47,10 +47,12 @@ def test_the_base_image_is_pinned_by_its_digest():
     assert {rest.split()[0] for word, rest in instructions() if word == "FROM"} == {"${PYTHON}"}
 
 
-@pytest.mark.parametrize("name", ["release", "test"])
-def test_a_workflow_names_each_action_by_its_commit(name):
+@pytest.mark.parametrize(
+    "path", [*(f".github/workflows/{name}.yaml" for name in ("explore", "release", "site", "test")), "action.yml"]
+)
+def test_a_workflow_names_each_action_by_its_commit(path):
     """Who can move a tag of one would publish as ruleop."""
-    text = (ROOT / f".github/workflows/{name}.yaml").read_text(encoding="utf-8")
+    text = (ROOT / path).read_text(encoding="utf-8")
     used = re.findall(r"uses: (?!\./)(.*)", text)
     assert used
     assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)] == []

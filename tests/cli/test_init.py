@@ -88,7 +88,7 @@ def test_a_readme_and_a_list_of_ignored_files_stay_as_they_are(here, ruleop):
     ran = ruleop("init", ".")
     assert ran.status == 0
     assert "- README.md exists, and was left as it is.\n- .gitignore exists, and was left as it is.\n" in ran.out
-    assert "\n9 files. Try:\n" in ran.out
+    assert "\n10 files. Try:\n" in ran.out
     assert [(here / name).read_text() for name in ("README.md", ".gitignore")] == ["mine", "mine"]
     assert ruleop("check").status == 0
 
@@ -276,7 +276,7 @@ def test_manifests_become_templates_and_the_output_lists_each_object(here, ruleo
         "- Event/news.1 was left out: made by controllers.",
         f"- Secret/mail was not copied: users make such a Secret, and spec.mailSecret has its name. {PLACEHOLDER}",
         "",
-        "11 files in op. Try:",
+        "12 files in op. Try:",
         "  cd op",
         "  ruleop check",
         "  ruleop test",
@@ -334,7 +334,7 @@ def test_the_files_of_a_new_project_are_the_same_each_time(here, ruleop):
     for folder in ("a", "b"):
         ruleop("init", folder)
     files = [path.relative_to(here / "a") for path in (here / "a").rglob("*") if path.is_file()]
-    assert len(files) == 11
+    assert len(files) == 12
     assert all((here / "a" / path).read_bytes() == (here / "b" / path).read_bytes() for path in files)
 
 

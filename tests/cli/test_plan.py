@@ -405,3 +405,88 @@ stringData: {{key: ancient}}
     assert "~ rotate Secret/blog-key  its random values are regenerated" in shown
     assert "data.previous-key: *** (after)" in shown
     assert "ancient" not in shown
+
+
+# -- all passes --------------------------------------------------------------------------------------------------------
+
+ORDERED = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    web: {template: web.yaml.j2}
+    config:
+      dependsOn: [web]
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: after}, data: {count: "{{ web.status.readyReplicas | string }}"}}
+  status: {count: "{{ config.data.count }}"}
+"""
+
+
+def test_all_passes_are_shown_until_one_has_nothing_to_do(project, ruleop):
+    project.write("watches.yaml", ORDERED)
+    ran = ruleop("plan", "-f", "site.yaml", "--until-quiet")
+    assert (ran.status, ran.err) == (0, "")
+    passes = re.split(r"(?m)^pass \d+$", ran.out)[1:]
+    assert [re.findall(r"(?m)^[+~-] .*", each) for each in passes] == [
+        ["+ create Deployment/blog"],
+        [],
+        ["+ create ConfigMap/after"],
+        [],
+    ]
+    assert "1 waiting." in passes[1]
+    assert "Ready        True" in passes[-1]
+    assert passes[-1].endswith("\nNothing to do.\n")
+
+
+def test_the_passes_are_numbered_in_the_document(project, ruleop):
+    project.write("watches.yaml", ORDERED)
+    plans = json.loads(ruleop("plan", "-f", "site.yaml", "--until-quiet", "-o", "json").out)["plans"]
+    assert [(each["pass"], each["quiet"]) for each in plans] == [(1, False), (2, True), (3, False), (4, True)]
+
+
+def test_an_error_of_the_last_pass_is_the_exit_status(project, ruleop):
+    project.write(
+        "watches.yaml",
+        ORDERED.replace("{{ web.status.readyReplicas | string }}", "{{ web.status.readyReplicas + 'x' }}"),
+    )
+    ran = ruleop("plan", "-f", "site.yaml", "--until-quiet")
+    assert ran.status == 1
+    assert "! config: " in ran.out
+
+
+def test_objects_that_exist_are_in_the_cluster_of_the_passes(project, ruleop):
+    project.write("live.json", made(ruleop, edit=scaled))
+    ran = ruleop("plan", "-f", "site.yaml", "--with", "live.json", "--until-quiet")
+    assert ran.out.startswith("pass 1\n")
+    assert "~ patch Deployment/blog\n      spec.replicas: 5 -> 1\n" in ran.out
+    assert ran.out.endswith("Nothing to do.\n")
+
+
+@pytest.mark.parametrize("flags", [("--live",), ("--replay", "x.json")])
+def test_all_passes_are_those_of_a_file(project, ruleop, flags):
+    ran = ruleop("plan", *flags, "--until-quiet")
+    assert ran.status == 2
+    assert "--until-quiet is for custom resources of -f" in ran.err
+
+
+HASHED = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    access:
+      forEach: "[{'id': 'joe'}, {'id': 'ann'}]"
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ item.id | sha256(8) }}"}}
+    plain:
+      forEach: "['joe', 'ann']"
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "plain-{{ item }}"}}
+"""
+
+
+def test_an_object_of_a_list_is_shown_with_its_item_where_its_name_is_a_hash(project, ruleop):
+    project.write("watches.yaml", HASHED)
+    out = ruleop("plan", "-f", "site.yaml").out
+    assert re.findall(r"(?m)^\+ create ConfigMap/[0-9a-f]{8}  (.*)$", out) == ["access[joe]", "access[ann]"]
+    assert "+ create ConfigMap/plain-joe\n" in out
+    actions = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]["actions"]
+    assert [each["item"] for each in actions] == ["access[joe]", "access[ann]", "plain[joe]", "plain[ann]"]

@@ -43,6 +43,7 @@ CHOICES = {
     "a selector": replace(PLAIN, selector="team in (a, b),!test-only"),
     "metrics for permitted users": replace(PLAIN, metrics_auth=True),
     "an image with the rules": replace(PLAIN, rules="image", image=f"example.com:5000/app:1@sha256:{'0' * 64}"),
+    "an image of the rules": replace(PLAIN, rules_image=f"example.com/rules:1@sha256:{'0' * 64}"),
     "an image with a digest alone": replace(PLAIN, image=f"app@sha256:{'0' * 64}"),
     "an image without a tag": replace(PLAIN, image="localhost:5000/app", version="1.2.3"),
     "everything": replace(
@@ -75,6 +76,28 @@ def test_helm_renders_the_objects_of_the_manifests(loaded: Loaded, choices: Choi
     expected = [each for objects in (*found.concerns.values(), *found.components.values()) for each in objects]
     assert comparable(yaml.load_all(text, yaml.CSafeLoader)) == comparable(expected)
     assert "0 chart(s) failed" in helm("lint", "--strict", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("choices", "notes"),
+    [
+        (PLAIN, "make image IMAGE=registry.example.com/ruleop:"),
+        (
+            replace(PLAIN, rules="image"),
+            "ruleop generate image --out . && docker build -t registry.example.com/ruleop:",
+        ),
+        (replace(PLAIN, image="registry.example.com/ruleop:1"), ""),
+    ],
+    ids=["the generic image", "an image with the rules", "another image"],
+)
+def test_the_notes_have_the_commands_that_build_and_push_the_image_while_no_registry_has_it(
+    choices: Choices, notes: str, tmp_path: Path
+) -> None:
+    own = load_with_sources(ROOT, environ={})
+    write_files(tmp_path, chart_files(own, choices, installed_crds(own)))
+    _, _, shown = helm("install", NAME, str(tmp_path), "--dry-run=client").partition("NOTES:\n")
+    assert ("No registry has the image ruleop:" in shown, "docker push registry" in shown) == (bool(notes), bool(notes))
+    assert notes in shown
 
 
 def comparable(objects: Iterable[Object]) -> dict[str, Object]:

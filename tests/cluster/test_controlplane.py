@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from controlplane.api import ApiError
-from controlplane.build import kubernetes_version
+from controlplane.build import BuildError, kubernetes_version
 from controlplane.cluster import ControlPlane
 from controlplane.fixtures import Kubectl
 from controlplane.keeper import Keeper
@@ -35,13 +36,24 @@ def config_map(name: str, **metadata: Any) -> dict[str, Any]:
 
 def test_client_and_server_report_their_version(control_plane: ControlPlane) -> None:
     """The client and the server call themselves what they are, not v0.0.0-master."""
-    assert kubernetes_version() == "v1.36.3"
+    pinned = kubernetes_version()
+    assert pinned.startswith(f"v{os.environ.get('RULEOP_KUBERNETES') or '1.36'}.")
     versions = json.loads(control_plane.kubectl("version", "--output=json"))
-    assert versions["clientVersion"]["gitVersion"] == "v1.36.3"
-    assert versions["serverVersion"]["gitVersion"] == "v1.36.3"
+    assert versions["clientVersion"]["gitVersion"] == pinned
+    assert versions["serverVersion"]["gitVersion"] == pinned
     said = control_plane.kubectl("version")
-    assert "Client Version: v1.36.3" in said
-    assert "Server Version: v1.36.3" in said
+    assert f"Client Version: {pinned}" in said
+    assert f"Server Version: {pinned}" in said
+
+
+def test_another_version_of_kubernetes_is_chosen_by_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RULEOP_KUBERNETES", "1.33")
+    assert kubernetes_version().startswith("v1.33.")
+    monkeypatch.setenv("RULEOP_KUBERNETES", "1.2")
+    with pytest.raises(
+        BuildError, match=r"RULEOP_KUBERNETES is 1\.2, and tests/controlplane/kubernetes has only 1\.33"
+    ):
+        kubernetes_version()
 
 
 def test_new_kinds_are_collected_after_a_restart_of_the_controllers(
@@ -103,7 +115,7 @@ def test_the_audit_log_has_user_and_request(control_plane: ControlPlane, kubectl
     assert last["stage"] == "ResponseComplete"
     assert last["objectRef"]["name"] == "mine"
     assert last["requestURI"].startswith(f"/api/v1/namespaces/{namespace}/configmaps")
-    assert last["userAgent"].startswith("kubectl/v1.36.3")
+    assert last["userAgent"].startswith(f"kubectl/{kubernetes_version()}")
     assert control_plane.audit(mark=mark, user="operator", verb="create", resource="configmaps", since=after) == []
 
 

@@ -4,6 +4,7 @@ well-known actions."""
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,7 +29,10 @@ def findings(*files: Path) -> str:
 
 @pytest.fixture
 def workflows(tmp_path: Path) -> list[Path]:
-    """With tags instead of the commits: actionlint knows the inputs of an action by its tag."""
+    """With tags instead of the commits: actionlint knows the inputs of an action by its tag, and those of the action of
+    this repository by its file, in the folder that has `.git`."""
+    (tmp_path / ".git").mkdir()
+    shutil.copy(ROOT / "action.yml", tmp_path)
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
     for file in WORKFLOWS.glob("*.yaml"):
@@ -45,6 +49,12 @@ def test_the_workflow_of_a_new_project_is_sound(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(text)
     assert path.startswith(".github/workflows/")
     assert findings(tmp_path / "rules.yaml") == ""
+
+
+def test_a_misspelt_input_of_the_action_of_this_repository_is_found(workflows: list[Path]) -> None:
+    broken = next(each for each in workflows if each.name == "test.yaml")
+    broken.write_text(broken.read_text().replace("with: {folder:", "with: {foldr:"))
+    assert 'input "foldr" is not defined in action "ruleop"' in findings(broken)
 
 
 def test_a_misspelt_input_is_found(workflows: list[Path]) -> None:

@@ -37,6 +37,8 @@ PROGRAMS = {
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
+# The programs of Kubernetes itself: those of another version, with the other programs of go.mod.
+KUBERNETES = tuple(name for name, package in PROGRAMS.items() if package.startswith("k8s.io/kubernetes/"))
 KWOK_MODULE = "sigs.k8s.io/kwok"
 # kwok does nothing at all without stages. These make nodes and pods ready at once, complete the pods of Jobs, and
 # provision volumes.
@@ -51,8 +53,9 @@ KWOK_STAGES = (
     "kustomize/stage/volume/fast/pvc-provision.yaml",
     "kustomize/stage/volume/fast/pvc-delete.yaml",
 )
-# When the release of Kubernetes in go.mod was made; fixed, so that the same sources give the same binaries.
-KUBERNETES_BUILD_DATE = "2026-07-22T18:07:38Z"
+# When these releases of Kubernetes were made; fixed, so that the same sources give the same binaries.
+KUBERNETES_BUILD_DATES = {"v1.36.3": "2026-07-22T18:07:38Z", "v1.33.13": "2026-06-11T16:59:07Z"}
+GO_FILES = ("go.mod", "go.sum")
 
 
 class BuildError(Exception):
@@ -66,11 +69,24 @@ def cache_root() -> Path:
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "ruleop"
 
 
+def module() -> Path:
+    """The folder whose go.mod pins Kubernetes: this one, or that of the version in RULEOP_KUBERNETES, such as 1.33."""
+    chosen = os.environ.get("RULEOP_KUBERNETES")
+    if not chosen:
+        return HERE
+    folder = HERE / "kubernetes" / chosen
+    if not (folder / "go.mod").is_file():
+        known = ", ".join(sorted(each.parent.name for each in HERE.glob("kubernetes/*/go.mod")))
+        raise BuildError(f"RULEOP_KUBERNETES is {chosen}, and tests/controlplane/kubernetes has only {known}.")
+    return folder
+
+
 def kubernetes_version() -> str:
     """The version of Kubernetes that go.mod pins, such as v1.36.3."""
-    found = re.search(r"^\s*k8s\.io/kubernetes (v\S+)", (HERE / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    text = (module() / "go.mod").read_text(encoding="utf-8")
+    found = re.search(r"^\s*(?:require )?k8s\.io/kubernetes (v\S+)", text, re.MULTILINE)
     if found is None:
-        raise BuildError("tests/controlplane/go.mod does not say which version of k8s.io/kubernetes to build.")
+        raise BuildError(f"{module()}/go.mod does not say which version of k8s.io/kubernetes to build.")
     return found.group(1)
 
 
@@ -89,7 +105,7 @@ def ldflags() -> str:
         "gitMinor": minor,
         "gitCommit": "",
         "gitTreeState": "clean",
-        "buildDate": KUBERNETES_BUILD_DATE,
+        "buildDate": KUBERNETES_BUILD_DATES[version],
     }
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     return " ".join(
@@ -101,8 +117,7 @@ def build_key() -> str:
     """Names a build by everything that goes into it, so that a changed pin is a new folder and never a stale binary."""
     digest = hashlib.sha256()
     for part in (
-        (HERE / "go.mod").read_bytes(),
-        (HERE / "go.sum").read_bytes(),
+        *(folder.joinpath(name).read_bytes() for folder in dict.fromkeys((HERE, module())) for name in GO_FILES),
         ldflags().encode(),
         repr((PROGRAMS, KWOK_STAGES, platform.system(), platform.machine())).encode(),
     ):
@@ -170,11 +185,11 @@ def _go_environment() -> dict[str, str]:
     return {**kept, "CGO_ENABLED": "0", "GOWORK": "off", "GOTOOLCHAIN": "local"}
 
 
-def _go(*arguments: str) -> str:
+def _go(*arguments: str, folder: Path = HERE) -> str:
     try:
         # Go's own messages (downloads, compiler errors) are printed directly.
         run = subprocess.run(
-            ["go", *arguments], cwd=HERE, env=_go_environment(), stdout=subprocess.PIPE, text=True, check=True
+            ["go", *arguments], cwd=folder, env=_go_environment(), stdout=subprocess.PIPE, text=True, check=True
         )
     except subprocess.CalledProcessError as error:
         raise BuildError(
@@ -204,14 +219,15 @@ def _build_into(folder: Path) -> None:
             "-o",
             str(folder / name),
             package,
+            folder=module() if name in KUBERNETES else HERE,
         )
         size = (folder / name).stat().st_size
         print(f"  {name:<24} {time.monotonic() - begun:6.1f} s {size / 2**20:7.1f} MiB", flush=True)
-    module = Path(_go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", KWOK_MODULE).strip())
+    kwok = Path(_go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", KWOK_MODULE).strip())
     (folder / "stages").mkdir()
     for name in KWOK_STAGES:
         # copyfile, not copy: the module cache is read-only, and so would be its copies.
-        shutil.copyfile(module / name, folder / "stages" / Path(name).name)
+        shutil.copyfile(kwok / name, folder / "stages" / Path(name).name)
     print(f"Built in {time.monotonic() - started:.0f} s.", flush=True)
 
 

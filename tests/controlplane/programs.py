@@ -18,7 +18,9 @@ from .build import BuildError, built, cache_root, check_go
 
 PROGRAMS = {
     "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
+    "glua": "github.com/yuin/gopher-lua/cmd/glua",
     "helm": "helm.sh/helm/v4/cmd/helm",
+    "kstatus": ".",  # a library: its program is in the folder
     "olm": "github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
     "operator-verify": "github.com/operator-framework/api/cmd/operator-verify",
     "promtool": "github.com/prometheus/prometheus/cmd/promtool",
@@ -30,6 +32,8 @@ _MODULES = Path(__file__).resolve().parent / "programs"
 def _folder(name: str) -> Path:
     module = _MODULES / name
     digest = hashlib.sha256((module / "go.mod").read_bytes() + (module / "go.sum").read_bytes())
+    for source in sorted(module.glob("*.go")):
+        digest.update(source.read_bytes())
     digest.update(f"{platform.system()} {platform.machine()}".encode())
     return cache_root() / name / digest.hexdigest()[:16]
 

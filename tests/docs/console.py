@@ -1,5 +1,5 @@
-"""The console blocks of the README: commands, and what each prints. A mark on the line before a block says what it
-needs:
+"""The console blocks of the README and of docs/start.md: commands, and what each prints. A mark on the line before a
+block says what it needs:
 
 <!-- needs a cluster -->, <!-- needs kubectl -->,
 <!-- needs the network -->                            its commands are not run without
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.docs.messages import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, START = ROOT / "README.md", ROOT / "docs" / "start.md"
 _EDIT = re.compile(r"with (\S+): (.+) -> (.+)")
 
 
@@ -42,8 +42,9 @@ class Block:
         return (found[1], found[2], found[3]) if found else None
 
 
-def blocks() -> list[Block]:
-    found = re.findall(r"(?:^<!-- ([^\n]+) -->\n)?^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"(?:^<!-- ([^\n]+) -->\n)?^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [Block(mark, tuple(commands(text.splitlines()))) for mark, text in found]
 
 

@@ -3,12 +3,14 @@ before it.
 
 <!-- example NAME: PATH -->             the block is the file PATH of the project NAME
 <!-- example NAME: watch -->            the block holds the keys of one watch of Site.example.com, version v1;
-watches.yaml is made of it <!-- example NAME: run -->              the block is a terminal: each line `$ ruleop ...` is
-run in the project, and what follows is its output <!-- example NAME from OTHER: ... -->   NAME begins as a copy of
-OTHER at this point <!-- live NAME cr.yaml PATH: {"Kind/name": {...}, ...} -->   (without a block) writes to PATH what
-the project would create for cr.yaml, as a cluster
-                                        has it, with what is given here laid over it; null removes an object; what is
-                                        not made is added
+                                        watches.yaml is made of it
+<!-- example NAME: run -->              the block is a terminal: each line `$ ruleop ...` is run in the project, and
+                                        what follows is its output
+<!-- example NAME from OTHER: ... -->   NAME begins as a copy of OTHER at this point
+<!-- example NAME from OTHER of PAGE: ... -->   the same, where OTHER is of a page in the same folder
+<!-- live NAME cr.yaml PATH: {"Kind/name": {...}, ...} -->   (without a block) writes to PATH what the project would
+                                        create for cr.yaml, as a cluster has it, with what is given here laid over it;
+                                        null removes an object; what is not made is added
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from ruleop.cli.program import program
 from tests.definitions import ANYTHING, crd, fields, version
 from tests.folders import write_files
 
-_MARK = re.compile(r"<!-- (?P<what>example|live) (?P<name>[a-z-]+)(?: from (?P<other>[a-z-]+))?(?P<rest>.*?) -->\s*$")
+_MARK = re.compile(
+    r"<!-- (?P<what>example|live) (?P<name>[a-z-]+)(?: from (?P<other>[a-z-]+)(?: of (?P<page>[a-z.-]+))?)?(?P<rest>.*?) -->\s*$"
+)
 WATCH = "group: example.com\nversion: v1\nkind: Site\n"
 
 
@@ -59,8 +63,9 @@ def examples(page: Path) -> dict[str, Example]:
         name, other, rest = mark["name"], mark["other"], mark["rest"].strip()
         example = found.get(name)
         if example is None:
+            origin = examples(page.with_name(mark["page"])) if mark["page"] else found
             example = found[name] = Example(
-                name, [step for step in found[other].steps if step.what == "file"] if other else []
+                name, [step for step in origin[other].steps if step.what == "file"] if other else []
             )
         if mark["what"] == "live":
             cr, _, rest = rest.partition(" ")

@@ -9,6 +9,7 @@ Marks on the line before a code block:
 <!-- in the background -->      the command is started, and stopped at the end
 <!-- needs kubectl -->          the commands are run only where kubectl is
 <!-- needs a registry -->       the commands are not run
+<!-- elsewhere -->              the block is a part of a file that the page does not write
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.docs.messages import ROOT
 from tests.folders import write_files
 from tests.waiting import PATIENCE
 
-KUBECTL, REGISTRY = "needs kubectl", "needs a registry"
+KUBECTL, REGISTRY, ELSEWHERE = "needs kubectl", "needs a registry", "elsewhere"
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -1,7 +1,7 @@
-"""The references of all keys in docs/reference/keys.md and docs/testing.md, made from the tables that parse the files.
+"""The generated parts of the pages: all keys in docs/reference/keys.md and docs/testing.md, from the tables that parse
+the files; the checks, the reasons of Ready, and the options of the commands.
 
-`python -m tests.docs.reference` writes the page again: the reference, and the outputs of examples that differ. It also
-copies docs/checks.md into the package, for `ruleop check --explain`.
+`python -m tests.docs.reference` writes the pages again, and the outputs of examples that differ.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ import json
 import os
 import tempfile
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ruleop.authoring.generate.kind_docs import REASONS
 from ruleop.authoring.ruletests import format as rule_tests
+from ruleop.core.rules.check_ids import CHECKS
 from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
+from tests.docs.options import options
 
 KEYS = ROOT / "docs" / "reference" / "keys.md"
 TESTING = ROOT / "docs" / "testing.md"
 # Each page with its tables, and the level of their headings
 REFERENCES = ((KEYS, language.TABLES, "##"), (TESTING, rule_tests.TABLES, "###"))
+EXAMPLES = (*sorted((ROOT / "docs" / "rules").glob("*.md")), TESTING)
+"""The pages with examples that are run."""
 BEGIN, END = "<!-- reference: begin -->\n", "<!-- reference: end -->\n"
 TITLES = {
     "FileTable": ("watches.yaml as a mapping", "Instead of a list of watches; also an included file."),
@@ -31,7 +36,7 @@ TITLES = {
     "ChildTable": ("A child", "Of `children` and `finalize`."),
     "PatchTable": (
         "A patch",
-        "Of a child: [fields of an object of others](../rules.md#fields-of-objects-of-others-patch).",
+        "Of a child: [fields of an object of others](../rules/children.md#fields-of-objects-of-others-patch).",
     ),
     "ObserveTable": ("An observed resource", "Of `observe`."),
     "ConditionTable": ("A condition", "Of `conditions`."),
@@ -40,11 +45,12 @@ TITLES = {
     "IgnoreTable": ("An ignored path", "Of `ignore`: a path by itself, or with a condition."),
     "FullSelectorTable": ("A selector", "Or a plain mapping of labels and their values."),
     "RequirementTable": ("A requirement", "Of `matchExpressions`."),
-    "RolloutTable": ("rollout", "Of a watch: [the waves of an edit](../rules.md#rollout)."),
+    "ExpireTable": ("expire", "Of a watch: [its custom resources end by themselves](../rules/life.md#expire)."),
+    "RolloutTable": ("rollout", "Of a watch: [the waves of an edit](../rules/life.md#rollout)."),
     "PolicyRuleTable": ("A permission", "Of `rbac`: a rule of a role."),
     "SchemaTable": (
         "schema",
-        "Of a watch: its CustomResourceDefinition in short form. [The words](../rules.md#schema).",
+        "Of a watch: its CustomResourceDefinition in short form. [The words](../rules/status.md#schema).",
     ),
     "OtherVersionTable": ("A version of schema", "Of `versions`."),
     "CelRuleTable": ("A rule of validation", "Of `schema` and its versions; the API server tests it."),
@@ -152,6 +158,29 @@ def written(text: str, tables: Iterable[type[Table]], level: str) -> str:
     return f"{head}{BEGIN}\n{reference(tables, level)}\n{END}{rest.split(END)[1]}"
 
 
+def checks() -> str:
+    rows = (f"| {each.id} | `{each.code}` | {each.title} | {_cell(each.remedy)} |" for each in CHECKS)
+    return "\n".join(["| id | code | finds | what to do |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def reasons() -> str:
+    return "\n".join(["| reason | |", "|---|---|", *(f"| {name} | {text} |" for name, text in REASONS.items())]) + "\n"
+
+
+TABLES: dict[Path, tuple[str, Callable[[], str]]] = {
+    ROOT / "docs" / "checks.md": ("checks", checks),
+    ROOT / "docs" / "rules" / "status.md": ("reasons", reasons),
+    ROOT / "docs" / "reference" / "options.md": ("options", options),
+}
+"""The page of each other generated part, with the name in its marks."""
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """The page with this part as it is now."""
+    head, rest = text.split(f"<!-- {name}: begin -->\n")
+    return f"{head}<!-- {name}: begin -->\n{table}<!-- {name}: end -->\n" + rest.split(f"<!-- {name}: end -->\n")[1]
+
+
 def _with_outputs(page: Path, text: str) -> str:
     lines = text.split("\n")
     changes: dict[int, tuple[int, list[str]]] = {}
@@ -180,6 +209,7 @@ def _with_outputs(page: Path, text: str) -> str:
 if __name__ == "__main__":
     for each, tables, level in REFERENCES:
         each.write_text(written(each.read_text(encoding="utf-8"), tables, level), encoding="utf-8")
-    for each in (ROOT / "docs" / "rules.md", ROOT / "docs" / "reference" / "errors.md", TESTING):
+    for each, (name, made) in TABLES.items():
+        each.write_text(with_table(each.read_text(encoding="utf-8"), name, made()), encoding="utf-8")
+    for each in EXAMPLES:
         each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")
-    (ROOT / "ruleop" / "authoring" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())

@@ -17,25 +17,6 @@ def test_paths_on_a_page_exist(page):
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_of_a_page_have_targets(page):
-    missing = []
-    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for link in set(re.findall(r"\]\(([^)\s]+)\)", prose)):
-        file, _, anchor = link.partition("#")
-        target = (page.parent / file).resolve() if file else page
-        if link.startswith(("https:", "mailto:")):
-            continue
-        if not target.exists() or (anchor and anchor not in anchors(target)):
-            missing.append(link)
-    assert missing == []
-
-
-def anchors(page):
-    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
 def ends(folder: str) -> list[str]:
     parts = ["ruleop", *folder.split("/")]
     return ["/".join(parts[number:]) for number in range(len(parts))]
@@ -47,3 +28,15 @@ def test_the_map_names_every_folder_of_the_package():
     inner = {folder for folder in folders if any(other.startswith(f"{folder}/") for other in folders)}
     missing = [folder for folder in sorted(folders - inner) if not any(f"`{end}/`" in text for end in ends(folder))]
     assert missing == []
+
+
+def test_pages_that_the_source_names_exist():
+    """In comments, messages, remedies of alerts."""
+    files = [file for folder in ("ruleop", "bench") for file in sorted((ROOT / folder).rglob("*.py"))]
+    named = {
+        (name, file.relative_to(ROOT).as_posix())
+        for file in files
+        for name in re.findall(r"\b(?:docs|reference)/[\w/-]+\.md", file.read_text(encoding="utf-8"))
+    }
+    missing = {each for each in named if not any((base / each[0]).exists() for base in (ROOT, ROOT / "docs"))}
+    assert missing == set()

@@ -31,8 +31,8 @@ PAGES = [
     file.relative_to(ROOT).as_posix()
     for pattern in (
         *("*.md", "docs/**/*.md", "requirements/*.md", "tests/controlplane/*.md"),
-        *("examples/**/*.md", "examples/**/*.yaml", "examples/**/*.j2"),
-        *("Makefile", "Dockerfile", "image/*", ".ci/run"),
+        *("ruleop/**/*.md", "examples/**/*.md", "examples/**/*.yaml", "examples/**/*.j2"),
+        *("Makefile", "Dockerfile", "image/*", ".ci/*"),
     )
     for file in sorted(ROOT.glob(pattern))
 ]

@@ -11,7 +11,14 @@ from tests.docs.messages import ROOT
 WIDTH = 120
 PAGES = [
     file.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "requirements/*.md", "tests/controlplane/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "ruleop/**/*.md",
+        "examples/**/*.md",
+        "requirements/*.md",
+        "tests/controlplane/*.md",
+    )
     for file in sorted(ROOT.glob(pattern))
 ]
 

@@ -103,6 +103,7 @@ def test_a_misspelt_value_is_refused(name: str, place: int) -> None:
         ({"fullnameOverride": "a" * 41}, "fullnameOverride"),
         ({"logLevel": "trace"}, "logLevel"),
         ({"replicas": "2"}, "replicas"),
+        ({"rules": {"image": "example.com/rules:1"}}, "rules/image"),
         ({"podLabels": {"a": 1}}, "podLabels/a"),
         ({"dashboard": {"labels": {"a": 1}}}, "dashboard/labels/a"),
         ({"alerts": {"enable": True}}, "alerts"),
@@ -122,6 +123,7 @@ def test_an_invalid_value_is_refused(changes: dict[str, Any], where: str) -> Non
         {"tolerations": [{"operator": "Exists"}]},
         {"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn"}}},
         {"global": {"anything": 1}},
+        {"rules": {"image": f"example.com/rules:1@sha256:{'0' * 64}"}},
         {"dashboard": {"labels": {"dashboards": "shop"}}, "alerts": {"labels": {"release": "prometheus"}}},
         {"extraArgs": ["--kube-api-qps=20"], "extraEnv": [{"name": "A", "value": "b"}]},
     ],
@@ -150,3 +152,24 @@ def test_each_value_is_used_by_a_template() -> None:
 
 
 WHOLE = {"settings", "resources", "podAnnotations", "podLabels", "nodeSelector", "affinity"}
+
+
+def test_artifact_hub_finds_the_kinds_an_example_of_each_and_the_images() -> None:
+    rules = f"registry.example.com/rules@sha256:{'0' * 64}"
+    choices = Choices(image="registry.example.com/ruleop:1", rules_image=rules, version="1.2.0-rc.1")
+    found = yaml.safe_load(chart(choices)["Chart.yaml"])["annotations"]
+    assert all(isinstance(each, str) for each in found.values())
+    hub = {name.removeprefix("artifacthub.io/"): yaml.safe_load(text) for name, text in found.items()}
+    assert hub["crds"] == [
+        {
+            "kind": "Site",
+            "version": "v1",
+            "name": "sites.example.com",
+            "displayName": "Site",
+            "description": "Site of example.com",
+        }
+    ]
+    assert [(each["kind"], list(each["spec"])) for each in hub["crdsExamples"]] == [("Site", ["page"])]
+    assert [each["image"] for each in hub["images"]] == ["registry.example.com/ruleop:1", rules]
+    assert (hub["operator"], hub["operatorCapabilities"], hub["prerelease"]) == (True, "Deep Insights", True)
+    assert "artifacthub.io/prerelease" not in yaml.safe_load(chart()["Chart.yaml"])["annotations"]

@@ -41,6 +41,24 @@ def mistakes(root: Path) -> list[str]:
     return [str(each) for each in caught.value.findings]
 
 
+RULES = f"registry.example.com/rules:1.2.0@sha256:{'0' * 64}"
+
+
+def test_an_image_of_the_rules_needs_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "ruleop.yaml").write_text(f"rulesImage: {RULES}\n")
+    assert read_choices(tmp_path).rules_image == RULES
+    (tmp_path / "ruleop.yaml").write_text("rulesImage: registry.example.com/rules:1.2.0\n")
+    (found,) = mistakes(tmp_path)
+    assert found.startswith('ruleop.yaml:1:13: "rulesImage" must be an image with its digest')
+    assert "`docker buildx imagetools inspect IMAGE` prints it" in found
+
+
+def test_an_image_of_the_rules_is_mounted_on_the_generic_image(tmp_path: Path) -> None:
+    (tmp_path / "ruleop.yaml").write_text(f"rules: image\nrulesImage: {RULES}\n")
+    (found,) = mistakes(tmp_path)
+    assert "`rulesImage` is mounted on the generic image: remove it, or `rules: image`" in found
+
+
 def test_a_project_without_the_file_has_the_defaults(tmp_path: Path) -> None:
     assert read_choices(tmp_path) == Choices()
 

@@ -22,6 +22,21 @@ def test_the_dockerfile_copies_the_project_and_nothing_else() -> None:
     assert files[".dockerignore"].splitlines()[1:] == ["*", "!crds", "!rules", "!templates", "!watches.yaml"]
 
 
+def test_an_image_of_the_rules_alone_has_the_project_at_its_root_and_nothing_else() -> None:
+    files = image_files(PATHS, Choices(name="shop", version="1.2.0"), None)
+    lines = [line for line in files["Dockerfile"].splitlines() if not line.startswith("#")]
+    assert lines[:2] == ["FROM scratch", "ARG REVISION="]
+    assert lines[-4:] == [
+        "COPY crds/ /crds/",
+        "COPY rules/ /rules/",
+        "COPY templates/ /templates/",
+        "COPY watches.yaml /watches.yaml",
+    ]
+    assert 'org.opencontainers.image.revision="${REVISION}"' in files["Dockerfile"]
+    assert "BASE" not in files["Dockerfile"]
+    assert files[".dockerignore"] == image_files(PATHS, Choices(), "ruleop")[".dockerignore"]
+
+
 def test_the_image_has_labels_of_where_it_comes_from() -> None:
     text = image_files(PATHS, Choices(name="shop", version="1.2.0"), "ruleop")["Dockerfile"]
     for label in ('title="shop"', 'version="1.2.0"', 'revision="${REVISION}"', 'base.name="${BASE}"'):

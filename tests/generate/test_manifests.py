@@ -190,3 +190,15 @@ def test_metrics_for_permitted_users_need_a_certificate() -> None:
     (monitor,) = installation(project(), choices, ()).components["service-monitor"]
     (endpoint,) = monitor["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["tlsConfig"]["serverName"]) == ("https", "shop-metrics.ruleop-system.svc")
+
+
+def test_an_image_of_the_rules_is_mounted_in_place_of_the_config_map() -> None:
+    reference = f"registry.example.com/rules:1.2.0@sha256:{'0' * 64}"
+    found = objects(Choices(rules_image=reference))
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    (only,) = pod["containers"]
+    assert "ConfigMap" not in found
+    assert pod["volumes"] == [{"name": "rules", "image": {"reference": reference, "pullPolicy": "IfNotPresent"}}]
+    assert only["volumeMounts"] == [{"name": "rules", "mountPath": "/rules", "readOnly": True}]
+    assert only["image"] == Choices().image
+    assert "--no-reload" in only["args"], "an image of a running pod never changes"

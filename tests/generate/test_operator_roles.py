@@ -441,3 +441,64 @@ def test_a_patch_of_all_objects_that_match_needs_the_kind_and_no_creation_or_del
         "children: {a: {patch: {version: v1, kind: Node, selector: {pool: x}, fields: {metadata: {labels: {a: b}}}}}}"
     )
     assert granted(roles.cluster)["nodes"] == "get list watch patch"
+
+
+# -- `writeAs` and `expire` --------------------------------------------------------------------------------------------
+
+IMPERSONATE = "serviceaccounts"
+
+
+def test_an_account_writes_children_so_the_operator_may_only_read_them_and_impersonate_it():
+    found = generated(f"writeAs: '{{{{ metadata.namespace }}}}/deployer'\n{PLAIN}")
+    assert granted(found.cluster)["configmaps"] == "get list watch"
+    assert granted(found.cluster)[f"{IMPERSONATE} [deployer]"] == "impersonate"
+    assert not found.warnings
+    narrow = generated(
+        f"writeAs: '{{{{ metadata.namespace }}}}/deployer'\n{PLAIN}", choices=Choices(namespaces=("shop",))
+    )
+    assert granted(narrow.watched)[f"{IMPERSONATE} [deployer]"] == "impersonate"
+    assert IMPERSONATE not in " ".join(granted(narrow.cluster))
+
+
+def test_a_literal_account_is_impersonated_in_its_namespace_only():
+    found = generated(f"writeAs: platform/deployer\n{PLAIN}")
+    assert granted(found.elsewhere["platform"]) == {f"{IMPERSONATE} [deployer]": "impersonate"}
+    assert IMPERSONATE not in " ".join(granted(found.cluster))
+    in_cluster = operator_roles(loaded(f"writeAs: platform/deployer\n{PLAIN}"), Choices(), elsewhere=False)
+    assert granted(in_cluster.cluster)[f"{IMPERSONATE} [deployer]"] == "impersonate"
+
+
+def test_an_account_that_the_custom_resource_chooses_is_warned_of():
+    body = f"writeAs: '{{{{ metadata.namespace }}}}/{{{{ spec.account }}}}'\n{PLAIN}"
+    found = generated(body)
+    assert granted(found.cluster)[IMPERSONATE] == "impersonate"
+    (warning,) = found.warnings
+    assert "the operator may write as every ServiceAccount" in warning.message
+    (checked,) = [each for each in loaded(body).project.findings if each.code == "sensitive-field"]
+    assert "the custom resource chooses by whose permissions its children are written" in checked.message
+
+
+def test_patches_and_bindings_of_an_account_need_no_permission_of_the_operator():
+    binding = (
+        f"apiVersion: {RBAC}/v1\nkind: RoleBinding\nmetadata: {{name: b}}\n"
+        f"roleRef: {{apiGroup: {RBAC}, kind: ClusterRole, name: edit}}\n"
+    )
+    patch = "{patch: {version: v1, kind: ServiceAccount, name: default, fields: {metadata: {labels: {a: b}}}}}"
+    found = generated(f"writeAs: platform/deployer\nchildren: {{a: {{template: a.yaml}}, p: {patch}}}", binding)
+    verbs = granted(found.cluster)
+    assert verbs[f"rolebindings.{RBAC}"] == "get list watch"
+    assert f"clusterroles.{RBAC}" not in " ".join(verbs)
+    assert verbs["serviceaccounts [default]"] == "get list watch"
+
+
+def test_expire_needs_to_delete_custom_resources_and_nothing_else_does():
+    crd = "apps.example.com"
+    assert "delete" not in granted(generated(PLAIN).cluster)[crd].split()
+    assert "delete" in granted(generated(f"expire: {{after: 2h}}\n{PLAIN}").cluster)[crd].split()
+    body = f"expire: {{after: 2h}}\n{PLAIN}"
+    findings = Findings({})
+    sources = [Sources(each, loaded(body)) for each in loaded(body).watches]
+    roles = role_objects(generated(PLAIN), Choices())
+    check_permissions(sources, Roles(Grants.of("rbac.yaml", roles), Settings(), "default"), findings)
+    (missing,) = [each for each in findings.sorted() if "delete" in each.message]
+    assert missing.message.startswith(f"rbac.yaml does not grant delete on {crd}")

@@ -139,6 +139,41 @@ async def test_requests_in_sequence_share_one_connection(play: Play) -> None:
         assert len(set(world.connections)) == 3
 
 
+async def test_a_request_that_impersonates_somebody_hands_the_user_to_no_other_request(play: Play) -> None:
+    """The heads of requests are kept, and connections are reused: neither may hand a user to the next request."""
+    users = ["", "system:serviceaccount:a:x", "", "system:serviceaccount:b:y", "system:serviceaccount:a:x", ""]
+    async with play(fine) as world:
+        for user in users:
+            await world.client.send(replace(WRITE, as_user=user))
+        assert len(set(world.connections)) == 1
+        found = [each.headers.get("impersonate-user", "") for each in world.server.seen]
+        assert found == users
+        await asyncio.gather(*(world.client.send(replace(WRITE, as_user=user)) for user in users))
+        found = [each.headers.get("impersonate-user", "") for each in world.server.seen[len(users) :]]
+        assert sorted(found) == sorted(users)
+
+
+async def test_credentials_that_impersonate_a_user_cannot_impersonate_another_one() -> None:
+    """They may have more permissions than that user, who asked for no more than a part."""
+    async with serving(fine) as server:
+        access = Access(server.address, impersonation=(("Impersonate-User", "joe"), ("Impersonate-Group", "dev")))
+        async with session_of(access) as session:
+            client = Client(session)
+            await client.send(WRITE)
+            error = await problem_of(client.send(replace(WRITE, as_user="system:serviceaccount:a:x")))
+            assert "the kubeconfig impersonates a user" in str(error)
+        (seen,) = server.seen
+        assert seen.headers["impersonate-user"] == "joe"
+
+
+@pytest.mark.parametrize("user", ["a\r\nX-Evil: 1", "a\n", "ä", "\x00"])
+async def test_a_user_with_characters_of_a_header_is_never_sent(user: str) -> None:
+    async with serving(fine) as server, session_of(Access(server.address)) as session:
+        error = await problem_of(Client(session).send(replace(WRITE, as_user=user)))
+        assert error.problem is Problem.UNREACHABLE
+        assert server.seen == []
+
+
 async def test_a_connection_closed_by_the_server_after_its_answer_is_not_reused(play: Play) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(b"{}", Connection="close")

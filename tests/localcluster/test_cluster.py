@@ -236,6 +236,19 @@ def test_the_audit_log_has_each_request_with_its_user(kube_cluster):
     assert (version.verb, version.resource, version.user) == ("get", "", "local-admin")
 
 
+def test_a_user_that_is_impersonated_is_known_in_the_audit_log_and_may_do_everything(kube_cluster):
+    kube_cluster.audit.enabled = True
+    headers = {"Content-Type": "application/json", "Impersonate-User": "system:serviceaccount:a:b"}
+    request = urllib.request.Request(  # noqa: S310
+        f"{kube_cluster.url}{MAPS}", json.dumps(config_map("a")).encode(), headers, method="POST"
+    )
+    urllib.request.urlopen(request, timeout=PATIENCE).close()  # noqa: S310
+    call(kube_cluster, "GET", "/version")
+    created, version = kube_cluster.audit.entries
+    assert (created.verb, created.status, created.user) == ("create", 201, "system:serviceaccount:a:b")
+    assert version.user == "local-admin"
+
+
 def test_a_token_of_a_service_account_is_its_user(kube_cluster):
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
     status, found = call(kube_cluster, "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})

@@ -27,6 +27,7 @@ from ruleop.core.planning import (
     Create,
     Delete,
     Event,
+    Expire,
     Failed,
     Failure,
     FixedObjects,
@@ -246,6 +247,9 @@ class Harness:
         self.writes.append(f"{type(action).__name__} {action.key.kind}/{action.key.name}")
         if action.key in self.refuse:
             return self.refuse[action.key]
+        if isinstance(action, Expire):
+            self.end()
+            return None
         live = self.objects.get(action.key)
         if isinstance(action, Create):
             if live is not None:

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.core.planning import (
+    Action,
+    AddFinalizer,
+    Create,
+    Delete,
+    Expire,
+    Patch,
+    RemoveFinalizer,
+    Replace,
+    ServerSideApply,
+)
 from ruleop.core.planning.changes.differences import NOTHING, Difference
 from ruleop.core.planning.changes.writes import (
     MAX_FIELDS,
@@ -47,8 +57,13 @@ def test_each_action_has_its_verb(word):
     assert verb_of(ACTIONS[word]).do == word
 
 
+def test_the_deletion_of_an_expired_resource_has_its_verb_and_its_reason():
+    expire = Expire(ObjectKey("example.com", "App", "shop", "web"), "2h")
+    assert (verb_of(expire), reason_for(expire)) == (Verb.DELETE, "expired 2h after its creation")
+
+
 def test_every_action_class_has_a_verb():
-    assert {type(action) for action in ACTIONS.values()} == set(get_args(Action))
+    assert {Expire, *(type(action) for action in ACTIONS.values())} == set(get_args(Action))
 
 
 def test_verbs_are_unique():

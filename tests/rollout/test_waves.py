@@ -153,6 +153,18 @@ def test_the_revision_before_is_the_one_to_which_undo_goes() -> None:
     assert (undone.target, undone.before) == (OLD, None), "undo of undo is refused"
 
 
+def test_after_an_undo_only_an_edit_of_the_rules_ends_it() -> None:
+    """As GitOps does it: the undone rules are synced repeatedly; a revert in Git; a later commit."""
+    undone = reverted(begin(resource("a"), resource("b")))
+    assert begun(undone, NEW) == undone, "the same rules on disk"
+    assert begun(undone, NEW._replace(project="e" * 64)) == undone, "an edit of another watch"
+    back = begun(undone, OLD)
+    assert (back.target, back.rejected, back.undo) == (OLD, None, False)
+    assert {back.revision_of(member) for member in back.released} <= {OLD}
+    later = Revision("3" * 64, "f" * 64)
+    assert (begun(undone, later).target, begun(undone, later).rejected) == (later, None)
+
+
 @pytest.mark.parametrize(
     ("rollout", "expected"),
     [

@@ -115,3 +115,32 @@ def test_the_time_cannot_be_set_where_the_operator_runs(tmp_path: Path) -> None:
     make(tmp_path)
     wrong = "- {name: a, mode: dev, at: 2026-02-03T00:00:00Z, resource: site.yaml, expect: {children: {}}}"
     assert "at: the time cannot be set in mode dev, in which the operator runs: use mode plan" in shown(tmp_path, wrong)
+
+
+EXPIRE = """\
+  expire: {after: "{{ metadata.annotations['example.com/ttl'] | default('') }}"}
+  children:
+    report:
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: report}}
+"""
+EXPIRE_CASE = """\
+- name: a preview ends
+  at: 2026-01-01T00:00:00Z
+  resource: site.yaml
+  set: {metadata: {annotations: {example.com/ttl: 2h}}}
+  expect: {gone: false, children: {report: {metadata: {name: report}}}}
+  then:
+    - after: 1h59m59s
+      expect: {gone: false, actions: []}
+    - resource: {metadata: {annotations: {example.com/ttl: 3h}}}
+      after: 1s
+      expect: {gone: false, actions: []}
+    - after: 1h
+      expect: {gone: true, actions: [delete Site/blog], absent: [report]}
+"""
+
+
+def test_a_resource_expires_in_a_step(tmp_path: Path) -> None:
+    make(tmp_path, EXPIRE)
+    assert shown(tmp_path, EXPIRE_CASE) == ""
+    assert "delete Site/blog" in shown(tmp_path, EXPIRE_CASE.replace("Site/blog", "Site/other"))

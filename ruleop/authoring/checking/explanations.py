@@ -1,4 +1,4 @@
-"""The sections of docs/checks.md, of which the package has a copy: `ruleop check --explain`."""
+"""The sections of checks.md beside this module: `ruleop check --explain`."""
 
 from __future__ import annotations
 

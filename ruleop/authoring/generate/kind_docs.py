@@ -171,7 +171,7 @@ REASONS: Final = {
     "Ready": "All objects exist as described, and are ready.",
     "Progressing": "All objects are written; some are not ready yet.",
     "Waiting": "An object waits for another, or for a value. The message names it.",
-    "Invalid": "The resource breaks a rule of this page. Nothing was changed.",
+    "Invalid": "The resource breaks a rule of its kind. Nothing was changed.",
     "RenderFailed": "An object cannot be made of this resource.",
     "TooManyObjects": "A selector matches more objects than fields can be set of.",
     "ApplyFailed": "The API server rejected an object.",

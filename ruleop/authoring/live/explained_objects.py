@@ -19,7 +19,7 @@ from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.child.field_patches import HELD_ADVICE
 from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.planning.model.actions import Delete, FinalizerAction
+from ruleop.core.planning.model.actions import Delete, ResourceAction
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused, part_of
@@ -207,7 +207,7 @@ def _child_of(obj: Object) -> str:
 
 
 def _action_on(key: ObjectKey, plan: Plan) -> Action | None:
-    return next((each for each in plan.actions if not isinstance(each, FinalizerAction) and each.key == key), None)
+    return next((each for each in plan.actions if not isinstance(each, ResourceAction) and each.key == key), None)
 
 
 def _failed_children(resource: Object) -> set[str]:

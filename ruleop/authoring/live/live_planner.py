@@ -139,7 +139,8 @@ class LivePlanner:
         try:
             observed = self._observed(each.rule, each.resource)
             hasty = self.finish is not None
-            planning = Planning(each.rule, each.resource, observed, hasty=hasty, traced=self.traced)
+            planning = Planning(each.rule, each.resource, observed, hasty=hasty)
+            planning.trace(self.traced)
             each.plan = await self.finish(planning) if self.finish is not None else planning.finish()
         except SlowPlanError:
             each.plan, each.error = None, "it takes long; `ruleop explain` shows it"

@@ -6,21 +6,26 @@ names the version that it read, so it does not undo a step of the operator.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.operator import CONFIG_MAP
+from ruleop.authoring.report.rollout_table import RevisionInForce
 from ruleop.core.errors import RuleopError
-from ruleop.core.rollout.rollout_record import Refused
+from ruleop.core.rollout.rollout_record import SHORT, Refused, Revision, reverted
+from ruleop.core.rules import ProjectErrors
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
-from ruleop.operator.engine.revisions.revision_data import decode, revisions_key
-from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, rollouts_key
+from ruleop.operator.engine.revisions.revision_data import decode, load_revision, revisions_key, unpack
+from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
 from ruleop.operator.kube.client.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.core.rollout.rollout_record import Record, Revision
+    from ruleop.core.rollout.rollout_record import Record
+    from ruleop.operator.engine.revisions.revision_data import Revisions
 
 MAX_ATTEMPTS: Final = 20  # the operator writes a few times a second while a rollout is in progress
 
@@ -42,8 +47,11 @@ async def read_rollouts(cluster: LiveCluster, watch: str = "") -> dict[str, Reco
     return _selected(await _store(cluster).read(), watch)
 
 
-async def change_rollout(cluster: LiveCluster, watch: str, change: Callable[[Record], Record]) -> tuple[str, Record]:
-    """Changes the record of a watch. Without a name there has to be only one. Raises RuleopError."""
+async def change_rollout(
+    cluster: LiveCluster, watch: str, change: Callable[[Record], Record], *, to: str = ""
+) -> tuple[str, Record]:
+    """Changes the record of a watch. Without a name there has to be only one. `to`: instead, reverts it to the revision
+    whose number begins with this. Raises RuleopError."""
     store = _store(cluster)
     for _ in range(MAX_ATTEMPTS):
         records = await store.read()
@@ -52,7 +60,7 @@ async def change_rollout(cluster: LiveCluster, watch: str, change: Callable[[Rec
             raise NoRolloutError(f"several watches have `rollout`; name one of {', '.join(sorted(found))}")
         ((name, record),) = found.items()
         try:
-            changed = change(record)
+            changed = reverted(record, await _find_revision(cluster, name, record, to)) if to else change(record)
         except Refused as refused:
             raise NoRolloutError(f"{name}: {refused}") from None
         if changed.undo and not record.undo and not await _is_kept(cluster, changed.target):
@@ -62,10 +70,82 @@ async def change_rollout(cluster: LiveCluster, watch: str, change: Callable[[Rec
     raise NoRolloutError("the record was changed by somebody else each time; repeat the command")
 
 
+async def _find_revision(cluster: LiveCluster, watch: str, record: Record, number: str) -> Revision:
+    """The revision of a watch whose number begins with this; as in the record, if that has it. Raises
+    NoRolloutError."""
+    revisions = await _read_revisions(cluster)
+    found = list(dict.fromkeys(each.digest for each in revisions.index if each.digest.startswith(number.lower())))
+    if len(found) != 1:
+        which = f"{len(found)} revisions begin with {number}: write more of it" if found else f"no revision {number}"
+        raise NoRolloutError(f"{which}; `ruleop rollout history` lists them")
+    short = found[0][:SHORT]
+    try:
+        project = load_revision(revisions, found[0], root="", environ=_Environment())
+    except ProjectErrors as errors:
+        raise NoRolloutError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
+    if project is None:
+        raise NoRolloutError(f"the rules of revision {short} are not kept; edit the rules")
+    title = watch.partition("_")[2] if watch.startswith("0") else watch
+    rule = next((each for each in project.rules if watch_key(each) == title), None)
+    if rule is None:
+        raise NoRolloutError(f"revision {short} has no watch {title.replace('_', '/')}")
+    recorded = [*record.revisions, *filter(None, (record.previous, record.rejected))]
+    known = (each for each in recorded if found[0] in {each.number, each.project} and each.project in revisions.packed)
+    return next(known, Revision(rule.revision, found[0]))
+
+
+class _Environment(Mapping[str, str]):
+    """Environment variables, of which each exists. The digest of a rule, for which this is, does not depend on their
+    values, and the operator has others."""
+
+    def __getitem__(self, name: str) -> str:
+        return os.environ.get(name, "1")
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+
+async def _read_revisions(cluster: LiveCluster) -> Revisions:
+    return decode(await cluster.get(CONFIG_MAP, revisions_key(cluster.operator.namespace, cluster.operator.name)))
+
+
+async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionInForce]:
+    """The revisions of the rules, the newest first. Of the watches with `rollout` only that of this name, if there is
+    one. Raises RuleopError."""
+    records = await _store(cluster).read()
+    records = _selected(records, watch) if watch else records
+    revisions = await _read_revisions(cluster)
+    files = {digest: unpack(packed) for digest, packed in revisions.packed.items()}
+    last = {each.digest: number for number, each in enumerate(revisions.index)}
+    found = []
+    for number, each in enumerate(revisions.index):
+        before = files.get(revisions.index[number - 1].digest) if number else None
+        counts = {
+            name: count
+            for name, record in records.items()
+            for revision, count in record.counts().items()
+            if revision.number == each.digest and last[each.digest] == number
+        }
+        changed = _changed(before, files.get(each.digest))
+        found.append(RevisionInForce(each.digest, each.since, each.digest in revisions.packed, changed, counts))
+    return found[::-1]
+
+
+def _changed(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> tuple[str, ...] | None:
+    if before is None or after is None:
+        return None
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
+
+
 async def _is_kept(cluster: LiveCluster, revision: Revision) -> bool:
     """Whether the operator can load these rules. It would reconcile no CR with rules that it does not have."""
-    key = revisions_key(cluster.operator.namespace, cluster.operator.name)
-    return revision.project in decode(await cluster.get(CONFIG_MAP, key)).packed
+    return revision.project in (await _read_revisions(cluster)).packed
 
 
 def _selected(records: Mapping[str, Record], watch: str) -> dict[str, Record]:

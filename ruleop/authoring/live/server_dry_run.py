@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.read_only_connection import DryRunClient
 from ruleop.authoring.report.server_answers import Answer, Verdict
+from ruleop.core.accounts import IMPERSONATE
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.permissions import place
-from ruleop.core.planning import Create, Delete, FinalizerAction, Plan, Problem, State
+from ruleop.core.planning import Create, Delete, Plan, Problem, ResourceAction, State
 from ruleop.core.planning.changes.differences import NOTHING, differences
 from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.operator.engine.api.server_api import ServerApi
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.live.live_planner import LivePass, LivePlanner
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.core.accounts import ServiceAccount
     from ruleop.core.planning import Action, Failed, Outcome
     from ruleop.core.planning.changes.differences import Difference
     from ruleop.core.planning.changes.writes import Change
@@ -81,13 +83,14 @@ class ServerDryRun:
         self.created |= {action.key for action in planned.actions if isinstance(action, Create)}
         answers = await self._unasked(planned, rule)
         skipped = [answer.action for answer in answers]
-        asked = await self._asked([one for one in planned.actions if not _is_in(one, skipped)], each.resource)
+        account = planned.account
+        asked = await self._asked([one for one in planned.actions if not _is_in(one, skipped)], each.resource, account)
         refused = {one.action.key: one.failed for one in asked if one.failed is not None and _is_refusal(one.failed)}
         if refused:
             before = planned
             planned = _after(before, self.planner.plan_after(rule, each.resource, refused), refused)
             new = [action for action in planned.actions if not _is_in(action, before.actions)]
-            asked += await self._asked(new, each.resource)
+            asked += await self._asked(new, each.resource, account)
         found = [self._answer(one, rule, planned) for one in asked]
         problems = [
             Problem(answer.child, "Unanswered", f"{answer.action.key} cannot be asked about: {answer.message}")
@@ -99,22 +102,22 @@ class ServerDryRun:
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    async def _asked(self, actions: Sequence[Action], resource: Object) -> list[_Asked]:
+    async def _asked(self, actions: Sequence[Action], resource: Object, account: ServiceAccount | None) -> list[_Asked]:
         """Each write by itself: one that is refused does not hide what the server says of the others."""
         slots = asyncio.Semaphore(CONCURRENCY)
 
         async def ask(action: Action) -> _Asked:
             async with slots:
-                return await self._ask(action, resource)
+                return await self._ask(action, resource, account)
 
         return await asyncio.gather(*map(ask, actions))
 
-    async def _ask(self, action: Action, resource: Object) -> _Asked:
+    async def _ask(self, action: Action, resource: Object, account: ServiceAccount | None) -> _Asked:
         warnings: list[str] = []
         client = DryRunClient(self.cluster.connection.session, warned=warnings.append)
         api = ServerApi(client, self.cluster.reader.resource)
         executor = Executor(api, _NoStores(self.cluster.kinds.info), OwnWrites())
-        outcome = await executor.execute([replace(action, needs=frozenset())], resource)
+        outcome = await executor.execute([replace(action, needs=frozenset())], resource, account=account)
         return _Asked(action, outcome, tuple(dict.fromkeys(warnings)))
 
     # -- what cannot be asked ------------------------------------------------------------------------------------------
@@ -122,12 +125,12 @@ class ServerDryRun:
     async def _unasked(self, planned: Plan, rule: Rule) -> list[Answer]:
         """The writes that need something which does not exist: the custom resource of a file, or what this run would
         create."""
-        changes_finalizers = any(isinstance(each, FinalizerAction) for each in planned.actions)
-        exists = not changes_finalizers or await self.cluster.get(rule.kind, planned.resource) is not None
+        changes_resource = any(isinstance(each, ResourceAction) for each in planned.actions)
+        exists = not changes_resource or await self.cluster.get(rule.kind, planned.resource) is not None
         found = []
         for action in planned.actions:
             missing = self._missing(action.key, Kind.of(action.object)) if isinstance(action, Create) else ""
-            if isinstance(action, FinalizerAction) and not exists:
+            if isinstance(action, ResourceAction) and not exists:
                 missing = f"{action.key} would be created first"
             if missing:
                 found.append(Answer(Verdict.UNASKED, action.child, action, missing))
@@ -159,16 +162,14 @@ class ServerDryRun:
         warnings = tuple(shown(secrecy.rejection(text, _NOT_SHOWN)) for text in asked.warnings)
         answer = Answer(Verdict.ACCEPTED, action.child, action, warnings=warnings)
         if failed is not None and failed.verb:
-            return replace(
-                answer, verdict=Verdict.UNASKED, message=_needed(failed.verb, self._info(action, rule), action)
-            )
+            return replace(answer, verdict=Verdict.UNASKED, message=_needed(failed, self._info(action, rule), action))
         if failed is not None:
             verdict = Verdict.REFUSED if _is_refusal(failed) else Verdict.UNASKED
             message = shown(secrecy.rejection(failed.message, failed.redacted, failed.causes))
             return replace(answer, verdict=verdict, message=message)
         if asked.outcome.replan:
             return replace(answer, verdict=Verdict.UNASKED, message="it has changed since it was read; plan again")
-        if isinstance(action, Delete | FinalizerAction):
+        if isinstance(action, Delete | ResourceAction):
             return answer
         stored = asked.outcome.written.get(action.key)
         if stored is None:
@@ -177,7 +178,7 @@ class ServerDryRun:
         return replace(answer, changed=changed, added=added)
 
     def _info(self, action: Action, rule: Rule) -> KindInfo:
-        if isinstance(action, FinalizerAction):
+        if isinstance(action, ResourceAction):
             return self.cluster.kinds.info(rule.kind)
         return self.cluster.kinds.info(Kind.of(action.live if isinstance(action, Delete) else action.object))
 
@@ -221,9 +222,12 @@ def _after(before: Plan, after: Plan, refused: Container[ObjectKey]) -> Plan:
     )
 
 
-def _needed(verb: str, info: KindInfo, action: Action) -> str:
+def _needed(failed: Failed, info: KindInfo, action: Action) -> str:
+    if failed.verb == IMPERSONATE:
+        return f"a dry run is made as the account of the write: grant this user {IMPERSONATE} on {failed.account}"
+    whom = f"the ServiceAccount {failed.account}" if failed.account else "this user"
     where = place(action.key.namespace, namespaced=info.namespaced)
-    return f"a dry run needs the permissions of the write: grant this user {verb} on {info.resource}{where}"
+    return f"a dry run needs the permissions of the write: grant {whom} {failed.verb} on {info.resource}{where}"
 
 
 def _own_fields(obj: Object) -> dict[str, Any]:

@@ -119,6 +119,8 @@ class _Text:
             finalizers = ", ".join(metadata.get("finalizers") or ()) or "none"
             text = f"It is being deleted, since {self.ago(metadata['deletionTimestamp'])}; finalizers: {finalizers}"
             yield from wrapped(text, "  ")
+        elif explanation.plan is not None and explanation.plan.expires:
+            yield from wrapped(f"It expires at {explanation.plan.expires}", "  ")
         generation, observed = metadata.get("generation"), self.status.get("observedGeneration")
         if observed is not None and generation is not None and observed < generation:
             text = (

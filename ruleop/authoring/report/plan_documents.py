@@ -15,6 +15,7 @@ from ruleop.core.planning.model.actions import (
     ChildReport,
     Create,
     Delete,
+    Expire,
     FinalizerAction,
     ObjectReport,
     Patch,
@@ -41,7 +42,7 @@ def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dic
     return {
         **_whose_json(plan),
         "quiet": plan.quiet,
-        "actions": [_action_json(action, plan.masks) for action in plan.actions],
+        "actions": [{**_action_json(action, plan.masks), **_item_json(action, plan)} for action in plan.actions],
         "heldBack": [_held_json(each) for each in plan.held],
         "children": [_child_json(child) for child in plan.children],
         **_obstructions_json(plan),
@@ -49,6 +50,7 @@ def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dic
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
         "requeueAfter": _requeue_json(plan.requeue_after),
+        **({"expires": plan.expires} if plan.expires else {}),
         **({"serverAnswers": asked} if asked else {}),
     }
 
@@ -61,7 +63,8 @@ def rendered_as_json(plan: Plan) -> dict[str, Any]:
 
 
 def _whose_json(plan: Plan) -> dict[str, Any]:
-    return {"resource": {**identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
+    account = {"account": str(plan.account)} if plan.account is not None else {}
+    return {"resource": {**identity(plan.resource), "uid": plan.uid}, "rule": plan.rule, **account}
 
 
 def _obstructions_json(plan: Plan) -> dict[str, Any]:
@@ -140,7 +143,14 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             what, how = "serverSideApply", {"why": action.why, **sent}
         case Delete():
             what, how = "delete", {"why": action.why, "propagation": action.propagation}
+        case Expire():
+            what, how = "delete", {"why": action.why, "after": action.after}
     return {"action": what, "child": action.child, **identity(action.key), **how}
+
+
+def _item_json(action: Action, plan: Plan) -> dict[str, Any]:
+    item = plan.items.get(action.key)
+    return {"item": item} if item is not None else {}
 
 
 def _asked_json(action: Action | None, masks: Masks) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ruleop.core.planning.model.actions import (
     AddFinalizer,
     ChildReport,
     Delete,
+    Expire,
     FinalizerAction,
     ObjectReport,
     RemoveFinalizer,
@@ -71,6 +72,7 @@ def show(
         Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
         Span(where),
         Span(f"  by the rule {plan.rule}", Tone.FAINT),
+        Span(f", written as the ServiceAccount {plan.account}" if plan.account is not None else "", Tone.FAINT),
     )
     parts = [
         [head, *text.tree()],
@@ -195,8 +197,14 @@ class _PlanText:
             how = "by server-side apply" if action.live is None else "server-side"
         elif isinstance(action, Delete) and action.propagation == "foreground":
             how = "foreground"
-        yield self._action_line(sign, verb, self.title(action.key), ", ".join(filter(None, (reason_for(action), how))))
+        details = filter(None, (self._item(action.key), reason_for(action), how))
+        yield self._action_line(sign, verb, self.title(action.key), ", ".join(details))
         yield from self._changes(action)
+
+    def _item(self, key: ObjectKey) -> str:
+        """The item of an object whose name does not show it."""
+        name = self.plan.items.get(key, "")
+        return name if name and name.partition("[")[2].removesuffix("]") not in key.name else ""
 
     def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
         return (
@@ -299,7 +307,7 @@ def _turn(was: str | None, now: str) -> str:
 
 
 def sign_of(action: Action) -> str:
-    if isinstance(action, (Delete, RemoveFinalizer)):
+    if isinstance(action, (Delete, Expire, RemoveFinalizer)):
         return "-"
     return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure, masked, masks_for, without_secret_data
-from ruleop.authoring.ruletests.running.state import named
+from ruleop.authoring.ruletests.running.state import child_of, named
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge.lists import item_key
 from ruleop.core.planning.changes.differences import NOTHING
@@ -189,12 +189,14 @@ class _Checker:
             return [(ObjectKey.of(obj), obj) for obj in objects] or missing
         if name in self.by_id:
             return self.by_id[name]
+        if found := [each for each in self.by_id.get(child_of(name), ()) if self.after.items.get(each[0]) == name]:
+            return found
         return self._unknown(name) or self._why(name)
 
     def _unknown(self, name: str) -> _Missing | None:
         """The mistake in a name that no child can have; None if a child can have it."""
         if "/" not in name:
-            ids = list(self._children())
+            ids, name = list(self._children()), child_of(name)
             return None if name in ids else _Missing(f"the rule has no child {name}{did_you_mean(name, ids)}")
         kind = name.partition("/")[0]
         kinds = {each.kind for child in self._children().values() for each in child.kinds}
@@ -219,6 +221,10 @@ class _Checker:
         for wait in self.after.waits:
             if wait.child == name:
                 return _Missing(f"does not exist: waits for {wait.for_what}", wait.site)
+        if name != child_of(name):
+            items = [text for key, text in self.after.items.items() if key in self.after.objects]
+            there = sorted(each for each in items if child_of(each) == child_of(name))
+            return _Missing(f"does not exist; there are {', '.join(there)}" if there else "does not exist")
         when = self._children()[name].when
         why = self.after.reports.get(name, "not created")
         return _Missing(f"does not exist: {why}", when.site if when is not None else None)

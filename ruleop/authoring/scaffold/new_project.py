@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.scaffold.agents_page import agents_page
 from ruleop.authoring.scaffold.inferred_schema import schema_entry
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.readme import readme
@@ -68,6 +69,7 @@ def _value(template: Expr | Joined, sample: Mapping[str, Any]) -> Any:
 SCHEMAS: Final = "schemas"
 EXISTING: Final = "existing"
 README: Final = "README.md"
+AGENTS: Final = "AGENTS.md"
 IGNORED: Final = ".gitignore"
 INCOMPLETE: Final = ".incomplete"
 """The end of the name of an example that no command reads, because the API server would refuse it."""
@@ -150,6 +152,7 @@ def project_files(first: NewProject, schemas: Mapping[str, str], more: Sequence[
     choices = rules_text({"name": name, "namespace": f"{name}-system", "version": "0.1.0"})
     files[operator_choices.FILE] = f"{schema_comment(f'{SCHEMAS}/{CHOICES}')}\n{choices}"
     files[README] = readme(first.kind, name, _name(first.samples[0]), has_existing=bool(first.existing))
+    files[AGENTS] = agents_page()
     files[IGNORED] = "*.kubeconfig\n.venv/\n"
     return files
 

@@ -33,12 +33,12 @@ from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import Command, UsageError
-from ruleop.core.rules.loading.operator_choices import GENERIC_IMAGE
+from ruleop.core.rules.loading.operator_choices import GENERIC_IMAGE, Choices
 
 
 @click.command(cls=Command, example="ruleop generate manifests | kubectl apply -f -")
 @project_options
-@choice_options("name", "namespace", "namespaces", "image", "version", "rules")
+@choice_options("name", "namespace", "namespaces", "image", "version", "rules", "rules-image")
 @generated_options
 @force_crds_option
 def generate_manifests(
@@ -56,6 +56,7 @@ def generate_manifests(
         found = installation(loaded, choices, installed_crds(loaded))
     if out and not (check or force):
         refuse_breaking_changes(found.crds, [Path(out) / "crds.yaml"])
+    _note_missing_image(choices)
     return print_or_write(
         kustomize_base(found), install_yaml(found), out=out, check=check, made=Made("" if force else MARK)
     )
@@ -63,7 +64,7 @@ def generate_manifests(
 
 @click.command(cls=Command, example="ruleop generate helm --out chart && helm install app ./chart")
 @project_options
-@choice_options("name", "namespaces", "image", "version", "rules")
+@choice_options("name", "namespaces", "image", "version", "rules", "rules-image")
 @generated_options
 @force_crds_option
 def generate_helm(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, **flags: Any) -> int:
@@ -82,9 +83,27 @@ def generate_helm(folder: str, env_files: tuple[str, ...], out: str, check: bool
         files = chart_files(loaded, choices, crds)
     if out and not (check or force):
         refuse_breaking_changes(crds, sorted(Path(out).glob("files/crds/*.yaml")))
+    _note_missing_image(choices)
     printed = "".join(f"# path: {path}\n{text}" for path, text in files.items())
     made = Made("" if force else MARK, first="Chart.yaml", folder="files")
     return print_or_write(files, printed, out=out, check=check, made=made)
+
+
+_PUSHED: Final = f"REGISTRY/{GENERIC_IMAGE}"
+_BUILD_GENERIC: Final = f"in a checkout of ruleop, `make image IMAGE={_PUSHED}`"
+_BUILD_OWN: Final = f"`ruleop generate image --out .` and `docker build -t {_PUSHED} .`"
+
+
+def _note_missing_image(choices: Choices) -> None:
+    if choices.image == GENERIC_IMAGE:
+        build = _BUILD_OWN if choices.rules == "image" else _BUILD_GENERIC
+        _print_image_note(build, "--image, or `image` in ruleop.yaml")
+
+
+def _print_image_note(build: str, option: str) -> None:
+    """No registry has the image that is the default."""
+    note = f"no registry has the image {GENERIC_IMAGE}: build it ({build}), push it, and name it with {option}"
+    print_diagnostics([(Span("note: ", Tone.FAINT), Span(note))])
 
 
 def _require_apart(out: str, project: str) -> None:
@@ -99,22 +118,38 @@ def _require_apart(out: str, project: str) -> None:
 @click.command(cls=Command, example="ruleop generate image --out . && docker build -t app-operator:1.2.0 .")
 @project_options
 @choice_options("name", "version")
-@click.option("--base", default=GENERIC_IMAGE, show_default=True, metavar="IMAGE", help="The generic image.")
+@click.option("--base", default="", metavar="IMAGE", help=f"The generic image. Default: {GENERIC_IMAGE}.")
+@click.option("--rules-only", is_flag=True, help="An image of the rules alone, to mount on the generic image.")
 @generated_options
 @force_option
 def generate_image(
-    folder: str, env_files: tuple[str, ...], base: str, out: str, check: bool, force: bool, **flags: Any
+    folder: str,
+    env_files: tuple[str, ...],
+    *,
+    base: str,
+    rules_only: bool,
+    out: str,
+    check: bool,
+    force: bool,
+    **flags: Any,
 ) -> int:
     """Print a Dockerfile that puts these rules on the generic image.
 
+    With --rules-only the image has the rules and nothing else, for --rules-image of `generate helm` and `manifests`.
     --out writes it with a .dockerignore; its folder is that of the project. Exit status 0: done. 1: the project has
     mistakes, or --check found a file that is missing or not current. 2: wrong usage, or a file cannot be read or
     written.
     """
-    require_image("base", base)
+    if base and rules_only:
+        raise UsageError("--rules-only starts from no image: use it without --base")
+    if base:
+        require_image("base", base)
     with reporting(Folder(folder)):
         choices = chosen(folder, flags)
-        files = image_files(load_with_sources(Folder(folder), env_files).files, choices, base)
+        loaded = load_with_sources(Folder(folder), env_files)
+        files = image_files(loaded.files, choices, None if rules_only else base or GENERIC_IMAGE)
+    if not (base or rules_only):
+        _print_image_note(_BUILD_GENERIC, "--base")
     made = Made("" if force else MARK)
     return print_or_write(files, files["Dockerfile"], out=out, check=check, made=made)
 
@@ -152,6 +187,7 @@ def generate_bundle(
     if out and not (check or force):
         before = (Path(out) / "manifests" / f"{crd['metadata']['name']}.yaml" for crd in crds)
         refuse_breaking_changes(crds, [each for each in before if each.is_file()])
+    _note_missing_image(choices)
     printed = "".join(f"# path: {path}\n{text}" for path, text in files.items())
     return print_or_write(files, printed, out=out, check=check, made=Made("" if force else MARK, folder="manifests"))
 

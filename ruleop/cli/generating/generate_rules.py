@@ -1,4 +1,5 @@
-"""`ruleop generate docs`, `graph`, `policy` and `schema`: what else is made from the rules, or helps to write them."""
+"""`ruleop generate argocd`, `docs`, `graph`, `policy` and `schema`: what else is made from the rules, or helps to
+write them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any
 
 import click
 
+from ruleop.authoring.generate.argocd_health import CONFIG_MAP, argocd_text, health_kinds
 from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
 from ruleop.authoring.generate.graph.graph_svg import svg
 from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
@@ -16,7 +18,7 @@ from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.ruletests.format import test_schema
 from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
-from ruleop.cli.inputs.choices import choice_options, chosen
+from ruleop.cli.inputs.choices import choice_options, chosen, require_namespace
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_diagnostics
@@ -25,6 +27,36 @@ from ruleop.core.printable import json_document, printable_lines
 from ruleop.core.rules import watches_schema
 from ruleop.core.rules.findings import did_you_mean_quoted
 from ruleop.core.rules.loading.operator_choices import choices_schema
+
+
+@click.command(
+    cls=Command, example="ruleop generate argocd | kubectl apply --server-side --field-manager=ruleop-health -f -"
+)
+@project_options
+@click.option(
+    "--argocd-namespace", default="argocd", show_default=True, metavar="NAMESPACE", help="The namespace of Argo CD."
+)
+@generated_options
+@force_option
+def generate_argocd(
+    folder: str, env_files: tuple[str, ...], argocd_namespace: str, out: str, check: bool, force: bool
+) -> int:
+    """Print the health of the kinds for Argo CD, which otherwise takes each custom resource for healthy.
+
+    It is a part of the ConfigMap argocd-cm: a script in Lua for each kind, which reads the conditions of its operator.
+    Server-side apply leaves the other parts as they are. Flux needs nothing: it reads the same conditions. --out writes
+    argocd-cm.yaml. Exit status 0: done. 1: the project has mistakes, or --check found a file that is missing or not
+    current. 2: wrong usage, no kind has these conditions, or a file cannot be read or written.
+    """
+    require_namespace("argocd-namespace", argocd_namespace)
+    with reporting(Folder(folder)):
+        loaded = load_with_sources(Folder(folder), env_files)
+        kinds, notes = health_kinds(loaded, installed_crds(loaded))
+    print_diagnostics((Span("note: ", Tone.FAINT), Span(each)) for each in notes)
+    if not kinds:
+        raise UsageError("no kind has the conditions of ruleop: there is nothing to generate")
+    text = argocd_text(kinds, argocd_namespace)
+    return print_or_write({f"{CONFIG_MAP}.yaml": text}, text, out=out, check=check, made=Made("" if force else MARK))
 
 
 @click.command(cls=Command, example="ruleop generate docs --out docs/")

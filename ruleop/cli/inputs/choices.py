@@ -29,6 +29,11 @@ _OPTIONS: Final[dict[str, tuple[Text, str, str]]] = {
     "namespace": (operator_choices.NAMESPACE, "NAMESPACE", "The namespace in which the operator runs."),
     "namespaces": (operator_choices.NAMESPACE, "A,B", "The namespaces that it watches. Default: all."),
     "image": (operator_choices.IMAGE, "IMAGE", f"The image that runs. Default: {operator_choices.GENERIC_IMAGE}."),
+    "rules-image": (
+        operator_choices.RULES_IMAGE,
+        "IMAGE",
+        "An image of the rules alone, with its digest, mounted in place of a ConfigMap. Needs Kubernetes 1.35.",
+    ),
     "version": (operator_choices.VERSION, "VERSION", "The version of the operator that these rules make."),
 }
 
@@ -62,7 +67,11 @@ def chosen(folder: str, flags: Mapping[str, Any]) -> Choices:
         elif name in _OPTIONS:
             given[name] = _valid(name, value, _OPTIONS[name][0])
         elif name == "rules":
-            given[name] = value
+            given |= {"rules": value, "rules_image": ""}
+        elif name == "rules_image":
+            given |= {"rules": "configmap", name: _valid("rules-image", value, operator_choices.RULES_IMAGE)}
+    if flags.get("rules") and flags.get("rules_image"):
+        raise UsageError("--rules-image mounts an image of rules, and --rules chooses another way: use one of them")
     return replace(found, **given)
 
 
@@ -74,6 +83,11 @@ def operator_name(folder: str, given: str) -> str:
 def require_image(option: str, value: str) -> None:
     """Raises UsageError."""
     _valid(option, value, operator_choices.IMAGE)
+
+
+def require_namespace(option: str, value: str) -> None:
+    """Raises UsageError."""
+    _valid(option, value, operator_choices.NAMESPACE)
 
 
 def _valid(option: str, value: str, form: Text) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -29,7 +29,7 @@ from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.core.planning import FixedObjects, Observed, Plan, Problem, choose_rule, plan
 from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.schema.nearest import nearest
@@ -80,6 +80,7 @@ class Planned:
     resource: dict[str, Any]
     plan: Plan
     answers: tuple[Answer, ...] = ()  # of the API server to a dry run
+    number: int = 0  # of the pass, with --until-quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,9 @@ class Passes:
 
     @property
     def failed(self) -> bool:
-        return bool(self.refused or self.unruled or any(each.plan.problems for each in self.planned))
+        """Of several passes over a custom resource, the last one counts."""
+        last = {each.plan.resource: each.plan.problems for each in self.planned}
+        return bool(self.refused or self.unruled or any(last.values()))
 
     def unplanned(self) -> dict[str, Any]:
         """The custom resources without a plan, as plain JSON."""
@@ -142,10 +145,11 @@ def make_passes(
     time: str,
     seed: bytes,
     dated: bool,
+    until_quiet: bool = False,
 ) -> Passes:
     """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other.
     `time`: of the plans; the current one if it is empty. Unless it is `dated`, a plan of rules that do not read the
-    time is the same at all times."""
+    time is the same at all times. `until_quiet`: plans pass after pass, until one has nothing to do."""
     given = as_time(time)
     where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
@@ -163,12 +167,43 @@ def make_passes(
         rule = choose_rule(project.rules, resource)
         if rule is None:
             passes.unruled.append(ObjectKey.of(resource))
+        elif until_quiet:
+            others = [*live, *(each for each in taken if each is not resource)]
+            passes.planned.extend(_passes_until_quiet(project, resource, others, now))
         else:
             planned = with_violations(plan(rule, resource, observed), rule, project)
             passes.planned.append(Planned(resource, planned))
     for key in passes.unruled:
         print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
     return passes
+
+
+def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Object], now: str) -> Iterator[Planned]:
+    """The passes over a custom resource in a cluster without others, whose controllers make each child ready: as a test
+    of the rules makes them."""
+    # Imports the API server in memory, which one pass does not need.
+    from ruleop.authoring.ruletests.running.case_cluster import CaseKinds  # noqa: PLC0415
+    from ruleop.authoring.ruletests.running.plan_mode import RESTLESS, Admission, PlanMode  # noqa: PLC0415
+
+    world = PlanMode(project, CaseKinds(project), Admission(project))
+    world.advance(parse_time(now))
+    for each in others:
+        world.add(each)
+    world.create(resource)
+    planned: Planned | None = None
+    for number in world.passes(ready=True):
+        if planned is not None:
+            yield planned
+        current = world.resource
+        rule = choose_rule(project.rules, current) if current is not None else None
+        if current is None or rule is None:
+            return
+        planned = Planned(dict(current), world.next_plan(rule, current), number=number)
+    if planned is not None and world.restless:
+        restless = Problem("passes", "Restless", RESTLESS)
+        planned = replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, restless)))
+    if planned is not None:
+        yield planned
 
 
 def prepare_document(

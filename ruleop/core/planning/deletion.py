@@ -40,23 +40,26 @@ from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_co
 from ruleop.core.planning.model.marks import RESERVED, SKIP_FINALIZE, annotations_of, other_operators
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
-from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
+from ruleop.core.planning.model.rule_permissions import denied_write, missing_list_permission
 from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.child.field_patches import PatchedObject
+    from ruleop.core.planning.model.actions import Problem
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.model.outcome import Failed
     from ruleop.core.rules import Rule
     from ruleop.core.steps import Steps
 
 FIELDS_NOT_RELEASED: Final = "FieldsNotReleased"
+NOT_DELETED: Final = "NotDeleted"
+LEFT_BEHIND: Final = "LeftBehind"
 RELEASE_PATIENCE: Final = 600.0
 """Seconds from the deletion of a CR until a release that the API server rejects as invalid is given up."""
 
@@ -94,6 +97,18 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
     ):
         plan.events.append(Event("Warning", "FinalizeSkipped", why_not))
     return plan
+
+
+def without_account(resource: Object, observed: Observed, problem: Problem) -> DeletionPlan:
+    """The step while it is not known by whose permissions objects are deleted (`writeAs`)."""
+    finalizer, message = observed.finalizer, f"{problem.child}: {problem.message}"
+    if finalizer not in (resource["metadata"].get("finalizers") or []):
+        return DeletionPlan(_deleting("Deleting", _held_by_others(resource, finalizer)))
+    if why_not := skip_reason(resource, observed):
+        event = Event("Warning", LEFT_BEHIND, f"{message}; gave up on owned objects: {why_not}")
+        return DeletionPlan(_deleting("Deleting"), [RemoveFinalizer(ObjectKey.of(resource), finalizer)], [event])
+    advice = f"owned objects cannot be deleted. Set the annotation {SKIP_FINALIZE} to give up on them"
+    return DeletionPlan(Conditions.of("Deleting", f"{message}; {advice}", stalled=True))
 
 
 def _deleting(reason: str, message: str = "") -> Conditions:
@@ -147,6 +162,8 @@ def _cleanup(
         for each in children.existing
         if each.claim.annotated or each.key in ordered or all_orphans or is_orphan(children, each)
     ]
+    abandoned = dict(_abandoned(resource, observed, children, left))
+    left = [each for each in left if each.key not in abandoned]
     given_up = dict(_given_up(resource, observed, children)) if children.patched else {}
     patched = [each for each in children.patched if each.key not in given_up]
     if left or patched:
@@ -168,13 +185,13 @@ def _cleanup(
                 expected |= {each.key: still_there(each)} if each.terminating else {}
             elif is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
                 actions.append(release(each.child, each.live, each.key, children.owner))
-                expected[each.key] = f"{each.key} is to be released"
+                expected[each.key] = _expected_end(children, each, "released")
             elif (why_not := awaited.get((each.key, each.child))) is not None and not is_skipped:
                 expected[each.key] = f"{each.key} is to be deleted: {why_not}"
             elif each.key in stays:
                 expected[each.key] = f"{each.key} is to be deleted when all items have ended"
             else:
-                expected[each.key] = still_there(each) if each.terminating else f"{each.key} is to be gone"
+                expected[each.key] = still_there(each) if each.terminating else _expected_end(children, each, "gone")
                 if not each.terminating:
                     actions.append(_delete(rule, each, in_order=each.key in ordered, early=why_not is not None))
         if rule.ends_items:
@@ -182,6 +199,7 @@ def _cleanup(
         else:
             plan = DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
         plan.events.extend(_release_events(children))
+        plan.events.extend(_denied_events(children, left, expected))
         return plan
     unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
@@ -191,6 +209,7 @@ def _cleanup(
         )
         return DeletionPlan(Conditions.of(reason, message, stalled=True))
     events = [Event("Warning", FIELDS_NOT_RELEASED, why) for why in given_up.values()]
+    events += [Event("Warning", LEFT_BEHIND, why) for why in abandoned.values()]
     return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)], events)
 
 
@@ -208,6 +227,41 @@ def _given_up(resource: Object, observed: Observed, children: Children) -> Itera
         if skipped or (end is not None and parse_time(observed.now) >= end):
             because = skipped or f"it has been rejected for {RELEASE_PATIENCE // 60:.0f} minutes"
             yield each.key, f"{_rejected_release(children, each, failed)}; gave up on it: {because}"
+
+
+def _abandoned(
+    resource: Object, observed: Observed, children: Children, left: Iterable[Existing]
+) -> Iterator[tuple[ObjectKey, str]]:
+    """The objects that may not be deleted or released, and on which somebody gave up, with the reason. In a namespace
+    that is being deleted, the permissions of its accounts may be gone for good."""
+    if children.history.writes is not None:  # the next pass decides
+        return
+    skipped = skip_reason(resource, observed)
+    for each in left if skipped else ():
+        failed = children.history.unreleased.get(each.key)
+        is_final = annotations_of(resource).get(SKIP_FINALIZE) == "true" or (failed is not None and failed.account)
+        if failed is not None and failed.failure is Failure.FORBIDDEN and failed.verb and is_final:
+            yield each.key, f"{each.key} is left behind: {_denied(children, each, failed)}; gave up on it: {skipped}"
+
+
+def _denied(children: Children, each: Existing, failed: Failed) -> str:
+    return denied_write(children.rule, children.observed.kinds.info(Kind.of(each.live)), each.key.namespace, failed)
+
+
+def _expected_end(children: Children, each: Existing, end: Literal["gone", "released"]) -> str:
+    failed = children.history.failure(each.key)
+    if failed is None or not failed.verb:
+        return f"{each.key} is to be {end}"
+    by_hand = f"set the annotation {SKIP_FINALIZE} to give up on it"
+    return f"{each.key} is to be {end}: {_denied(children, each, failed)}; {by_hand}"
+
+
+def _denied_events(children: Children, left: Iterable[Existing], expected: Mapping[ObjectKey, str]) -> Iterator[Event]:
+    """Events for the deletions and releases of this pass for which a permission is missing."""
+    writes = children.history.writes
+    for each in left:
+        if writes is not None and each.key in writes.failed and writes.failed[each.key].verb:
+            yield Event("Warning", NOT_DELETED, expected[each.key])
 
 
 def _patience_ends(resource: Object, failed: Failed) -> float | None:
@@ -274,7 +328,7 @@ def _rejected_release(children: Children, each: PatchedObject, failed: Failed) -
     rejected = f"the fields of {each.key} cannot be released"
     if failed.verb:
         info = children.observed.kinds.info(Kind.of(each.live))
-        return f"{rejected}: {missing_permission(children.rule, info, each.key.namespace, failed.verb)}"
+        return f"{rejected}: {denied_write(children.rule, info, each.key.namespace, failed)}"
     secrecy = children.rule.secrecy_of(each.child)
     return f"{rejected}: {secrecy.rejection(failed.message, failed.redacted, failed.causes)}"
 

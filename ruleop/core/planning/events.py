@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.planning.changes.writes import Verb, reason_for, verb_of
 from ruleop.core.planning.child.pruning import HELD_BACK, held_in_words
-from ruleop.core.planning.model.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.actions import Action, Delete, Event, Expire, Patch, Replace, ServerSideApply
 from ruleop.core.planning.model.conditions import FINALIZED, find_condition
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _REASONS = {
     "adopted": "Adopted",
     "released": "Released",
     "rotated": "Rotated",
+    "expired": "Expired",
 }
 
 
@@ -87,11 +88,12 @@ def held_back_events(resource: Object, rollout: Condition) -> Iterator[Event]:
 
 
 def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
-    """Events for deleted, adopted, recreated and released objects: one for each action and reason, for all objects."""
+    """Events for deleted, adopted, recreated and released objects, and for a CR that expired: one for each action and
+    reason, for all objects."""
     names: dict[tuple[str, Verb, str], list[str]] = {}
     for action in actions:
         if (
-            isinstance(action, (Delete, Patch, Replace, ServerSideApply))
+            isinstance(action, (Delete, Expire, Patch, Replace, ServerSideApply))
             and (reason := _REASONS.get(action.why)) is not None
         ):
             names.setdefault((reason, verb_of(action), reason_for(action)), []).append(action.key.title(namespace))

@@ -21,10 +21,10 @@ from ruleop.core.planning.model.actions import (
     AGAIN,
     Create,
     Delete,
-    FinalizerAction,
     Patch,
     Replace,
     Requeue,
+    ResourceAction,
     ServerSideApply,
 )
 from ruleop.core.planning.model.managers import fingerprint_of
@@ -55,6 +55,9 @@ REFUSED_CAP: Final = 3600.0
 
 STATUS_REFUSED_FOR: Final = 60.0
 """Seconds until a rejected status is retried: the schema may have changed by then."""
+
+_ENDS: Final = frozenset({"given up", "released", "finalized", "elsewhere", "ordered", "unordered"})
+"""Reasons of actions that the deletion of a CR waits for."""
 
 AGAIN_AT_ONCE: Final = 16
 AGAIN_CAP: Final = 60.0
@@ -132,7 +135,7 @@ class Writes:
         that was sent is not sent again at once."""
         if action.key in self.failed or action.key in self.undone:
             return False
-        digest = GONE if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+        digest = GONE if isinstance(action, Delete | ResourceAction) else action.desired_digest
         return self.done.get(action.key) != digest
 
 
@@ -141,7 +144,7 @@ class History:
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)  # how the server normalises values
     refusals: Mapping[ObjectKey, Refusal] = field(default_factory=lambda: NOTHING)
     applied: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # fingerprints of what `patch` applied
-    unreleased: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # rejected releases of such fields
+    unreleased: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # rejected releases and deletions
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # digests that `onImmutable` recreated
     conflicting: Mapping[ObjectKey, ConflictingObject] = field(default_factory=lambda: NOTHING)
     drift: Mapping[ObjectKey, Reverted] = field(default_factory=lambda: NOTHING)
@@ -191,7 +194,7 @@ class History:
         found = self.with_plan(plan, now)
         if outcome is None:
             return _concluded(found, plan, again=again)
-        acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
+        acted = {action.key for action in outcome.done if not isinstance(action, ResourceAction)}
         learned = _learned(found.learned, outcome)
         if outcome.failed or found.refusals:
             refusals = _refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now)
@@ -273,7 +276,7 @@ def _writes(plan: Plan, outcome: Outcome) -> Writes:
     done, undone = dict.fromkeys(outcome.deleted, GONE), set(map(attrgetter("key"), plan.actions))
     for each in outcome.done:
         undone.discard(each.key)
-        if not isinstance(each, Delete | FinalizerAction) and each.key in outcome.written:
+        if not isinstance(each, Delete | ResourceAction) and each.key in outcome.written:
             done[each.key] = each.desired_digest
     return Writes(outcome.failed, done, frozenset(undone))
 
@@ -316,8 +319,9 @@ def _applied(before: Mapping[ObjectKey, str], outcome: Outcome) -> Mapping[Objec
 
 
 def _unreleased(before: Mapping[ObjectKey, Failed], plan: Plan, outcome: Outcome) -> Mapping[ObjectKey, Failed]:
-    """The rejected releases of fields of objects of others, each until it succeeds."""
-    releases = {each.key for each in plan.actions if isinstance(each, ServerSideApply) and each.why == "given up"}
+    """The rejected releases of fields of objects of others, and the rejected deletions and releases of the objects of a
+    CR that is being deleted, each until it succeeds."""
+    releases = {each.key for each in plan.actions if each.why in _ENDS}
     if not releases:
         return before
     failed = {key: outcome.failed[key] for key in releases & outcome.failed.keys()}

@@ -11,6 +11,7 @@ from ruleop.core.secrets.masks import NO_MASKS, Masks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.core.accounts import ServiceAccount
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.late_plans import Late
@@ -49,6 +50,8 @@ class Plan:
     resource: ObjectKey
     uid: str
     rule: str  # the rule's title
+    account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
+    expires: str = ""  # RFC 3339: when the CR is deleted by `expire`; empty: never
     actions: tuple[Action, ...] = ()
     held: tuple[HeldDeletion, ...] = ()
     waits: tuple[Wait, ...] = ()
@@ -70,6 +73,8 @@ class Plan:
     late: Late | None = None  # it took too long, and was ended
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
     masks: Masks = field(default=NO_MASKS, repr=False, compare=False)  # for showing the plan
+    # The names of objects of `forEach` by their items, such as access[joe], for showing the plan
+    items: Mapping[ObjectKey, str] = field(default_factory=dict, repr=False, compare=False)
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
     traced: Mapping[ObjectKey, tuple[Site | None, ...]] = field(default_factory=dict, repr=False, compare=False)
     """The same: of the rendered objects of one child, the template's line of each of `child_field_sites.lines_of`."""

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any, cast
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.planning.changes.rejected_writes import condition_reason
+from ruleop.core.planning.changes.writes import reason_for
 from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.blocking import find_blocking
 from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children, Found
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
+from ruleop.core.planning.child.item_names import item_names
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import delayed, prune
 from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
-from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
+from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion, without_account
 from ruleop.core.planning.events import (
     HEALTHY,
     held_back_events,
@@ -33,6 +35,7 @@ from ruleop.core.planning.events import (
     skipped_events,
     transition_events,
 )
+from ruleop.core.planning.expiry import NEVER, find_expiry
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.history import History
 from ruleop.core.planning.late_plans import Late
@@ -42,6 +45,7 @@ from ruleop.core.planning.model.actions import (
     Action,
     AddFinalizer,
     Delete,
+    Expire,
     Patch,
     Problem,
     RemoveFinalizer,
@@ -51,9 +55,10 @@ from ruleop.core.planning.model.actions import (
 )
 from ruleop.core.planning.model.conditions import ROLLOUT, Conditions, as_written, find_condition
 from ruleop.core.planning.model.marks import Owner, annotations_of, is_paused, period_and_notes
-from ruleop.core.planning.model.rule_permissions import missing_permission
+from ruleop.core.planning.model.rule_permissions import denied_write, missing_permission
 from ruleop.core.planning.model.selectors import compile_selector
 from ruleop.core.planning.model.targets import Target
+from ruleop.core.planning.model.write_account import account_of
 from ruleop.core.planning.plan import Plan
 from ruleop.core.planning.rendering.scope import Scope
 from ruleop.core.planning.status import (
@@ -69,6 +74,7 @@ from ruleop.core.templating.values.cost import METER, Account, Exhausted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ruleop.core.accounts import ServiceAccount
     from ruleop.core.planning.child.runs.once import Records
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
@@ -107,11 +113,13 @@ def plan(
     *,
     predict_status: bool = True,
     masks: bool = True,
+    items: bool = False,
 ) -> Plan:
     """The plan of one pass. `predict_status`: plan the status too while there are actions, as it would be if nothing
-    else changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator
-    only carries it out."""
-    return Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks).finish()
+    else changed. `masks`: find what has to be masked when the plan is shown, what blocks its children, and the names of
+    their items; the operator only carries it out. `items`: the names of items, without masks."""
+    planning = Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks, items=items)
+    return planning.finish()
 
 
 class SlowPlanError(Exception):
@@ -121,7 +129,7 @@ class SlowPlanError(Exception):
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
     between. Its account is charged only while it runs. `hasty`: rather than keep others waiting for a step that takes
-    long, it ends with SlowPlanError. `traced`: the child whose objects are traced to the lines of its template."""
+    long, it ends with SlowPlanError."""
 
     def __init__(
         self,
@@ -132,15 +140,19 @@ class Planning:
         *,
         predict_status: bool = True,
         masks: bool = True,
+        items: bool = False,
         hasty: bool = False,
-        traced: str = "",
     ) -> None:
         self.hasty = hasty
         self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
-        self._planner.traced = traced
+        self._planner.names_items = masks or items
         self._steps = self._planner.steps()
+
+    def trace(self, child: str) -> None:
+        """Traces the objects of a child to the lines of its template. Called before it runs."""
+        self._planner.traced = child
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
         """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
@@ -203,10 +215,13 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown, self.traced = masks, ""
+        self.names_items = masks
         self.masks = masks and rule.secrecy.reads
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
+        self.expiry = NEVER
+        self.account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
 
     def _without_expired_refusals(self, history: History) -> History:
         """The history without expired refusals: their writes are retried."""
@@ -230,11 +245,16 @@ class _Planner:
         self.children = self._children(found)
         if self.resource["metadata"].get("deletionTimestamp"):
             return (yield from self._deleting())
+        if (expired := self._find_expiry()) is not None:
+            return self._expiring(expired)
+        if (problem := self._find_account()) is not None:
+            return self._invalid_plan(problem)
         problem = yield from self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
             self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
             self.children = self._children(found, desired_keys)
+            self._find_expiry()
             problem = yield from self._plan_children()
         if problem is not None:
             return self._invalid_plan(problem)
@@ -309,6 +329,40 @@ class _Planner:
         self.children.report.problems.append(problem)
         return self._plan(overall_conditions(self.children, [problem]), [])
 
+    # -- a CR that expires ---------------------------------------------------------------------------------------------
+
+    def _find_expiry(self) -> Expire | None:
+        """The deletion of the CR, if its time has come. Notes when it comes otherwise."""
+        if self.rule.expire is None or self.paused:
+            return None
+        try:
+            self.expiry = find_expiry(self.rule.expire, self.scope)
+        except RenderError as error:
+            self.children.report.add_problem("expire", "RenderFailed", self.rule.secrecy.error(error), error.site)
+            return None
+        if not self.expiry.is_due(self.scope.time_functions().now):
+            return None
+        found = Expire(self.key, self.expiry.after)
+        if self.observed.held_until:
+            self.children.report.held += delayed([found], self.observed.held_until)
+            return None
+        return found
+
+    def _expiring(self, expired: Expire) -> Plan:
+        """The children stay as they are until the CR is deleted."""
+        self.children.use_existing(self.rule.children.values())
+        is_rejected = self.history.failure(self.key) is not None
+        conditions = None if is_rejected else Conditions.of("Deleting", reason_for(expired), reconciling=True)
+        return self._plan(conditions, [expired])
+
+    def _find_account(self) -> Problem | None:
+        """Finds by whose permissions children are written. Returns why that is not known."""
+        try:
+            self.account = account_of(self.rule, self.resource)
+        except RenderError as error:
+            return Problem("writeAs", "RenderFailed", self.rule.secrecy.error(error), error.site)
+        return None
+
     # -- a CR that is not being deleted --------------------------------------------------------------------------------
 
     def _actions(self) -> Steps[list[Action]]:
@@ -378,7 +432,7 @@ class _Planner:
             info = self.observed.kinds.info(Kind.of(action.live))
             secrecy = self.rule.secrecy_of(action.child)
             words = secrecy.rejection(failed.message, failed.redacted, failed.causes)
-            why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
+            why = denied_write(self.rule, info, action.key.namespace, failed) if failed.verb else words
             child, reason = action.child or "pruning", condition_reason(failed.failure)
             what, done = str(action.key), "released" if isinstance(action, Patch) else "deleted"
             if isinstance(action, ServerSideApply):
@@ -413,7 +467,11 @@ class _Planner:
 
     def _deleting(self) -> Steps[Plan]:
         self.children.use_existing(self.rule.every_child)
-        deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
+        problem = self._find_account()
+        if problem is not None:
+            deletion = without_account(self.resource, self.observed, problem)
+        else:
+            deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
         of_helm = self._finalizer_of_helm() if self.rule.adopts_helm_releases else []
         return self._plan(
             deletion.conditions,
@@ -456,6 +514,8 @@ class _Planner:
             METER.ensure_reserve()
             records = self.children.runs.records() if self.rule.has_runs else NO_RECORDS
             self._add_status(found, conditions, actions, records)
+            if self.expiry.at is not None:
+                self.scope.time_functions().changes_at(self.expiry.at, "it expires")
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
             found |= {
                 "children": tuple(child_plan.report() for child_plan in self.children.plans.values()),
@@ -467,6 +527,8 @@ class _Planner:
                 "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
+        if self.names_items:
+            found["items"] = item_names(self.children)
         if self.is_shown:
             found["blocking"] = tuple(find_blocking(self.children))
         if self.traced:
@@ -477,6 +539,8 @@ class _Planner:
             resource=self.key,
             uid=self.owner.uid,
             rule=self.rule.title,
+            account=self.account,
+            expires=self.expiry.time,
             public_words=self.rule.public_words,
             actions=tuple(actions) if self.acts else (),
             waits=tuple(report.waits),
@@ -590,7 +654,8 @@ class _Planner:
         return min((each for each in found if each is not None), key=attrgetter("seconds"), default=None)
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
-        """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""
+        """Reports first that ruleop's finalizer could not be added or removed, because all other actions depend on it;
+        or that the CR could not be deleted."""
         failed = self.history.failure(self.key)
         if failed is None:
             return conditions
@@ -599,12 +664,16 @@ class _Planner:
             if failed.verb
             else failed.message
         )
-        message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
+        child, message = "finalizer", f"the finalizer {self.observed.finalizer} cannot be written: {why}"
+        wait = f"the finalizer to be written: {failed.message}"
+        if self.expiry.is_due(self.scope.time_functions().now):
+            child, message = "expire", f"it has expired and cannot be deleted: {why}"
+            wait = f"the custom resource, which has expired, to be deleted: {failed.message}"
         reason = condition_reason(failed.failure)
         if reason is None:
-            self.children.report.add_wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
+            self.children.report.add_wait(child, wait, why="write")
         else:
-            self.children.report.problems.insert(0, Problem("finalizer", reason, message))
+            self.children.report.problems.insert(0, Problem(child, reason, message))
         if conditions is None:
             return None
         # The CR is being deleted: its reason shows the progress of the deletion, so it is kept.

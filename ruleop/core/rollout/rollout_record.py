@@ -125,6 +125,20 @@ class Record:
         same = sum(len(members) for each, members in self.earlier if each.rule == self.target.rule)
         return max(0, self.total - len(self.released) - same)
 
+    def counts(self) -> dict[Revision, int | None]:
+        """How many custom resources have each revision, when the record was last written; None: all."""
+        if self.is_complete:
+            return {self.target: None}
+        found: dict[Revision, int | None] = {self.target: len(self.released)} if self.released else {}
+        named = set(self.released)
+        for revision, members in self.earlier:
+            if others := members - named:
+                found[revision] = len(others)
+            named |= members
+        if (rest := self.total - len(named)) > 0:
+            found[self.base] = (found.get(self.base) or 0) + rest
+        return found
+
     @property
     def revisions(self) -> Iterator[Revision]:
         """All that a custom resource may have."""
@@ -187,14 +201,24 @@ def resumed(record: Record) -> Record:
     return replace(record, phase="Progressing", reason="", resumed=True, released=released, failed={})
 
 
-def reverted(record: Record) -> Record:
-    """A rollout back to the last revision that all custom resources had. The rules on disk are rolled out again when
-    they change, or after `resume`."""
+def reverted(record: Record, to: Revision | None = None) -> Record:
+    """A rollout back to an earlier revision: the last one that all custom resources had, or a given one. The rules on
+    disk are rolled out again when they change, or after `resume`."""
+    if to is not None:
+        return _reverted_to(record, to)
     if record.undo:
         raise Refused("it is reverted already; `ruleop rollout resume` rolls out the rules on disk again")
     if record.before is None:
         raise Refused("no earlier revision is known")
     return replace(_towards(record, record.before), undo=True, rejected=record.target)
+
+
+def _reverted_to(record: Record, to: Revision) -> Record:
+    if to.is_same(record.target):
+        raise Refused(f"the rules of revision {to.short} are those that are rolled out already")
+    if record.rejected is not None and to.is_same(record.rejected):
+        raise Refused(f"revision {to.short} has the rules on disk; `ruleop rollout resume` rolls them out again")
+    return replace(_towards(record, to), undo=True, rejected=record.rejected or record.target)
 
 
 # -- as stored ---------------------------------------------------------------------------------------------------------

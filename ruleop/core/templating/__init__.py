@@ -6,6 +6,7 @@ from ruleop.core.templating.compile.library import Library
 from ruleop.core.templating.compile.other_tools import instead_of
 from ruleop.core.templating.compile.references import SAME_ITEMS, Reference
 from ruleop.core.templating.compile.value_flow import slots_from
+from ruleop.core.templating.filters.registry import FILTER_NAMES
 from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar
@@ -55,6 +56,7 @@ FUNCTIONS = frozenset({"has_kind", "duration", *TIME_FUNCTIONS, *NONDETERMINISTI
 """Functions that a scope provides, because their results depend on the cluster, a seed or the clock."""
 
 __all__ = [
+    "FILTER_NAMES",
     "FUNCTIONS",
     "JINJA_NAMES",
     "NONDETERMINISTIC",

@@ -101,7 +101,10 @@ class GrantingChild:
 
 
 def granting_children(sources: Sources) -> Iterator[GrantingChild]:
-    """Of one watch. A child with branches may give several."""
+    """Of one watch. A child with branches may give several. With `writeAs`, another account writes them and needs the
+    permissions."""
+    if sources.watch.rule.write_as is not None:
+        return
     for part in sources.body_parts:
         for body in sources.bodies(part):
             granting = Granting.of(_literal(body.document, body)) if body.kind.group == RBAC else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ruleop.core.accounts import IMPERSONATE, literal_parts
 from ruleop.core.names import DEFAULT_OPERATOR, lease_name
 from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
 from ruleop.core.planning.model.rule_permissions import Need, needs
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Kind
     from ruleop.core.planning.model.observed import KindInfo, Kinds
     from ruleop.core.rules import PolicyRule, Project, Rule
+    from ruleop.core.templating import StringTemplate
 
 _OF_CLUSTER_SCOPED = "default"
 """The namespace of the Events on cluster-scoped objects."""
@@ -79,6 +81,8 @@ def needed_permissions(project: Project, kinds: Kinds, settings: Settings) -> It
     cluster_scoped |= {crd.name for crd in project.crds if not crd.namespaced}
     for rule in project.rules:
         yield from _of_rule(rule, kinds)
+        if rule.write_as is not None:
+            yield _impersonation(rule, rule.write_as)
         for policy in rule.rbac:
             yield from _by_hand(policy, rule, cluster_scoped)
     yield from _of_operator(project.rules, kinds, settings)
@@ -110,6 +114,22 @@ def _on_kind(kind: Kind, info: KindInfo, need: Need, subresource: str = "") -> P
         (need.name,) if need.name else (),
         namespace=need.namespace if fixed else "",
         everywhere="" if info.namespaced else f"{kind.kind} is cluster-scoped",
+    )
+
+
+def _impersonation(rule: Rule, write_as: StringTemplate) -> Permission:
+    """Only on the account that the rule names. A computed namespace is the CR's own, so one that is watched."""
+    namespace, name = literal_parts(write_as.source)
+    return Permission(
+        "",
+        "serviceaccounts",
+        (IMPERSONATE,),
+        Scope.FIXED if namespace else Scope.WATCHED,
+        f"`writeAs` of {rule.kind.kind}",
+        "ServiceAccount",
+        write_as.site,
+        (name,) if name else (),
+        namespace=namespace,
     )
 
 
@@ -172,7 +192,10 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
         yield Permission(
             "apiextensions.k8s.io", "customresourcedefinitions", FOLLOW, Scope.CLUSTER, "changes of CRDs", without=late
         )
-    if any(rule.finalize or rule.has_order or rule.patches for rule in namespaced):
+    if any(
+        rule.finalize or rule.has_order or rule.patches or (rule.write_as is not None and rule.annotates_children)
+        for rule in namespaced
+    ):
         late = "the deletion of a namespace is noticed when a write in it is rejected"
         yield Permission(
             "", "namespaces", ("get",), Scope.WATCHED, "`finalize`, `patch` and orders of deletion", without=late

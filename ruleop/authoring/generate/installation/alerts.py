@@ -62,7 +62,7 @@ ALERTS: Final = (
         "15m",
         "warning",
         "{{ $value }} resources of {{ $labels.controller }} are not ready: {{ $labels.reason }}.",
-        "See the condition Ready of these CRs, and reference/errors.md.",
+        "The condition Ready of these CRs says why and what to do; `ruleop explain` shows more.",
     ),
     Alert(
         "RuleopPermissionMissing",

@@ -15,10 +15,11 @@ import orjson
 
 from ruleop.authoring.checking.roles.needed_permissions import Scope
 from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.installation.artifact_hub import CAPABILITIES
 from ruleop.authoring.generate.installation.manifests import set_variables
 from ruleop.authoring.generate.installation.operator_objects import operator
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
-from ruleop.authoring.generate.installation.rule_files import mounted_rules, rule_files
+from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, why_unreadable
@@ -48,7 +49,7 @@ def bundle_files(
     """The texts by their paths. `samples`: custom resources for its page. Raises ProjectErrors."""
     if choices.shards:
         raise ProjectErrors.of("conflict", "OLM runs no StatefulSet: remove `shards`, or install a chart", Site(FILE))
-    mounted = mounted_rules(rule_files(loaded), choices) if choices.rules == "configmap" else None
+    mounted = rules_mount(loaded, choices)
     # OLM chooses the namespaces; and its older versions refuse a bundle with a NetworkPolicy.
     volume = mounted.volume if mounted is not None else None
     installed = operator(replace(choices, namespaces=()), volume, set_variables(loaded, choices))
@@ -86,7 +87,7 @@ def _dockerfile(labels: Mapping[str, str]) -> str:
 def _service_version(loaded: Loaded, choices: Choices, crds: Sequence[Object], deployment: Object) -> dict[str, Any]:
     about = choices.about
     annotations = {
-        "capabilities": "Deep Insights",
+        "capabilities": CAPABILITIES,
         "containerImage": choices.image,
         "description": about.summary or f"The operator {choices.name}",
         "operatorframework.io/suggested-namespace": choices.namespace,

@@ -15,15 +15,17 @@ import yaml
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.alerts import rules_file
+from ruleop.authoring.generate.installation.artifact_hub import artifact_hub
 from ruleop.authoring.generate.installation.dashboard import dashboard
 from ruleop.authoring.generate.installation.monitoring import metrics_job
+from ruleop.authoring.generate.installation.operator_objects import image_of
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
 from ruleop.authoring.generate.policy.policies import policies
 from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
 from ruleop.core.names import LABEL, MOST_OF_NAME
 from ruleop.core.printable import json_document
-from ruleop.core.rules.loading.operator_choices import NAMESPACE, settings
+from ruleop.core.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +48,7 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
     """The texts of the chart by their paths. Raises ProjectErrors."""
     values = _values(loaded, choices)
     files = {
-        "Chart.yaml": _HEADER + rules_text(_chart(choices)),
+        "Chart.yaml": _HEADER + rules_text(_chart(loaded, choices, crds)),
         "values.yaml": values,
         "values.schema.json": json_document(_values_schema(yaml.safe_load(values), settings(loaded, choices))),
         **_templates(),
@@ -55,14 +57,14 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
         **{f"files/policies/{each.name}.yaml": rules_text(each.spec) for each in policies(loaded)[0]},
         **dict(_monitoring(replace(choices, name=_NAME))),
     }
-    if choices.rules == "configmap":
+    if choices.reloads:
         rules = rule_files(loaded)
         require_storable(rules)
         files |= {f"files/rules/{path}": text for path, text in rules.items()}
     return files
 
 
-def _chart(choices: Choices) -> Object:
+def _chart(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> Object:
     about = choices.about
     described: dict[str, JSON] = {
         "apiVersion": "v2",
@@ -71,10 +73,11 @@ def _chart(choices: Choices) -> Object:
         "type": "application",
         "version": choices.version,
         "appVersion": choices.version,
-        "kubeVersion": ">=1.25.0-0",
+        "kubeVersion": ">=1.33.0-0" if choices.rules_image else ">=1.25.0-0",
         "home": about.homepage,
         "keywords": list(about.keywords),
         "maintainers": [{"name": name, "email": email} for name, email in about.maintainers],
+        "annotations": artifact_hub(loaded, choices, crds, image_of(choices)),
     }
     return {name: value for name, value in described.items() if value}
 
@@ -110,6 +113,7 @@ def _values(loaded: Loaded, choices: Choices) -> str:
     static = _static("values.yaml").read_text(encoding="utf-8")
     if not choices.leader_elect:
         static = static.replace("leaderElect: true", "leaderElect: false")
+    static = static.replace('  image: ""', f'  image: "{choices.rules_image}"')
     if choices.metrics_auth:
         static = static.replace("secure: false", "secure: true")
     return f"{_HEADER}{rules_text(computed)}{static}"
@@ -130,6 +134,7 @@ _WORDS: Final[dict[str, dict[str, JSON]]] = {
 def _values_schema(values: Object, variables: Mapping[str, str | None]) -> dict[str, JSON]:
     """It refuses a misspelt value. The types are those of the default values."""
     top = _of_value("", values)
+    top["properties"]["rules"]["properties"]["image"]["pattern"] = f"^({RULES_IMAGE.pattern})?$"
     required: dict[str, JSON] = {"type": "string", "minLength": 1}
     properties = {
         **top["properties"],

@@ -9,7 +9,7 @@ from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.monitoring import monitoring_objects
 from ruleop.authoring.generate.installation.operator_objects import namespace, operator, service_monitor
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
-from ruleop.authoring.generate.installation.rule_files import mounted_rules, rule_files
+from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.errors import Site
@@ -51,7 +51,7 @@ class Installation:
 
 def installation(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> Installation:
     """Raises ProjectErrors."""
-    mounted = mounted_rules(rule_files(loaded), choices) if choices.rules == "configmap" else None
+    mounted = rules_mount(loaded, choices)
     volume = mounted.volume if mounted is not None else None
     found, _ = policies(loaded)
     return Installation(

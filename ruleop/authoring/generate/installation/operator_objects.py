@@ -88,7 +88,7 @@ def arguments(choices: Choices) -> list[JSON]:
             f"--metrics-cert={CERTIFICATE}/tls.crt",
             f"--metrics-key={CERTIFICATE}/tls.key",
         ]
-    return [*found, *(["--no-reload"] if choices.rules == "image" else [])]
+    return [*found, *([] if choices.reloads else ["--no-reload"])]
 
 
 def _is_several(choices: Choices) -> bool:
@@ -109,7 +109,7 @@ def _pods(choices: Choices, rules: Object | None, variables: Mapping[str, str]) 
         env += [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
     container: dict[str, Any] = {
         "name": "operator",
-        "image": _image(choices),
+        "image": image_of(choices),
         "args": arguments(choices),
         **({"env": env} if env else {}),
         "ports": [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}],
@@ -149,7 +149,7 @@ def _pods(choices: Choices, rules: Object | None, variables: Mapping[str, str]) 
     return _object("apps/v1 Deployment", choices, {"replicas": choices.replicas, **strategy, **spec})
 
 
-def _image(choices: Choices) -> str:
+def image_of(choices: Choices) -> str:
     repository, tag, digest = choices.image_parts
     return repository + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
 

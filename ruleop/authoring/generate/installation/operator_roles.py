@@ -20,6 +20,7 @@ from ruleop.authoring.checking.roles.needed_permissions import (
 )
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.scaffold.yaml_layout import Noted
+from ruleop.core.accounts import IMPERSONATE
 from ruleop.core.permissions import listed, ordered
 from ruleop.core.planning.model.rbac_children import RBAC
 from ruleop.core.rules import Findings, ProjectErrors
@@ -103,6 +104,11 @@ def _needed(loaded: Loaded, settings: Settings, findings: Findings) -> list[Perm
                     message = f"this {child.kind} grants what other roles grant (aggregationRule)"
                 findings.mistake("missing-permission", f"{message}: {child.remedy()}", child.site)
             found += permissions or ()
+    for each in found:
+        if each.verbs == (IMPERSONATE,) and not each.names and each.site is not None:
+            where = "its own namespace" if each.scope is Scope.WATCHED else each.namespace
+            message = f"the operator may write as every ServiceAccount: a custom resource chooses one of {where}"
+            findings.warning("missing-permission", f"{message}. Write the name literally to limit it", each.site)
     for each in wildcards(found):
         assert each.site is not None, "only the author of the rules writes wildcards"
         message = f"{listed(each.verbs)} on {each.title}: the operator may do more than these rules need"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.installation.operator_objects import FOLDER
 from ruleop.core.errors import Site
 from ruleop.core.rules import Findings, ProjectErrors
 
@@ -88,6 +89,18 @@ def mounted_rules(files: Mapping[str, str], choices: Choices) -> MountedRules:
     return MountedRules(tuple(maps), several if len(sources) > 1 else {"configMap": sources[0]})
 
 
+def rules_mount(loaded: Loaded, choices: Choices) -> MountedRules | None:
+    """The volume of the rules, and its ConfigMaps if it has any. None: the image of the operator holds the rules.
+
+    Raises ProjectErrors.
+    """
+    if choices.rules == "image":
+        return None
+    if choices.rules_image:
+        return MountedRules((), {"image": {"reference": choices.rules_image, "pullPolicy": "IfNotPresent"}})
+    return mounted_rules(rule_files(loaded), choices)
+
+
 def _groups(files: Mapping[str, str]) -> Iterator[dict[str, str]]:
     group: dict[str, str] = {}
     size = 0
@@ -114,10 +127,23 @@ _HEADER: Final = f"{MARK} image` from the rules and ruleop.yaml: change them the
 _PLAIN: Final = re.compile(r"[\w./-]+", re.ASCII)
 
 
-def image_files(paths: Iterable[str], choices: Choices, base: str) -> dict[str, str]:
+_ON_THE_GENERIC_IMAGE: Final = """\
+# The generic image; a digest (name@sha256:...) makes sure that it is always the same.
+ARG BASE={base}
+FROM ${{BASE}}
+ARG BASE
+"""
+_ALONE: Final = """\
+# Rules alone: nothing in it runs. Kubernetes mounts it as a volume of the generic image. Nodes pull it for their own
+# platform: build it for each that you have (docker buildx build --platform linux/amd64,linux/arm64).
+FROM scratch
+"""
+
+
+def image_files(paths: Iterable[str], choices: Choices, base: str | None) -> dict[str, str]:
     """The Dockerfile, and the file that keeps everything else of the project's folder out of the build.
 
-    `paths`: the files of the project. `base`: the generic image.
+    `paths`: the files of the project. `base`: the generic image; None for an image of the rules alone.
     """
     tops = sorted({path.partition("/")[0] + ("/" if "/" in path else "") for path in paths})
     about = choices.about
@@ -127,18 +153,15 @@ def image_files(paths: Iterable[str], choices: Choices, base: str) -> dict[str, 
         **{name: _quoted(text) for name, text in described.items() if text},
         "version": choices.version,
         "revision": "${REVISION}",
-        "base.name": "${BASE}",
+        **({"base.name": "${BASE}"} if base is not None else {}),
     }
     lines = [
-        "# The generic image; a digest (name@sha256:...) makes sure that it is always the same.",
-        f"ARG BASE={base}",
-        "FROM ${BASE}",
-        "ARG BASE",
+        *(_ON_THE_GENERIC_IMAGE.format(base=base) if base is not None else _ALONE).splitlines(),
         "# The commit of the rules.",
         "ARG REVISION=",
         "LABEL " + " \\\n      ".join(f'org.opencontainers.image.{name}="{text}"' for name, text in labels.items()),
-        *(_copy(each) for each in tops),
-        'CMD ["run", "--no-reload"]',
+        *(_copy(each, FOLDER if base is not None else "") for each in tops),
+        *(['CMD ["run", "--no-reload"]'] if base is not None else []),
     ]
     ignored = ["*", *(f"!{each.removesuffix('/')}" for each in tops)]
     return {
@@ -152,6 +175,6 @@ def _quoted(text: str) -> str:
     return re.sub(r'([\\"$])', r"\\\1", text)
 
 
-def _copy(path: str) -> str:
-    target = f"/rules/{path}"
+def _copy(path: str, folder: str) -> str:
+    target = f"{folder}/{path}"
     return f"COPY {path} {target}" if _PLAIN.fullmatch(path) else f"COPY {json.dumps([path, target])}"

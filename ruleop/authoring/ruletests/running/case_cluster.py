@@ -19,14 +19,15 @@ from ruleop.core.planning import (
     AddFinalizer,
     Create,
     Delete,
+    Expire,
     Failed,
     Failure,
-    FinalizerAction,
     FixedObjects,
     Outcome,
     Patch,
     RemoveFinalizer,
     Replace,
+    ResourceAction,
     ServerSideApply,
 )
 from ruleop.core.planning.model.managers import patch_entries
@@ -303,7 +304,7 @@ class CaseCluster:
             raise api_error(rejected, "patch", key) from None
 
     def _carry_out(self, action: Action) -> Object | Failed | None:
-        if not isinstance(action, FinalizerAction) and not self.rejected.isdisjoint(
+        if not isinstance(action, ResourceAction) and not self.rejected.isdisjoint(
             {action.child, f"{action.key.kind}/{action.key.name}", str(action.key)}
         ):
             return Failed(Failure.INVALID, REJECTED)
@@ -330,6 +331,8 @@ class CaseCluster:
                 return self._apply(action)
             case Delete():
                 self.writer.delete(*self._live(action.key), DeleteOptions(propagation=action.propagation.capitalize()))
+            case Expire():
+                self.writer.delete(*self._live(action.key), DeleteOptions(propagation="Background"))
             case AddFinalizer():
                 self._set_finalizers(action.key, [*self._finalizers(action.key), action.finalizer])
             case RemoveFinalizer():
@@ -391,14 +394,14 @@ def carry_out(
             continue
         found = write(action)
         if isinstance(found, Failed):
-            digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+            digest = "" if isinstance(action, Delete | ResourceAction) else action.desired_digest
             outcome.failed[action.key] = replace(found, desired_digest=digest)
             stopped.add(action.child)
             continue
         outcome.done.append(action)
         if isinstance(action, Delete):
             outcome.deleted.add(action.key)
-        elif found is not None and not isinstance(action, FinalizerAction):
+        elif found is not None and not isinstance(action, ResourceAction):
             outcome.wrote(action, found, info)
     return outcome
 

@@ -57,6 +57,7 @@ class DevMode(View):
     def __init__(self, project: Project, kinds: CaseKinds, served: Collection[Kind]) -> None:
         self.project, self.kinds, self.served = project, kinds, served
         self.key = ObjectKey("", "", "", "")
+        self.items: dict[ObjectKey, str] = {}  # the names of objects by their items, also of deleted ones
         self.refused: tuple[Error, ...] = ()  # why the API server has rejected the CR
         self._runner = asyncio.Runner()
         self._stack = contextlib.ExitStack()
@@ -169,7 +170,8 @@ class DevMode(View):
         if "/" in name:
             return named(self._objects().values(), name)
         owner = self._owner()
-        return [obj for id_, _, obj in owned(self._objects().values(), owner) if id_ == name] if owner else []
+        children = owned(self._objects().values(), owner) if owner is not None else ()
+        return [obj for id_, key, obj in children if name in {id_, self.items.get(key)}]
 
     def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
         after = overlaid(
@@ -242,6 +244,7 @@ class DevMode(View):
             return After(rule or last_rule, self._owner() or last_owner, resource, objects, None, errors=self.refused)
         self._last = rule, Owner.of(resource)
         found = self._plan(rule, resource)
+        self.items |= found.items
         conditions = (resource.get("status") or {}).get("conditions") or ()
         errors = [Error(problem.message, problem.child, problem.site) for problem in found.problems]
         stalled = find_condition(resource, "Stalled").get("status") == "True"  # the API server rejected a write
@@ -259,12 +262,13 @@ class DevMode(View):
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
             masks=partial(self._masks, rule, resource),
+            items=self.items,
         )
 
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         """The plan for the current objects, which do not record the reason that a child waits."""
         observed = Observed(FixedObjects(self._objects().values()), self.kinds)
-        return plan(rule, resource, observed, masks=masks)
+        return plan(rule, resource, observed, masks=masks, items=True)
 
     def _masks(self, rule: Rule, resource: Object) -> Masks:
         return self._plan(rule, resource, masks=True).masks

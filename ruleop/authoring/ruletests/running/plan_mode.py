@@ -18,7 +18,7 @@ from ruleop.authoring.ruletests.running.state import Action, After, Error, descr
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge.equality import canonical
-from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
+from ruleop.core.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.secrets.masks import NO_MASKS, Masks
@@ -70,6 +70,7 @@ class PlanMode:
         self.rule: Rule | None = None
         self._history = History.NONE
         self._owner: Owner | None = None
+        self.items: dict[ObjectKey, str] = {}  # the names of objects by their items, also of deleted ones
         self._restless = False  # each pass of the last step has written something
         self._provenance: Provenance | None = None  # of the last step, once a field has been asked for
 
@@ -108,7 +109,7 @@ class PlanMode:
         """The objects of a child by its id, or an object by Kind/name."""
         if "/" in name:
             return named(self.cluster.objects.values(), name)
-        return [obj for id_, _, obj in self._owned() if id_ == name]
+        return [obj for id_, key, obj in self._owned() if name in {id_, self.items.get(key)}]
 
     def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
         """Changes an object, as a user or a controller does."""
@@ -144,10 +145,17 @@ class PlanMode:
 
     def reconcile(self, *, ready: bool = False) -> None:
         """Passes until nothing is left to do. `ready`: with controllers that make each child ready."""
+        for _ in self.passes(ready=ready):
+            pass
+
+    def passes(self, *, ready: bool = False) -> Iterator[int]:
+        """The same, with the number of each pass before it is made. The last one has nothing to do, unless each of them
+        writes something."""
         self.cluster.writes.clear()
         self._provenance = None
         self._restless = False
-        for _ in range(MOST_PASSES):
+        for number in range(1, MOST_PASSES + 1):
+            yield number
             if not self._pass():
                 before = dict(self.cluster.objects)
                 if ready:
@@ -165,6 +173,7 @@ class PlanMode:
         if self.rule is None:
             return False
         self.last = found = self._plan(self.rule, resource)
+        self.items |= found.items
         wrote = False
         if found.actions:
             outcome = self.cluster.execute(found.actions)
@@ -188,7 +197,17 @@ class PlanMode:
 
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
-        return plan(rule, resource, observed, self._history, predict_status=False, masks=masks)
+        return plan(rule, resource, observed, self._history, predict_status=False, masks=masks, items=True)
+
+    @property
+    def restless(self) -> bool:
+        return self._restless
+
+    def next_plan(self, rule: Rule, resource: Object) -> Plan:
+        """The plan of the next pass as it can be shown."""
+        observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
+        found = plan(rule, resource, observed, self._history)
+        return with_violations(replace(found, items={**self.items, **found.items}), rule, self.project)
 
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:
@@ -218,7 +237,12 @@ class PlanMode:
             resource=self.resource,
             objects=dict(self.cluster.objects),
             actions=tuple(
-                Action(verb_of(each).do, "" if isinstance(each, FinalizerAction) else each.child, each.key)
+                Action(
+                    verb_of(each).do,
+                    "" if isinstance(each, ResourceAction) else each.child,
+                    each.key,
+                    self.items.get(each.key, ""),
+                )
                 for each in self.cluster.writes
             ),
             waits=found.waits,
@@ -227,6 +251,7 @@ class PlanMode:
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
             masks=self._masks,
+            items=self.items,
         )
 
     def _errors(self, found: Plan, rule: Rule) -> Iterator[Error]:

@@ -11,6 +11,7 @@ from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
 from ruleop.authoring.ruletests.results import CaseError, Failure, Result
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
+from ruleop.authoring.ruletests.running.state import child_of
 from ruleop.core.errors import RuleopError, Site
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.rules import ProjectErrors
@@ -203,8 +204,8 @@ class _Steps:
 
     def _check_id(self, name: str, site: Site) -> None:
         ids = [child.id for rule in self.project.rules for child in rule.every_child]
-        if "/" not in name and name not in ids:
-            raise CaseError(f"no rule has a child {name}{did_you_mean(name, ids)}", site)
+        if "/" not in name and (child := child_of(name)) not in ids:
+            raise CaseError(f"no rule has a child {child}{did_you_mean(child, ids)}", site)
 
     def _check_fields(self, obj: Object, site: Site) -> None:
         """Refuses misspelt fields, which would do nothing."""

@@ -26,14 +26,16 @@ class Action:
     """A write, as tests name it."""
 
     verb: str  # of a planned write: create, patch, delete, ...
-    child: str  # "" for the CR's finalizer
+    child: str  # "" for the CR and its finalizer
     key: ObjectKey
+    item: str = ""  # the name of the object by its item, such as access[joe]
 
     def names(self, places: Mapping[str, int]) -> tuple[str, ...]:
-        """The names of the action, the shortest first. `places`: the number of objects of each child in this step."""
+        """The names of the action, the clearest first. `places`: the number of objects of each child in this step."""
         if not self.verb.endswith("finalizer"):
-            by_object = f"{self.verb} {self.key.kind}/{self.key.name}"
-            return (f"{self.verb} {self.child}", by_object) if places.get(self.child) == 1 else (by_object,)
+            found = [f"{self.verb} {self.item}"] if self.item else []
+            found += [f"{self.verb} {self.child}"] if places.get(self.child) == 1 else []
+            return (*found, f"{self.verb} {self.key.kind}/{self.key.name}")
         return (self.verb,)
 
 
@@ -63,6 +65,7 @@ class After:
     conditions: tuple[Mapping[str, Any], ...] = ()
     reports: Mapping[str, str] = field(default_factory=dict)  # child -> why it has no object, or its state
     rendered: tuple[tuple[str, str, Object], ...] = ()  # (id, template, object) in apply order
+    items: Mapping[ObjectKey, str] = field(default_factory=dict)  # names of objects by their items, such as access[joe]
     masks: Callable[[], Masks] = lambda: NO_MASKS
     """The masks for a failure that is shown: of values that templates computed from Secrets. They take another plan."""
 
@@ -82,6 +85,11 @@ def owned(objects: Iterable[Object], owner: Owner) -> Iterator[tuple[str, Object
         ).owned:
             record = read_record(obj)
             yield record.id if record is not None else "", key, obj
+
+
+def child_of(name: str) -> str:
+    """The id of a child, whose object is named by its item: that of access[joe] is access."""
+    return name.partition("[")[0]
 
 
 def named(objects: Iterable[Object], name: str) -> list[Object]:

@@ -17,6 +17,7 @@ from ruleop.core.planning.model.actions import (
     AddFinalizer,
     Create,
     Delete,
+    Expire,
     Patch,
     RemoveFinalizer,
     Replace,
@@ -70,6 +71,7 @@ _OF_TYPE: Final[Mapping[type, Verb]] = {
     Replace: Verb.REPLACE,
     ServerSideApply: Verb.APPLY,
     Delete: Verb.DELETE,
+    Expire: Verb.DELETE,
     AddFinalizer: Verb.ADD_FINALIZER,
     RemoveFinalizer: Verb.REMOVE_FINALIZER,
 }
@@ -108,6 +110,8 @@ def verb_of(action: Action) -> Verb:
 
 def reason_for(action: Action) -> str:
     """The reason for an action; empty if it just applies the rules."""
+    if isinstance(action, Expire):
+        return f"expired {action.after} after its creation"
     return _REASONS.get(action.why, "")
 
 

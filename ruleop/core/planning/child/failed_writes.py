@@ -10,7 +10,7 @@ from ruleop.core.planning.child.apply import name_conflict_message
 from ruleop.core.planning.model.actions import Patch, ServerSideApply, State
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.core.planning.model.rbac_children import Granting
-from ruleop.core.planning.model.rule_permissions import missing_permission
+from ruleop.core.planning.model.rule_permissions import denied_write
 from ruleop.core.planning.rendering.child_field_sites import field_site
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def state_of_failed_write(
     child, key = child_plan.child, object_plan.desired.key
     granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secrecy.holds else None
     if granting is not None:
-        message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
+        message = f"cannot write {key.kind}/{key.name}: {granting.remedy(failed.account)}"
     elif failed.verb and failed.verb != GRANT:
-        message = missing_permission(rule, object_plan.desired.info, key.namespace, failed.verb)
+        message = denied_write(rule, object_plan.desired.info, key.namespace, failed)
     else:
         message = child.secrecy.rejection(failed.message, failed.redacted, failed.causes)
     reason = condition_reason(failed.failure)

@@ -121,8 +121,21 @@ class RemoveFinalizer:
     why: ClassVar[str] = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Deletes the CR itself, guarded by its uid and resourceVersion."""
+
+    key: ObjectKey  # of the CR
+    after: str  # the time from its creation, as the rule gives it
+    needs: frozenset[str] = frozenset()
+    child: ClassVar[str] = ""
+    why: ClassVar[str] = "expired"
+
+
 FinalizerAction: TypeAlias = AddFinalizer | RemoveFinalizer
-Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | FinalizerAction
+ResourceAction: TypeAlias = FinalizerAction | Expire
+"""The actions on the CR itself."""
+Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | ResourceAction
 
 
 class State(Enum):

@@ -47,6 +47,7 @@ class Failed:
     causes: tuple[Cause, ...] = ()
     managed: tuple[Mapping[str, Any], ...] = ()  # managedFields of an object whose change was invalid
     verb: str = ""  # that no Role grants, or GRANT; empty if an admission policy rejected the write
+    account: str = ""  # the ServiceAccount to which it is not granted; empty for the operator
 
 
 @dataclass(slots=True)

@@ -46,8 +46,9 @@ class Granting:
         """The plural of the role's kind."""
         return _PLURALS[self.role]
 
-    def remedy(self) -> str:
-        """A name is quoted if it is known."""
+    def remedy(self, account: str = "") -> str:
+        """A name is quoted if it is known. `account`: the ServiceAccount that writes it, if not the operator."""
         named = f" (resourceNames: [{self.name}])" if self.name else ""
         others = "every permission" if self.aggregated else "all permissions of that role"
-        return f"grant the operator `{self.verb}` on {self.resource}.{RBAC}{named}, or {others}"
+        whom = f"ServiceAccount {account}" if account else "operator"
+        return f"grant the {whom} `{self.verb}` on {self.resource}.{RBAC}{named}, or {others}"

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ruleop.core.permissions import FOLLOW, READ, missing, ordered, place
+from ruleop.core.accounts import IMPERSONATE, ServiceAccount
+from ruleop.core.permissions import FOLLOW, READ, listed, missing, ordered, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.kinds import GroupKind
     from ruleop.core.planning.model.observed import KindInfo
+    from ruleop.core.planning.model.outcome import Failed
     from ruleop.core.rules import Child, Rule
 
 LEFT = (*READ, "patch", "delete")  # of a kind that the rules no longer use: existing objects are deleted or released
@@ -52,15 +54,21 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
             yield Need(("patch",), f"the finalizer of {owner}", rule.site)
         if rule.manage_status and not served.status_subresource:
             yield Need(("patch",), f"the status of {owner}", rule.site)
+        if rule.expire is not None:
+            yield Need(("delete",), f"the end of {owner} by `expire`", rule.expire.site)
     for child in rule.every_child:
         if child.patch is None and any(each.versionless == kind for each in child.kinds):
-            yield Need(_written(child, rule), f"the child {child.id} of {owner}", child.site)
+            written = READ if rule.write_as is not None else _written(child, rule)
+            yield Need(written, f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:
         if observe.kind.versionless == kind:
-            verbs, what = ((*READ, "patch"), "patched") if observe.patched else (FOLLOW, "observed")
+            needed: tuple[str, ...] = FOLLOW
+            if observe.patched:
+                needed = READ if rule.write_as is not None else (*READ, "patch")
+            what = "patched" if observe.patched else "observed"
             name = observe.name.constant if observe.name is not None else None
             where = observe.namespace.constant if observe.namespace is not None else None
-            yield Need(verbs, f"the {what} {observe.id} of {owner}", observe.site, name or "", where or "")
+            yield Need(needed, f"the {what} {observe.id} of {owner}", observe.site, name or "", where or "")
 
 
 def _written(child: Child, rule: Rule) -> tuple[str, ...]:
@@ -87,6 +95,36 @@ def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
 def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[str]:
     """All verbs that the rules need for objects of a kind."""
     return frozenset(verb for rule in rules for need in needs(rule, kind, served) for verb in need.verbs)
+
+
+def account_verbs(rule: Rule, kind: GroupKind) -> frozenset[str]:
+    """The verbs that the account of `writeAs` needs for objects of a kind: it writes, and the operator reads."""
+    written = (
+        _written(child, rule)
+        for child in rule.every_child
+        if child.patch is None and any(each.versionless == kind for each in child.kinds)
+    )
+    patched = any(each.target.kind.versionless == kind for each in rule.patches)
+    found = {verb for verbs in written for verb in verbs if verb not in READ}
+    return frozenset(found | {"patch"} if patched else found)
+
+
+def denied_write(rule: Rule, info: KindInfo, namespace: str, failed: Failed) -> str:
+    """A message for a write that no Role grants: to the operator, or to the account of `writeAs`."""
+    account = ServiceAccount.parse(failed.account)
+    if account is None:
+        return missing_permission(rule, info, namespace, failed.verb)
+    if failed.verb == IMPERSONATE:
+        resource = f"serviceaccounts (resourceNames: [{account.name}])"
+        return f"cannot write as the ServiceAccount {account}: the operator needs {IMPERSONATE} on {resource}" + place(
+            account.namespace
+        )
+    needed = account_verbs(rule, info.kind.versionless) or set(LEFT) - set(READ)
+    return (
+        f"the ServiceAccount {account} cannot {failed.verb} {info.resource}"
+        f"{place(namespace, namespaced=info.namespaced)}: "
+        f"grant it {listed({failed.verb, *needed})} by a Role and a RoleBinding"
+    )
 
 
 def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:

@@ -27,7 +27,7 @@ SCHEDULE_UNITS: Final = 4000  # the next time of a schedule, which may be years 
 _LONGEST: Final = 64  # characters of a time, or of a duration
 LONGEST_WINDOW: Final = 366 * 24 * 3600.0
 _MOST_JOINED: Final = 16  # windows that follow one another without a gap
-_LAST: Final = 253_402_300_800.0  # the year 10000: what changes later never changes
+LAST: Final = 253_402_300_800.0  # the year 10000: what changes later never changes
 _COMPARE_IT: Final = "`age` changes each second: compare it, as in `age(t) > duration('2h')`"
 
 
@@ -60,7 +60,7 @@ class TimeFunctions:
         return {name: TemplateFunction(name, function) for name, function in found.items()}
 
     def changes_at(self, moment: float, reason: str = "a result of age, after or within changes") -> None:
-        if self.now < moment < _LAST and (self.next_change is None or moment < self.next_change):
+        if self.now < moment < LAST and (self.next_change is None or moment < self.next_change):
             self.next_change, self.reason = moment, reason
 
     def requeue(self) -> Requeue | None:

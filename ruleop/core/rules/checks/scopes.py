@@ -1,7 +1,7 @@
 """The names that are visible in each place. A `Part` is one expression or template of a watch with the view that it
 has.
 
-The views follow "What a template sees" in docs/rules.md. In doubt they are narrow, because a view can be widened later:
+The views follow "Names" in docs/rules/children.md. In doubt they are narrow, because a view can be widened later:
 
 - `when`, `readyWhen`, `deletion` and `when` of an ignored path see the CR, vars, let and observed objects, but no
   children, not even through `live.`: whether a child is desired must not depend on the results of others in the same
@@ -99,8 +99,8 @@ class Part:
 
     @property
     def public(self) -> bool:
-        """Whether the value is readable by everyone: in the status, a condition or a message."""
-        return self.key in ("status", "conditions", "validate.message")
+        """Whether the value is readable by everyone: in the status, a condition, a message or an Event."""
+        return self.key in ("status", "conditions", "validate.message", "expire")
 
 
 Value = Templated[Expression] | Templated[StringTemplate] | Templated[TextTemplate] | Templated[Tree]
@@ -111,6 +111,10 @@ def parts(draft: Draft) -> Iterator[Part]:
     yield from _let_parts(draft)
     lets, observed = frozenset(entry.name for entry in draft.let), frozenset(draft.observed)
     yield from _observe_parts(draft, View("`observe`", lets))
+    # Whose permissions are used must not depend on what others may write: only on the CR, but not on its status.
+    yield from _parts_of("writeAs", View("`writeAs`", reads_status=False), draft.table.write_as)
+    if draft.table.expire is not None:
+        yield from _parts_of("expire", View("`expire`", lets, observed), draft.table.expire.after)
     validation = View("`validate`", lets, observed)
     for validate in draft.table.validate:
         yield from _parts_of("validate", validation, validate.rule)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from ruleop.core.accounts import literal_parts
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules.checks.read_names import unknown_child
 from ruleop.core.rules.checks.scopes import selector_values
 from ruleop.core.rules.language.owner_chains import kinds_between
 from ruleop.core.rules.language.watches_yaml import kind_in_version
 from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.core.schema.crd.crds import definition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import Draft
     from ruleop.core.rules.language.watches_yaml import FullSelectorTable, ObserveTable
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
 LabelRequirement: TypeAlias = tuple[str, str, frozenset[str]]  # a label, an operator, values
 
@@ -97,7 +100,7 @@ def _requirements(selector: FullSelectorTable | None) -> frozenset[LabelRequirem
     return frozenset(labels | others)
 
 
-def check_watch(draft: Draft, findings: Findings) -> None:
+def check_watch(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
     """Checks combinations of keys in one watch."""
     table = draft.table
     if table.selector is not None:
@@ -121,6 +124,7 @@ def check_watch(draft: Draft, findings: Findings) -> None:
             message = f'"{name}" is never written, because of `manageStatus: false`'
             findings.warning("conflict", message, table.key_sites[name])
     _check_rollout(draft, findings)
+    _check_account(draft, crds, findings)
     _check_once(draft, findings)
     _check_owners(draft, findings)
     if table.status is not None and isinstance(table.status.node.value, dict):
@@ -131,6 +135,25 @@ def check_watch(draft: Draft, findings: Findings) -> None:
             if name in table.status.node.key_sites:
                 message = f"status.{name} is set by ruleop: {instead}"
                 findings.mistake("taken-name", message, table.status.node.key_sites[name])
+
+
+def _check_account(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
+    """Checks that a custom resource cannot choose an account of another namespace."""
+    given = draft.table.write_as
+    if given is None or given.compiled.constant is not None:
+        return
+    namespace, name = literal_parts(given.compiled.source)
+    crd = definition_of(draft.kind, crds)
+    own = "{{ metadata.namespace }}"
+    if crd is not None and not crd.namespaced:
+        message = f"{draft.kind.kind} is cluster-scoped, so it has no account of its own: write the account literally"
+        findings.mistake("wrong-value", message, given.node.site)
+    elif namespace and not name:
+        message = f"a custom resource cannot choose an account of the namespace {namespace}: write the name literally"
+        findings.mistake("wrong-value", f"{message}, or `{own}` for the namespace", given.node.site)
+    elif not name:
+        message = "the custom resource chooses by whose permissions its children are written, among all accounts of its"
+        findings.warning("sensitive-field", f"{message} namespace: write the name literally", given.node.site)
 
 
 def _check_rollout(draft: Draft, findings: Findings) -> None:

@@ -249,6 +249,8 @@ class Rule:
     manage_status: bool = True
     reach: Literal["namespace", "cluster"] = "namespace"
     deletion_order: Literal["none", "reverse"] = "none"
+    expire: StringTemplate | None = None  # renders to the time from its creation after which a CR is deleted
+    write_as: StringTemplate | None = None  # renders to the account that writes children; None: the operator's own
     rollout: Rollout | None = None  # None: all CRs at once
     rbac: tuple[PolicyRule, ...] = ()
     order: tuple[str, ...] = ()  # ids of children, dependencies first

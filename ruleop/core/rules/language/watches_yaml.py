@@ -1,4 +1,4 @@
-"""The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules.md explains
+"""The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules/ explains
 them."""
 
 # ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+from ruleop.core.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.core.kinds import Kind
 from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.core.rules.language import foreign_keys
@@ -88,6 +89,7 @@ VERB = Text(r"\*|[a-z]+", 'a verb like "get"')
 OBJECT_NAME = Text(r"[^\s/%]+", "the name of an object")
 REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
 NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters, digits and dashes, at most 63")
+ACCOUNT = Text(ACCOUNT_PATTERN, ACCOUNT_IN_WORDS)
 ID = Text(NAME, "a name that starts with a lowercase letter")
 
 
@@ -638,6 +640,19 @@ class RolloutTable(Table):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ExpireTable(Table):
+    TITLE: ClassVar[str] = '"expire"'
+    DEFINITION: ClassVar[str] = "expire"
+
+    after: Templated[StringTemplate] | None = key(
+        "after",
+        Template(Duration(days=True)),
+        "The time from its creation, such as 2h or 7d, after which a CR is deleted. Empty or 0s: never.",
+        required=True,
+    )
+
+
 LET = MapOf(TemplateTree(), "the name", NAME)
 VARS = Verbatim()
 APPLY = TableOf(ApplyTable)
@@ -722,6 +737,14 @@ class WatchTable(Table):
         "cluster: children may be cluster-scoped or in other namespaces.",
         default="namespace",
     )
+    expire: ExpireTable | None = key(
+        "expire", TableOf(ExpireTable), "When the CR itself is deleted, with its children."
+    )
+    write_as: Templated[StringTemplate] | None = key(
+        "writeAs",
+        Template(ACCOUNT),
+        "The ServiceAccount, as NAMESPACE/NAME, by whose permissions children are written; the operator's by default.",
+    )
     rollout: RolloutTable | None = key(
         "rollout",
         TableOf(RolloutTable),
@@ -776,6 +799,7 @@ TABLES: tuple[type[Table], ...] = (
     FullSelectorTable,
     RequirementTable,
     PolicyRuleTable,
+    ExpireTable,
     RolloutTable,
     *SCHEMA_TABLES,
 )

@@ -86,10 +86,13 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         manage_status=table.manage_status and not is_builtin(draft),
         reach=table.reach,
         deletion_order=table.deletion_order,
+        expire=_compiled(table.expire.after) if table.expire is not None else None,
+        write_as=_compiled(table.write_as),
         rollout=_rollout(table.rollout) if table.rollout is not None else None,
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
-        or any(child.schedule is not None or child.rotates for child in children.values()),
+        or any(child.schedule is not None or child.rotates for child in children.values())
+        or table.expire is not None,
         reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
         ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},

@@ -306,7 +306,7 @@ class _Loading:
         used: set[GroupKind],
     ) -> None:
         findings = self.findings
-        check_watch(draft, findings)
+        check_watch(draft, crds, findings)
         check_defined_names(draft, findings)
         check_read_names(draft, draft_parts, crds, findings)
         check_lets(draft, draft_parts, findings)

@@ -104,10 +104,15 @@ Rules = Literal["configmap", "image"]
 NAME: Final = Text(LABEL, f'up to {MOST_OF_NAME} lowercase letters, digits and "-"', MOST_OF_NAME)
 NAMESPACE: Final = Text(LABEL, f'up to {MAX_LABEL} lowercase letters, digits and "-"', MAX_LABEL)
 _PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-IMAGE: Final = Text(
-    rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
-    "an image such as registry.example.com/operator:1.2.0",
+_NAMED: Final = (
+    rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"
+)
+_DIGEST: Final = "@sha256:[0-9a-f]{64}"
+IMAGE: Final = Text(rf"{_NAMED}(?:{_DIGEST})?", "an image such as registry.example.com/operator:1.2.0")
+RULES_IMAGE: Final = Text(
+    f"{_NAMED}{_DIGEST}",
+    "an image with its digest, such as registry.example.com/rules:1.2.0@sha256:... "
+    "(`docker buildx imagetools inspect IMAGE` prints it)",
 )
 VERSION: Final = Text(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?", 'a version such as "1.2.0"'
@@ -152,6 +157,11 @@ class ChoicesTable(Table):
         "configmap: the generic image, with the rules mounted. image: an image that holds the rules.",
         default="configmap",
     )
+    rules_image: Word | None = key(
+        "rulesImage",
+        RULES_IMAGE,
+        "An image of rules alone, mounted on the generic image instead of a ConfigMap. Needs Kubernetes 1.35.",
+    )
     replicas: int = key("replicas", Count(1), "The number of pods; one works, the others stand by.", default=1)
     leader_elect: bool = key(
         "leaderElect", Flag(), "Use a Lease, so that never two pods work at the same time.", default=True
@@ -185,6 +195,7 @@ class Choices:
     image: str = GENERIC_IMAGE
     version: str = "0.1.0"
     rules: Rules = "configmap"
+    rules_image: str = ""  # an image volume in place of the ConfigMap
     replicas: int = 1
     leader_elect: bool = True
     shards: int = 0
@@ -193,6 +204,11 @@ class Choices:
     metrics_auth: bool = False
     about: About = field(default_factory=About)
     env_sites: Mapping[str, Site] = field(default_factory=dict)
+
+    @property
+    def reloads(self) -> bool:
+        """Whether the rules of a running pod can change."""
+        return self.rules == "configmap" and not self.rules_image
 
     @property
     def image_parts(self) -> tuple[str, str, str]:
@@ -221,25 +237,33 @@ def read_choices(root: Path) -> Choices:
     reading = Reading(Library({}), {}, findings)
     tables = [TableOf(ChoicesTable).read(each, FILE, reading) for each in documents if each.value is not None]
     for table in filter(None, tables):
-        if table.replicas > 1 and not table.leader_elect:
-            message = "several replicas need the Lease: remove leaderElect, or have one replica"
-            findings.mistake("conflict", message, table.key_sites["leaderElect"])
-        for other in [each for each in ("replicas", "leaderElect", "selector") if each in table.key_sites]:
-            if table.shards:
-                message = f"`{other}` is for an operator without shards, of which one pod works: remove it, or `shards`"
-                findings.mistake("conflict", message, table.key_sites[other])
-        if table.selector is not None:
-            try:
-                label_requirements(table.selector.text)
-            except ValueError as error:
-                findings.mistake("wrong-value", f"not a label selector: {error}", table.key_sites["selector"])
-        for each in table.env:
-            if meant := _KEYS_OF_VARIABLES.get(each.name):
-                message = f'the roles do not depend on the variable {each.name}: use the key "{meant}"'
-                findings.mistake("conflict", message, each.site)
+        _check_together(table, findings)
     if findings.failed:
         raise ProjectErrors(findings.sorted())
     return _choices(tables[0]) if tables and tables[0] is not None else Choices()
+
+
+def _check_together(table: ChoicesTable, findings: Findings) -> None:
+    """Finds keys that exclude each other, and values with mistakes of their own."""
+    if table.replicas > 1 and not table.leader_elect:
+        message = "several replicas need the Lease: remove leaderElect, or have one replica"
+        findings.mistake("conflict", message, table.key_sites["leaderElect"])
+    if table.rules_image is not None and table.rules == "image":
+        message = "`rulesImage` is mounted on the generic image: remove it, or `rules: image`"
+        findings.mistake("conflict", message, table.key_sites["rulesImage"])
+    for other in [each for each in ("replicas", "leaderElect", "selector") if each in table.key_sites]:
+        if table.shards:
+            message = f"`{other}` is for an operator without shards, of which one pod works: remove it, or `shards`"
+            findings.mistake("conflict", message, table.key_sites[other])
+    if table.selector is not None:
+        try:
+            label_requirements(table.selector.text)
+        except ValueError as error:
+            findings.mistake("wrong-value", f"not a label selector: {error}", table.key_sites["selector"])
+    for each in table.env:
+        if meant := _KEYS_OF_VARIABLES.get(each.name):
+            message = f'the roles do not depend on the variable {each.name}: use the key "{meant}"'
+            findings.mistake("conflict", message, each.site)
 
 
 def settings(loaded: Loaded, choices: Choices) -> dict[str, str | None]:
@@ -277,6 +301,7 @@ def _choices(table: ChoicesTable) -> Choices:
         image=table.image.text if table.image is not None else GENERIC_IMAGE,
         version=table.version.text,
         rules=table.rules,
+        rules_image=table.rules_image.text if table.rules_image is not None else "",
         replicas=table.replicas,
         leader_elect=table.leader_elect,
         shards=table.shards,

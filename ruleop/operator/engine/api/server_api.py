@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, Object, ObjectKey
@@ -14,6 +15,7 @@ from ruleop.operator.kube.client.server_errors import ApiError, Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ruleop.core.accounts import ServiceAccount
     from ruleop.core.merge import FieldSet
     from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.engine.api.managed_fields import Managed
@@ -30,6 +32,16 @@ class ServerApi:
         self.client = client
         self.holds_lease: Callable[[], bool] | None = None  # None: it needs none
         self.lookup = lookup
+        self.account: ServiceAccount | None = None  # as which it writes; None: as the operator
+
+    def writing_as(self, account: ServiceAccount | None) -> ServerApi:
+        """The same API server, on which all writes have the permissions of the account. Reads stay the operator's. The
+        API server adds the groups of a ServiceAccount itself; naming them would need permission for each group."""
+        if account is None:
+            return self
+        found = ServerApi(self.client, self.lookup)
+        found.holds_lease, found.account = self.holds_lease, account
+        return found
 
     def resource(self, kind: Kind, verb: str) -> ResourceInfo:
         found = self.lookup(kind)
@@ -124,6 +136,8 @@ class ServerApi:
             raise ApiError(
                 Problem.UNREACHABLE, verb=request.verb, resource=request.resource, text="the Lease has run out"
             )
+        if request.method != "GET" and self.account is not None:
+            request = replace(request, as_user=self.account.user)
         response: dict[str, Any] = await self.client.send(request)
         return (
             response

@@ -12,11 +12,12 @@ manager without proof: the inventory or a rule has the object among those whose 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.core.errors import RuleopError
+from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind
 from ruleop.core.names import PATCH_MANAGER
 from ruleop.core.planning import Owner, choose_rule
@@ -24,6 +25,8 @@ from ruleop.core.planning.child.field_patches import patch_targets, patches_on
 from ruleop.core.planning.model.item_records import ITEM, item_on
 from ruleop.core.planning.model.managers import manager_of, managers_on
 from ruleop.core.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
+from ruleop.core.planning.model.write_account import account_of
+from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.store import State
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.model.marks import Claim
-    from ruleop.operator.engine.api.server_api import ServerApi
+    from ruleop.core.rules import Rule
     from ruleop.operator.engine.manager.controller_set import ControllerSet
     from ruleop.operator.engine.reconcile.owner_key import OwnerKey
 
@@ -94,7 +97,10 @@ class Remarking:
                         count += 1
                         guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
                         patch = {"metadata": {**guards, "annotations": notes}}
-                        left += not await self._write(key, self.api.patch(Kind.of(live), key, patch))
+                        named = named_owner(live)
+                        assert named is not None, "it has an annotation to be signed"
+                        sign = partial(ServerApi.patch, kind=Kind.of(live), key=key, patch=patch)
+                        left += not await self._write_for(named[0], key, sign)
         labels = self._labels() if self.cache.patched_kinds else {}
         for kind, informers in self.cache.patched_kinds.items():
             for informer in informers:
@@ -102,11 +108,11 @@ class Remarking:
                     unlisted.add(str(kind))
                 for key, entry in list(informer.entries()):
                     live = self.cache.parse(informer, key, entry) if _MANAGER in entry.body else None
-                    names = dict(self._renamed(key, live, labels)) if live is not None else {}
-                    if live is not None and names:
+                    for owner, names in self._renamed(key, live, labels) if live is not None else ():
+                        assert live is not None
                         count += 1
-                        rename = self.api.rename_managers(Kind.of(live), key, names)
-                        left += not await self._write(key, rename)
+                        rename = partial(ServerApi.rename_managers, kind=Kind.of(live), key=key, names=names)
+                        left += not await self._write_for(owner, key, rename)
         if count:
             self.log.info("owner annotations re-signed", objects=count - left, failed=left)
         if unlisted:
@@ -138,8 +144,10 @@ class Remarking:
             for key, _ in self.cache.resources(controller.kind.versionless)
         }
 
-    def _renamed(self, key: ObjectKey, live: Object, labels: Mapping[str, ObjectKey]) -> Iterator[tuple[str, str]]:
-        """The managers without a proof by the current key that are to be believed, with their new names."""
+    def _renamed(
+        self, key: ObjectKey, live: Object, labels: Mapping[str, ObjectKey]
+    ) -> Iterator[tuple[ObjectKey, dict[str, str]]]:
+        """The managers without a proof by the current key that are to be believed, with their new names, by CR."""
         for label in sorted({each.part_of for each in managers_on(live)} & labels.keys()):
             controller = self.controllers.get(labels[label].group_kind)
             resource = self.cache.resource(labels[label])
@@ -147,11 +155,32 @@ class Remarking:
             if controller is None or resource is None or rule is None:
                 continue
             owner = Owner.of(resource, self.owner_key.proofs())
+            found: dict[str, str] = {}
             targets = patch_targets(rule, self.inventory.of(controller.kind.versionless).patched)
             for each in patches_on(live, owner, targets, far=rule.reach == "cluster"):
                 name = manager_of(owner, each.child, key)
                 if name != each.manager:
-                    yield each.manager, name
+                    found[each.manager] = name
+            if found:
+                yield labels[label], found
+
+    def _rule_of(self, owner: ObjectKey) -> tuple[Rule, Object] | None:
+        """The CR with the rule that applies to it."""
+        controller, resource = self.controllers.get(owner.group_kind), self.cache.resource(owner)
+        rule = choose_rule(controller.rules, resource) if controller is not None and resource is not None else None
+        return (rule, resource) if rule is not None and resource is not None else None
+
+    async def _write_for(
+        self, owner: ObjectKey, key: ObjectKey, write: Callable[[ServerApi], Awaitable[Object | None]]
+    ) -> bool:
+        """Writes a child by the permissions by which a pass over its CR writes it."""
+        found = self._rule_of(owner)
+        try:
+            account = account_of(*found) if found is not None else None
+        except RenderError as error:
+            self.log.warning("owner annotation not written; will retry", object=str(key), error=str(error))
+            return False
+        return await self._write(key, write(self.api.writing_as(account)))
 
     async def _write(self, key: ObjectKey, request: Awaitable[Object | None]) -> bool:
         try:

@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ruleop.core.accounts import IMPERSONATE
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, parse_version, version_of
 from ruleop.core.planning import (
@@ -24,14 +25,15 @@ from ruleop.core.planning import (
     AddFinalizer,
     Create,
     Delete,
+    Expire,
     Failed,
     Failure,
-    FinalizerAction,
     Outcome,
     Owner,
     Patch,
     RemoveFinalizer,
     Replace,
+    ResourceAction,
     ServerSideApply,
 )
 from ruleop.core.planning.model.actions import OWN_FINALIZER
@@ -42,6 +44,7 @@ from ruleop.operator.kube.client.server_errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ruleop.core.accounts import ServiceAccount
     from ruleop.core.planning import KindInfo
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.operator.engine.api.server_api import ServerApi
@@ -89,11 +92,17 @@ class Executor:
         return live
 
     async def execute(
-        self, actions: Sequence[Action], resource: Object, report: Callable[[Action], None] = lambda _: None
+        self,
+        actions: Sequence[Action],
+        resource: Object,
+        report: Callable[[Action], None] = lambda _: None,
+        *,
+        account: ServiceAccount | None = None,
     ) -> Outcome:
         """Runs the actions in waves: first those whose needs are met, concurrently; then those that depend on them.
-        Each action that ruleop itself has done is reported at once."""
-        run = _Run(self, resource, report)
+        Each action that ruleop itself has done is reported at once. `account`: by whose permissions children are
+        written; the CR itself always by the operator's."""
+        run = _Run(self, resource, report, account)
         waiting = list(actions)
         while len(waiting) > 1:
             ready, waiting = _wave(waiting)
@@ -108,7 +117,7 @@ def _provides(action: Action) -> str | None:
     or a release."""
     if isinstance(action, AddFinalizer):
         return OWN_FINALIZER
-    if isinstance(action, RemoveFinalizer):
+    if isinstance(action, RemoveFinalizer | Expire):
         return None
     ends = (isinstance(action, Delete) and action.why != "recreate") or (
         isinstance(action, (Patch, ServerSideApply)) and action.why in {"released", "given up"}
@@ -137,7 +146,10 @@ def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
 
 
 class _Run:
-    def __init__(self, executor: Executor, resource: Object, report: Callable[[Action], None]) -> None:
+    def __init__(
+        self, executor: Executor, resource: Object, report: Callable[[Action], None], account: ServiceAccount | None
+    ) -> None:
+        self.account, self.writer = account, executor.api.writing_as(account)
         self.api, self.stores, self.own_writes = executor.api, executor.stores, executor.own_writes
         self.resource, self.report = resource, report
         self.proofs = executor.proofs
@@ -179,11 +191,11 @@ class _Run:
         """Whether the action is done; otherwise the CR is planned again."""
         match action:
             case Create():
-                await self._write(action, self.api.create(action.object))
+                await self._write(action, self.writer.create(action.object))
             case Patch():
-                await self._write(action, self.api.patch(Kind.of(action.live), action.key, action.patch))
+                await self._write(action, self.writer.patch(Kind.of(action.live), action.key, action.patch))
             case Replace():
-                await self._write(action, self.api.replace(action.object))
+                await self._write(action, self.writer.replace(action.object))
             case ServerSideApply():
                 await self._write(action, self._apply(action))
             case Delete():
@@ -193,14 +205,16 @@ class _Run:
                 await self._write_finalizers([*others, action.finalizer])
             case RemoveFinalizer():
                 return await self._remove_finalizer(action)
+            case Expire():
+                await self._expire(action)
         return True
 
     # -- children ------------------------------------------------------------------------------------------------------
 
     def _apply(self, action: ServerSideApply) -> Awaitable[Object]:
         if action.manager:
-            return self.api.patch_fields(action.object, manager=action.manager, force=action.force)
-        return self.api.apply(action.object, recorded=action.recorded)
+            return self.writer.patch_fields(action.object, manager=action.manager, force=action.force)
+        return self.writer.apply(action.object, recorded=action.recorded)
 
     async def _write(self, action: Create | Patch | Replace | ServerSideApply, request: Awaitable[Object]) -> None:
         key = action.key
@@ -230,7 +244,7 @@ class _Run:
             self._store_live(action.key, action.live, live)
             self.outcome.replan = True
             return False
-        response = await self.api.delete(
+        response = await self.writer.delete(
             kind,
             action.key,
             uid=metadata["uid"],
@@ -258,7 +272,7 @@ class _Run:
         if not held and live is not None:
             self.outcome.conflicting[key] = live
 
-    # -- the CR's finalizer --------------------------------------------------------------------------------------------
+    # -- the CR --------------------------------------------------------------------------------------------
 
     def _finalizers(self) -> list[str]:
         return list(self.resource["metadata"].get("finalizers") or [])
@@ -290,6 +304,24 @@ class _Run:
         await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
         return True
 
+    async def _expire(self, action: Expire) -> None:
+        """Deletes the CR. With finalizers it stays, as being deleted; else its watch reports that it is gone."""
+        metadata = self.resource["metadata"]
+        response = await self.api.delete(
+            Kind.of(self.resource),
+            action.key,
+            uid=metadata["uid"],
+            version=metadata["resourceVersion"],
+            propagation="Background",
+        )
+        if response is None:
+            self.outcome.gone.append(action)
+        if response is None or not response["metadata"].get("deletionTimestamp"):
+            self.outcome.deleted.add(action.key)
+            return
+        self.resource = self.outcome.resource = response
+        self._put(action.key, response)
+
     # -- errors --------------------------------------------------------------------------------------------------------
 
     async def _handle_error(self, action: Action, error: RuleopError) -> bool:
@@ -316,7 +348,7 @@ class _Run:
                 self.outcome.gone.append(action)
             self._store_live(key, planned, live)
             return True
-        if isinstance(action, FinalizerAction):
+        if isinstance(action, ResourceAction):
             if live is None:  # the CR is gone, and the watch will report that
                 return self._record_failure(action, Failure.OTHER, error)
             self.outcome.resource = live
@@ -330,7 +362,7 @@ class _Run:
 
     def _kind_of(self, action: Action) -> Kind:
         match action:
-            case AddFinalizer() | RemoveFinalizer():
+            case AddFinalizer() | RemoveFinalizer() | Expire():
                 return Kind.of(self.resource)
             case Create() | Replace() | ServerSideApply():
                 return Kind.of(action.object)
@@ -339,7 +371,7 @@ class _Run:
 
     def _planned_for(self, action: Action) -> Object | None:
         """The object for which the action was planned; None if it did not exist."""
-        if isinstance(action, FinalizerAction):
+        if isinstance(action, ResourceAction):
             return self.resource
         return None if isinstance(action, Create) else action.live
 
@@ -357,12 +389,15 @@ class _Run:
     def _record_failure(
         self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()
     ) -> bool:
-        digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+        digest = "" if isinstance(action, Delete | ResourceAction) else action.desired_digest
         redacted, causes = (error.redacted, error.causes) if isinstance(error, ApiError) else ("", ())
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
         if isinstance(error, ApiError) and error.grants_too_much:
             verb = GRANT
-        self.outcome.failed[action.key] = Failed(failure, str(error), digest, redacted, causes, managed, verb)
+        if isinstance(error, ApiError) and error.cannot_impersonate:
+            verb = IMPERSONATE
+        account = str(self.account) if verb and self.account and not isinstance(action, ResourceAction) else ""
+        self.outcome.failed[action.key] = Failed(failure, str(error), digest, redacted, causes, managed, verb, account)
         return False
 
 

@@ -73,7 +73,9 @@ class PassPlanning:
         if current.history.conflicting:
             current.history = await self.live_reads.refresh(current.request, current.history)
         rule = current.rule
-        if rule.finalize or rule.has_order or self.environment.inventory.of(rule.kind.versionless).patched:
+        deletes_as_account = rule.write_as is not None and rule.annotates_children
+        is_checked = bool(rule.finalize) or rule.has_order or deletes_as_account
+        if is_checked or self.environment.inventory.of(rule.kind.versionless).patched:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
                 current.resource, self.environment.finalizer
             )

@@ -165,7 +165,7 @@ class Reconciler:
             await self.environment.inventory.before_writes(current.rule, planned)
             outcome, others = await self._execute(current, planned)
             resource = outcome.resource or self.cache.resource(self.key(current.request), current.rule.kind.version)
-            if resource is None:
+            if resource is None or ObjectKey.of(resource) in outcome.deleted:  # the watch may not have reported it yet
                 return None, outcome
             current.resource = resource
             if not outcome.replan or current.accounts > LARGE:
@@ -198,7 +198,9 @@ class Reconciler:
         log = partial(self.pass_log.wrote, current.request, planned, allowance=current.descriptions)
         self.debounce.begin()
         try:
-            outcome = await self.environment.executor.execute(planned.actions, current.resource, log)
+            outcome = await self.environment.executor.execute(
+                planned.actions, current.resource, log, account=planned.account
+            )
         finally:
             others = self.debounce.end()
         for action, result in outcome.results(planned.actions):

@@ -86,6 +86,8 @@ _UPDATES = re.compile(r"\bupdates to .", re.IGNORECASE)  # "updates to parameter
 _NO_UPDATES = re.compile(" for fields other than| are forbidden", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|unless|when|while)\b", re.IGNORECASE)
 _BY_AUTHORIZER = re.compile(r'\bUser "[^"]*" cannot [a-z]+ (?:resource|path) "')
+# Since 1.36 the API server asks first for a permission for each verb: "cannot impersonate-on:serviceaccount:create".
+_NO_IMPERSONATION = re.compile(r'\bUser "[^"]*" cannot impersonate[-: ]')
 _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)')  # a value or a name; one that is not closed reaches to the end
 _SUBJECT = 400  # characters at most before "is invalid: "
 _LONGEST_PATH = 1024
@@ -177,6 +179,11 @@ class ApiError(RuleopError):
         """No Role grants the request. Any other Forbidden comes from an admission policy or a quota, and a Role would
         not help."""
         return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self._response_text) is not None
+
+    @property
+    def cannot_impersonate(self) -> bool:
+        """The client may not write as the ServiceAccount. The API server did not judge the request itself."""
+        return self.problem is Problem.FORBIDDEN and _NO_IMPERSONATION.search(self._response_text) is not None
 
     @property
     def grants_too_much(self) -> bool:

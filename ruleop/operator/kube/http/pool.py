@@ -19,6 +19,8 @@ from ruleop.operator.kube.http.connection import BrokenError, Connection
 from ruleop.operator.kube.http.tls import Tls, trusting_context
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ruleop.operator.kube.http.access import Access
     from ruleop.operator.kube.http.prepared_request import Request
 
@@ -145,6 +147,8 @@ class Pool:
     def _bytes(self, request: Request) -> bytes:
         kind = (request.accept, request.content_type)
         begin, head = self._heads.get(kind) or self._head(kind)
+        if request.as_user:  # not in a head that is kept: the next request may impersonate somebody else
+            head = b"%sImpersonate-User: %s\r\n" % (head, self._user(request.as_user))
         target = f"{request.path}?{request.query}" if request.query else request.path
         if request.etag and _is_line(request.etag):
             head = b"%sIf-None-Match: %s\r\n" % (head, request.etag.encode())
@@ -156,6 +160,16 @@ class Pool:
         if request.method != "GET":
             return b"%s%sContent-Length: 0\r\n\r\n" % (line, head)
         return b"%s%s\r\n" % (line, head)
+
+    def _user(self, user: str) -> bytes:
+        """Whom a request impersonates. Credentials that impersonate a user may have more permissions than that one, so
+        a request must not do it in their place."""
+        if self.access.impersonation:
+            raise NotConnectedError(
+                f"{self.access.address}: the kubeconfig impersonates a user (`as`), who cannot impersonate another one"
+            )
+        self._require_lines([user])
+        return user.encode()
 
     def _head(self, kind: tuple[str, str]) -> tuple[bytes, bytes]:
         """The bytes before and after the path, in all requests with these content types."""
@@ -169,13 +183,16 @@ class Pool:
             begin = f"http://{server.header}{begin}"
             headers["Proxy-Authorization"] = proxy.login
         lines = [f"{name}: {value}" for name, value in (*headers.items(), *self.access.impersonation) if value]
+        self._require_lines(lines)
+        made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
+        self._heads[kind] = made
+        return made
+
+    def _require_lines(self, lines: Iterable[str]) -> None:
         if not all(map(_is_line, lines)):
             raise NotConnectedError(
                 f"{self.access.address}: the token, the password or a user name has characters that no header can carry"
             )
-        made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
-        self._heads[kind] = made
-        return made
 
     def _server(self) -> _Address:
         try:

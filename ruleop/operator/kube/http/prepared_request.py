@@ -21,3 +21,4 @@ class Request:
     accept: str = JSON_TYPE
     timeout: float = TIMEOUT
     etag: str = ""
+    as_user: str = ""  # whom it impersonates; empty: nobody but whom the credentials say

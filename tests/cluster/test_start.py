@@ -1,4 +1,4 @@
-"""Steps 1, 7 and 8 of the README's tour, as it is written: kubectl, Helm, `ruleop run`, and Ctrl-C."""
+"""Steps 1, 7 and 8 of docs/start.md, as it is written: kubectl, Helm, `ruleop run`, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from controlplane.cluster import ControlPlane
 
 from tests.cluster.kubelet import Kubelet
 from tests.cluster.operator import eventually
-from tests.docs.console import blocks, prepared
+from tests.docs.console import README, START, agrees, blocks, prepared
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the reader")
 
-*LINES, INSTALL = [command.line for block in blocks() if block.mark == "needs a cluster" for command in block.commands]
-IN_MEMORY = [command.line for block in blocks() if block.mark == "needs kubectl" for command in block.commands]
+*LINES, INSTALL = [
+    command.line for block in blocks(START) if block.mark == "needs a cluster" for command in block.commands
+]
+IN_MEMORY = [command.line for block in blocks(START) if block.mark == "needs kubectl" for command in block.commands]
 
 
 class Terminal:
@@ -75,7 +77,7 @@ def terminal(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Terminal]:
     control_plane.kubectl("delete", "--ignore-not-found", f"--filename={tmp_path}/checkout/crds", "--wait=true")
 
 
-def test_the_tour_of_the_readme_works_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) -> None:
+def test_the_tour_works_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) -> None:
     (dry, wet) = (number for number, line in enumerate(LINES) if line.startswith(".venv/bin/ruleop run"))
     children = ["get", "deployments,services", "--output=name", "--selector=app.kubernetes.io/managed-by=ruleop"]
     for line in LINES[:dry]:
@@ -115,7 +117,7 @@ def test_the_tour_of_the_readme_works_on_a_cluster(terminal: Terminal, control_p
     assert control_plane.kubectl(*["get", "configmaps", "--output=name"]).split() == ["configmap/kube-root-ca.crt"]
 
 
-def test_the_last_step_of_the_readme_installs_an_operator_that_makes_an_app_ready(
+def test_the_last_step_installs_an_operator_that_makes_an_app_ready(
     terminal: Terminal, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     terminal.run(INSTALL)
@@ -132,7 +134,7 @@ def test_the_last_step_of_the_readme_installs_an_operator_that_makes_an_app_read
     terminal.run("kubectl delete lease/ruleop configmap/ruleop-inventory configmap/ruleop-revisions")
 
 
-def test_the_first_step_of_the_readme_works_with_a_cluster_in_memory(terminal: Terminal) -> None:
+def test_the_first_step_works_with_a_cluster_in_memory(terminal: Terminal) -> None:
     """The same commands against the API server in memory."""
     first, get, scale, patch, delete = IN_MEMORY
     with terminal.running(first) as output:
@@ -149,3 +151,16 @@ def test_the_first_step_of_the_readme_works_with_a_cluster_in_memory(terminal: T
         terminal.run(delete)
         children = "kubectl get deployments,services --output=name --selector=app.kubernetes.io/managed-by=ruleop"
         eventually("the children to be gone", lambda: "app-deployment" not in terminal.run(children))
+
+
+def test_the_commands_of_the_readme_print_what_it_shows(terminal: Terminal) -> None:
+    """With `ruleop dev` in another terminal."""
+    (block,) = (block for block in blocks(README) if block.mark == "needs kubectl")
+    with terminal.running(".venv/bin/ruleop dev") as output:
+        printed = eventually("the kubeconfig", lambda: re.search(r"export KUBECONFIG=(.+)", output.read_text()))
+        terminal.environment["KUBECONFIG"] = printed[1]
+        for command in block.commands:
+            eventually(
+                f"the output of {command.line}",
+                lambda command=command: agrees(command.output, terminal.run(command.line).splitlines()),
+            )

@@ -1,0 +1,623 @@
+"""Evaluates a template's tree to objects.
+
+Each node becomes a function of a scope. What is omitted, because it is null, `omit` or not available yet in a lenient
+evaluation, is `NOTHING`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from jinja2 import nodes as jinja
+
+from ruleop.core.errors import Site
+from ruleop.core.templating.template_tree.faults import fault_in
+from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
+from ruleop.core.templating.template_tree.nodes import (
+    Blocks,
+    Choice,
+    Constant,
+    DocumentBlock,
+    Documents,
+    Entry,
+    Joined,
+    ListNode,
+    Mapping,
+    Spread,
+    Statement,
+    TextBlock,
+    Value,
+)
+from ruleop.core.templating.template_tree.pieces import Piece
+from ruleop.core.templating.template_tree.writing import block_text, filled, marked
+from ruleop.core.templating.tree.filling import add_member, spread_into
+from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
+from ruleop.core.templating.values.cost import LIST_BYTES, MAX_OUTPUT, METER, PAIR_BYTES, Exhausted
+from ruleop.core.templating.values.data import noun, plain_and_weight
+from ruleop.core.templating.values.faults import Fault, NotThereYet
+from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
+from ruleop.core.templating.values.undefined import OMIT, UndefinedValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ruleop.core.kinds import JSON
+    from ruleop.core.templating.template_tree.nodes import Block, Node
+    from ruleop.core.templating.template_tree.scope import Scope
+    from ruleop.core.templating.template_tree.writing import Writer
+    from ruleop.core.templating.values.text import Part
+
+NOTHING: Final = object()
+_NOWHERE: Final = SlotPlace(Site(""), "")
+Evaluate: TypeAlias = "Callable[[Scope], Any]"
+Add: TypeAlias = "Callable[[Scope, Collected], None]"
+
+
+class State:
+    """Of the render that takes place."""
+
+    __slots__ = ("lenient", "weight")
+
+    def __init__(self) -> None:
+        self.lenient = False  # a value that is not available yet omits its own field or item
+        self.weight = 0  # the characters of its values
+
+    def begin(self, *, lenient: bool) -> None:
+        self.lenient, self.weight = lenient, 0
+
+    def weigh(self, characters: int) -> None:
+        self.weight += characters
+        if self.weight > MAX_OUTPUT:
+            raise Exhausted(f"the printed values have more than {MAX_OUTPUT:,} characters")
+
+
+class Collected:
+    """The sum of blocks: a mapping, a list, or one scalar. Static entries make it one, also if all are omitted."""
+
+    __slots__ = ("empty", "sites", "value")
+
+    def __init__(self, value: Any = NOTHING) -> None:
+        self.value = value
+        self.sites: dict[str, Site] = {}  # of the keys that are written out
+        self.empty: Any = NOTHING  # an empty mapping or list that was spread
+
+    def mapping(self, place: SlotPlace | None = None) -> dict[str, Any]:
+        if self.value is NOTHING:
+            self.value = {}
+        if type(self.value) is not dict:
+            raise _mixed("a mapping", place)
+        return self.value
+
+    def items(self, place: SlotPlace | None = None) -> list[Any]:
+        if self.value is NOTHING:
+            self.value = []
+        if type(self.value) is not list:
+            raise _mixed("a list", place)
+        return self.value
+
+    def whole(self, value: Any, place: SlotPlace | None) -> None:
+        if self.value is not NOTHING:
+            raise _mixed(noun(value), place)
+        self.value = value
+
+    def result(self) -> Any:
+        return self.empty if self.value is NOTHING else self.value
+
+
+def _mixed(what: str, place: SlotPlace | None) -> Fault:
+    source = f"{{{{ {place.expression} }}}}" if place is not None and place.expression else "this block"
+    fault = Fault(
+        f"{source} is alone on its line among entries of another type: it is {what} here; a mapping can be spread "
+        "among keys and a list among items, and captured text must fit its position"
+    )
+    return fault if place is None else fault.at(place.site, "")
+
+
+def _repeated(key: str, collected: Collected, site: Site) -> Fault:
+    if key in collected.sites:
+        return Fault(repeated_key(key, collected.sites[key], site)).at(site, "")
+    try:
+        add_member({key: None}, key, None, computed=False)
+    except Fault as fault:
+        return fault.at(site, "")
+    raise AssertionError("a repeated key is a fault")
+
+
+def _stripped(parts: Sequence[Part]) -> list[Part]:
+    """Without the white space of the template at both ends, which YAML does not read."""
+    found = list(parts)
+    for at, strip in ((0, str.lstrip), (-1, str.rstrip)):
+        while found and not isinstance(found[at], Slot) and not strip(str(found[at])):
+            found.pop(at)
+        if found and not isinstance(found[at], Slot):
+            found[at] = strip(str(found[at]))
+    return found
+
+
+def _is_open(member: Entry | Block) -> bool:
+    """Whether it is a key without a value."""
+    return isinstance(member, Entry) and isinstance(member.value, Constant) and member.value.value is None
+
+
+def _without_nulls(value: Any) -> Any:
+    """A value alone on its line is spread: nulls in it are omitted, as everywhere."""
+    if isinstance(value, dict):
+        return {key: member for key, member in value.items() if member is not None} if None in value.values() else value
+    return [each for each in value if each is not None] if isinstance(value, list) and None in value else value
+
+
+class Evaluator:
+    """Makes the functions of one file."""
+
+    def __init__(self, writer: Writer, state: State) -> None:
+        self.writer, self.statements, self.state = writer, writer.statements, state
+
+    @property
+    def lenient(self) -> bool:
+        return self.state.lenient
+
+    # -- documents -----------------------------------------------------------------------------------------------------
+
+    def documents(self, documents: Documents) -> Callable[[Scope, list[JSON]], None]:
+        made = [self._document(each) for each in documents.members]
+
+        def evaluate(scope: Scope, found: list[JSON]) -> None:
+            for each in made:
+                each(scope, found)
+
+        return evaluate
+
+    def _document(self, member: Node | DocumentBlock) -> Callable[[Scope, list[JSON]], None]:
+        if isinstance(member, DocumentBlock):
+            return self._document_block(member)
+        if isinstance(member, Value):
+            return self._inserted_documents(member.expression)
+        if isinstance(member, (Mapping, Blocks)) and any(isinstance(each, Spread) for each in member.members):
+            return self._with_insertions(member)
+        value = self.node(member)
+
+        def evaluate(scope: Scope, found: list[JSON]) -> None:
+            document = value(scope)
+            if document is not NOTHING:
+                found.append(document)
+
+        return evaluate
+
+    def _inserted_documents(self, expression: Expression) -> Callable[[Scope, list[JSON]], None]:
+        """An include or a macro may give several documents."""
+        compute, place = self.writer.value(expression.node), expression.place
+
+        def evaluate(scope: Scope, found: list[JSON]) -> None:
+            value = self._computed(compute, scope, place)
+            if type(value) is Piece:
+                value.form.evaluate(value.scope, found)
+                return
+            document = self._plain(value, place, alone=True)
+            if document is not NOTHING:
+                found.append(document)
+
+        return evaluate
+
+    def _with_insertions(self, node: Mapping | Blocks) -> Callable[[Scope, list[JSON]], None]:
+        """A document among whose entries others may be included, each behind its own line `---`."""
+        adds = self._adds(node.members)
+        inserted = {
+            number: (self.writer.value(each.expression.node), each.expression.place)
+            for number, each in enumerate(node.members)
+            if isinstance(each, Spread)
+        }
+
+        def evaluate(scope: Scope, found: list[JSON]) -> None:
+            collected = Collected({} if isinstance(node, Mapping) else NOTHING)
+            for number, add in enumerate(adds):
+                piece = self._computed(inserted[number][0], scope, inserted[number][1]) if number in inserted else None
+                if type(piece) is Piece and piece.form.documents.separated:
+                    if collected.value is not NOTHING and collected.value:
+                        found.append(collected.value)
+                    piece.form.evaluate(piece.scope, found)
+                    collected = Collected()
+                else:
+                    add(scope, collected)
+            document = collected.result()
+            if document is not NOTHING:
+                found.append(document)
+
+        return evaluate
+
+    def addition(self, documents: Documents) -> Add:
+        """The function that adds the documents of a piece to the collection around it."""
+        if documents.separated:
+            raise Fault("this has documents of its own (a line `---`), and cannot be a part of another document")
+        members = [self._body(each) for each in documents.members if not isinstance(each, DocumentBlock)]
+        return members[0] if members else lambda *_: None
+
+    def _document_block(self, block: DocumentBlock) -> Callable[[Scope, list[JSON]], None]:
+        bodies = [self.documents(each) for each in block.bodies]
+        if isinstance(block.node, jinja.If):
+            choose = self.statements.branch(block.node)
+            return lambda scope, found: bodies[choose(scope)](scope, found)
+        if isinstance(block.node, jinja.For):
+            passes = self.statements.passes(block.node)
+
+            def loop(scope: Scope, found: list[JSON]) -> None:
+                some = False
+                for inner in passes(scope):
+                    some = True
+                    bodies[0](inner, found)
+                if not some:
+                    bodies[1](scope, found)
+
+            return loop
+        enter = self._enter(block.node)
+        return lambda scope, found: bodies[0](enter(scope), found)
+
+    def _enter(self, node: jinja.Stmt) -> Callable[[Scope], Scope]:
+        if isinstance(node, jinja.With):
+            return self.statements.inner_of(node)
+        assert isinstance(node, jinja.Scope)
+        return self.statements.block_of(node)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def node(self, node: Node | None) -> Evaluate:
+        if node is None:
+            return lambda _: NOTHING
+        make = getattr(self, f"_{type(node).__name__.lower()}")
+        made: Evaluate = make(node)
+        return made
+
+    def _constant(self, node: Constant) -> Evaluate:
+        value = node.value
+        if value is None:
+            return lambda _: NOTHING
+        if isinstance(value, dict):
+            return lambda _: {}
+        return (lambda _: []) if isinstance(value, list) else lambda _: value
+
+    def _value(self, node: Value) -> Evaluate:
+        compute, place = self.writer.value(node.expression.node), node.expression.place
+        return lambda scope: self._plain(self._computed(compute, scope, place), place, alone=place.alone)
+
+    def _computed(self, compute: Evaluate, scope: Scope, place: SlotPlace) -> Any:
+        METER.spend(1)
+        try:
+            return compute(scope)
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
+            fault = fault_in(error)
+            if self.lenient and isinstance(fault, NotThereYet):
+                return OMIT
+            raise fault.at(place.site, place.expression) from None
+
+    def _plain(self, value: Any, place: SlotPlace, *, alone: bool) -> Any:
+        """A whole value as JSON."""
+        kind = type(value)
+        if kind is str:
+            self.state.weigh(len(value))
+            return value
+        if kind is bool:
+            return value
+        if value is None or value is OMIT:
+            return NOTHING
+        try:
+            if kind is Piece:
+                return self._whole_piece(value, alone=alone)
+            if kind is Dump and alone:
+                value = value.data
+            if isinstance(value, UndefinedValue):
+                raise value.fault()
+            found, weight = plain_and_weight(value)
+            self.state.weigh(weight)
+            return _without_nulls(found) if alone else found
+        except NotThereYet as error:
+            if self.lenient:
+                return NOTHING
+            raise error.at(place.site, place.expression) from None
+        except Fault as fault:
+            raise fault.at(place.site, place.expression) from None
+
+    def _whole_piece(self, piece: Piece, *, alone: bool) -> Any:
+        """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
+        text. Alone on its line it is what it would be if it were written there."""
+        documents = piece.form.documents.members if alone or piece.indent is None else ()
+        if alone or (len(documents) == 1 and isinstance(documents[0], (Mapping, ListNode, Blocks, Value))):
+            found: list[JSON] = []
+            piece.form.evaluate(piece.scope, found)
+            return found[0] if found else NOTHING
+        return piece.as_text()
+
+    def _joined(self, node: Joined) -> Evaluate:
+        only = node.parts[0]
+        if len(node.parts) == 1 and isinstance(only, Expression):
+            compute, place = self.writer.value(only.node), only.place
+
+            def one(scope: Scope) -> Any:
+                value = self._computed(compute, scope, place)
+                if type(value) is str:
+                    return value
+                return NOTHING if value is None or value is OMIT else self._text([Slot(value, place)])
+
+            return one
+        writes = [self.writer.part(each) for each in node.parts]
+        has_statements = any(not isinstance(each, (str, Expression)) for each in node.parts)
+
+        def join(scope: Scope) -> Any:
+            parts: list[Part] = []
+            for write in writes:
+                write(scope, parts)
+            if has_statements and node.plain:
+                return self._plain_scalar(parts)
+            return self._text(parts)
+
+        return join
+
+    def _key(self, key: Joined) -> Evaluate:
+        """The text of a key, which nothing omits but a value that is not available yet."""
+        writes = [self.writer.part(each) for each in key.parts]
+
+        def join(scope: Scope) -> Any:
+            parts: list[Part] = []
+            for write in writes:
+                write(scope, parts)
+            return self._text(parts)
+
+        return join
+
+    def _text(self, parts: Sequence[Part]) -> Any:
+        slots: list[Slot] = []
+        text = marked(parts, slots)
+        try:
+            text = filled(text, slots) if slots else text
+        except NotThereYet:
+            if self.lenient:
+                return NOTHING
+            raise
+        self.state.weigh(len(text))
+        return text
+
+    def _plain_scalar(self, parts: Sequence[Part]) -> Any:
+        """A scalar without quotes whose text depends on statements."""
+        slots = [part for part in parts if isinstance(part, Slot)]
+        literal = "".join(part for part in parts if not isinstance(part, Slot)).strip()
+        if slots:
+            if len(slots) == 1 and not literal:
+                return self._plain(slots[0].value, slots[0].place, alone=False)
+            return self._text(_stripped(parts))
+        try:
+            value = resolve_scalar(literal)
+        except NotJson:
+            raise Fault(f"{literal} is a number that JSON cannot represent") from None
+        return NOTHING if value is None else value
+
+    def _textblock(self, node: TextBlock) -> Evaluate:
+        write = self.writer.items(node.items)
+
+        def evaluate(scope: Scope) -> Any:
+            parts: list[Part] = []
+            write(scope, parts)
+            try:
+                text = block_text(node, parts)
+            except NotThereYet:
+                if self.lenient:
+                    return NOTHING
+                raise
+            self.state.weigh(len(text))
+            return text
+
+        return evaluate
+
+    def _choice(self, node: Choice) -> Evaluate:
+        choose, branches = self.statements.branch(node.node), [self.node(each) for each in node.branches]
+        return lambda scope: branches[choose(scope)](scope)
+
+    # -- mappings and lists --------------------------------------------------------------------------------------------
+
+    def _mapping(self, node: Mapping) -> Evaluate:
+        if all(isinstance(each, Entry) and isinstance(each.key, str) for each in node.members):
+            entries = [(each.key, self.node(each.value)) for each in node.members if isinstance(each, Entry)]
+
+            def static(scope: Scope) -> Any:
+                result = {}
+                METER.keep(PAIR_BYTES)
+                METER.spend(1 + (len(entries) >> 2))
+                for key, value in entries:
+                    found = value(scope)
+                    if found is not NOTHING:
+                        result[key] = found
+                return result
+
+            return static
+        adds = self._adds(node.members)
+
+        def evaluate(scope: Scope) -> Any:
+            METER.keep(PAIR_BYTES)
+            METER.spend(1 + len(adds))
+            collected = Collected({})
+            for add in adds:
+                add(scope, collected)
+            return collected.value
+
+        return evaluate
+
+    def _listnode(self, node: ListNode) -> Evaluate:
+        adds = [self._item(each) for each in node.members]
+
+        def evaluate(scope: Scope) -> Any:
+            METER.keep(LIST_BYTES)
+            METER.spend(1 + len(adds))
+            collected = Collected([])
+            for add in adds:
+                add(scope, collected)
+            return collected.value
+
+        return evaluate
+
+    def _blocks(self, node: Blocks) -> Evaluate:
+        adds = [self._block(each) for each in node.members]
+
+        def evaluate(scope: Scope) -> Any:
+            collected = Collected()
+            for add in adds:
+                add(scope, collected)
+            return collected.result()
+
+        return evaluate
+
+    def _adds(self, members: Sequence[Entry | Block]) -> list[Add]:
+        adds = [self._member(each) for each in members]
+        for number, (before, each) in enumerate(pairwise(members)):
+            if isinstance(each, Spread) and _is_open(before):
+                adds[number + 1] = self._spread(each, below=str(before.key))  # type: ignore[union-attr]
+        return adds
+
+    def _member(self, member: Entry | Block) -> Add:
+        return self._entry(member) if isinstance(member, Entry) else self._block(member)
+
+    def _item(self, member: Node | Block) -> Add:
+        if isinstance(member, (Spread, Statement)):
+            return self._block(member)
+        value = self.node(member)
+
+        def add(scope: Scope, collected: Collected) -> None:
+            found = value(scope)
+            items = collected.items()
+            if found is not NOTHING:
+                items.append(found)
+
+        return add
+
+    def _entry(self, entry: Entry) -> Add:
+        value, site = self.node(entry.value), entry.site
+        if isinstance(entry.key, str):
+            key = entry.key
+
+            def add(scope: Scope, collected: Collected) -> None:
+                found = value(scope)
+                result = collected.mapping()
+                if found is NOTHING:
+                    return
+                if key in result:
+                    raise _repeated(key, collected, site)
+                result[key], collected.sites[key] = found, site
+
+            return add
+        name = self._key(entry.key)
+        places = [part.place for part in entry.key.parts if isinstance(part, Expression)]
+
+        def add_computed(scope: Scope, collected: Collected) -> None:
+            key = name(scope)
+            result = collected.mapping()
+            if key is NOTHING:
+                return
+            found = value(scope)
+            if found is NOTHING:
+                return
+            try:
+                add_member(result, key, found, computed=True)
+            except Fault as fault:
+                raise (fault.at(places[0].site, places[0].expression) if places else fault.at(site, "")) from None
+
+        return add_computed
+
+    def _block(self, block: Block) -> Add:
+        return self._spread(block) if isinstance(block, Spread) else self._statement(block)
+
+    def _spread(self, block: Spread, below: str = "") -> Add:
+        """`below`: the key without a value before it, whose value a list may be at its column."""
+        compute, place = self.writer.value(block.expression.node), block.expression.place
+
+        def add(scope: Scope, collected: Collected) -> None:
+            value = self._computed(compute, scope, place)
+            if type(value) is Piece:
+                self._insert_piece(value, collected, place)
+                return
+            found = self._plain(value, place, alone=True)
+            if isinstance(found, list) and below and isinstance(collected.value, dict):
+                add_member(collected.value, below, found, computed=False)
+            elif found is not NOTHING:
+                self._insert(found, collected, place)
+
+        return add
+
+    def _insert_piece(self, piece: Piece, collected: Collected, place: SlotPlace) -> None:
+        """Inserts the piece as if it were written here."""
+        try:
+            piece.form.add(piece.scope, collected)
+        except NotThereYet:
+            if not self.lenient:
+                raise
+        except Fault as fault:
+            raise fault.at(place.site, place.expression) from None
+
+    @staticmethod
+    def _insert(value: Any, collected: Collected, place: SlotPlace) -> None:
+        if isinstance(value, dict):
+            if not value:
+                collected.empty = {}
+                return
+            try:
+                spread_into(collected.mapping(place), value)
+            except Fault as fault:
+                raise fault.at(place.site, place.expression) from None
+        elif isinstance(value, list):
+            if not value:
+                collected.empty = []
+                return
+            collected.items(place).extend(each for each in value if each is not None)
+        else:
+            collected.whole(value, place)
+
+    def _statement(self, block: Statement) -> Add:
+        node = block.node
+        if isinstance(node, EFFECTS):
+            effect = self.statements.effect(node)
+            return lambda scope, _: effect(scope)
+        bodies = [self._body(each) for each in block.bodies]
+        if isinstance(node, jinja.If):
+            choose = self.statements.branch(node)
+            return lambda scope, collected: bodies[choose(scope)](scope, collected)
+        if isinstance(node, jinja.For):
+            passes = self.statements.passes(node)
+
+            def loop(scope: Scope, collected: Collected) -> None:
+                some = False
+                for inner in passes(scope):
+                    some = True
+                    bodies[0](inner, collected)
+                if not some:
+                    bodies[1](scope, collected)
+
+            return loop
+        enter = self._enter(node)
+        return lambda scope, collected: bodies[0](enter(scope), collected)
+
+    def _body(self, node: Node | None) -> Add:
+        """The function that adds the body of a statement to the collection around it."""
+        if node is None:
+            return lambda *_: None
+        if isinstance(node, Mapping):
+            members = self._adds(node.members)
+        elif isinstance(node, ListNode):
+            members = [self._item(each) for each in node.members]
+        elif isinstance(node, Blocks):
+            members = [self._block(each) for each in node.members]
+        else:
+            value = self.node(node)
+
+            def add_whole(scope: Scope, collected: Collected) -> None:
+                found = value(scope)
+                if found is not NOTHING:
+                    if isinstance(found, (dict, list)):
+                        self._insert(found, collected, _NOWHERE)
+                    else:
+                        collected.whole(found, None)
+
+            return add_whole
+
+        def add(scope: Scope, collected: Collected) -> None:
+            for each in members:
+                each(scope, collected)
+
+        return add

@@ -1,0 +1,295 @@
+"""Jinja's expressions as functions of a scope.
+
+Each node of an expression becomes a function that calls those of its parts. Operators, fields, methods, filters and
+tests are those of `values` and `filters`, which bound their results and keep undefined values apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from jinja2 import nodes
+from jinja2.runtime import LoopContext
+from jinja2.utils import Cycler, Joiner, Namespace
+
+from ruleop.core.templating.compile.environment import TemplateFunction
+from ruleop.core.templating.template_tree.pieces import MacroValue
+from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.lookup import field_by_value, field_of, slice_of
+from ruleop.core.templating.values.methods import call_on_data
+from ruleop.core.templating.values.operators import comparable, contains, given, joined, operate, passes
+from ruleop.core.templating.values.undefined import OMIT, UndefinedValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ruleop.core.templating.compile.environment import Environment
+    from ruleop.core.templating.template_tree.scope import Scope
+
+Compute: TypeAlias = "Callable[[Scope], Any]"
+
+_ARITHMETIC: Final = {
+    nodes.Add: "+",
+    nodes.Sub: "-",
+    nodes.Mul: "*",
+    nodes.Div: "/",
+    nodes.FloorDiv: "//",
+    nodes.Mod: "%",
+    nodes.Pow: "**",
+}
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "eq": lambda left, right: left == right,
+    "ne": lambda left, right: left != right,
+    "lt": lambda left, right: left < right,
+    "lteq": lambda left, right: left <= right,
+    "gt": lambda left, right: left > right,
+    "gteq": lambda left, right: left >= right,
+}
+_HELPERS: Final = (Namespace, Joiner, Cycler)
+
+
+class Expressions:
+    """Makes the functions. `render` is the function of that name, which needs the names of the render."""
+
+    def __init__(self, environment: Environment, render: Callable[[str, Scope], str]) -> None:
+        self.environment = environment
+        self.render = render
+
+    def compute(self, node: nodes.Node) -> Compute:
+        make = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if make is None:
+            if isinstance(node, nodes.BinExpr) and type(node) in _ARITHMETIC:
+                return self._operation(node, _ARITHMETIC[type(node)])
+            raise AssertionError(f"an expression of the unknown type {type(node).__name__}")
+        made: Compute = make(node)
+        return made
+
+    def computed(self, parts: Sequence[nodes.Node]) -> tuple[Compute, ...]:
+        return tuple(map(self.compute, parts))
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _const(self, node: nodes.Const) -> Compute:
+        value = node.value
+        return lambda _: value
+
+    def _name(self, node: nodes.Name) -> Compute:
+        name = node.name
+        return lambda scope: scope.get(name)
+
+    def _list(self, node: nodes.List) -> Compute:
+        items = self.computed(node.items)
+        return lambda scope: [item(scope) for item in items]
+
+    def _tuple(self, node: nodes.Tuple) -> Compute:
+        items = self.computed(node.items)
+        return lambda scope: tuple(item(scope) for item in items)
+
+    def _dict(self, node: nodes.Dict) -> Compute:
+        pairs = [(self.compute(each.key), self.compute(each.value)) for each in node.items]
+        return lambda scope: {key(scope): value(scope) for key, value in pairs}
+
+    # -- fields --------------------------------------------------------------------------------------------------------
+
+    def _getattr(self, node: nodes.Getattr) -> Compute:
+        of, name = self.compute(node.node), node.attr
+        return lambda scope: field_of(of(scope), name)
+
+    def _getitem(self, node: nodes.Getitem) -> Compute:
+        of = self.compute(node.node)
+        if isinstance(node.arg, nodes.Slice):
+            bounds = [
+                self.compute(each) if each is not None else None
+                for each in (node.arg.start, node.arg.stop, node.arg.step)
+            ]
+            return lambda scope: slice_of(of(scope), *(None if each is None else each(scope) for each in bounds))
+        key = self.compute(node.arg)
+        find = field_of if isinstance(node.arg, nodes.Const) else field_by_value
+        return lambda scope: find(of(scope), key(scope))
+
+    # -- operators -----------------------------------------------------------------------------------------------------
+
+    def _operation(self, node: nodes.BinExpr, symbol: str) -> Compute:
+        left, right = self.compute(node.left), self.compute(node.right)
+        return lambda scope: operate(symbol, left(scope), right(scope))
+
+    def _and(self, node: nodes.And) -> Compute:
+        left, right = self.compute(node.left), self.compute(node.right)
+        return lambda scope: left(scope) and right(scope)
+
+    def _or(self, node: nodes.Or) -> Compute:
+        left, right = self.compute(node.left), self.compute(node.right)
+        return lambda scope: left(scope) or right(scope)
+
+    def _not(self, node: nodes.Not) -> Compute:
+        value = self.compute(node.node)
+        return lambda scope: not value(scope)
+
+    def _neg(self, node: nodes.Neg) -> Compute:
+        value = self.compute(node.node)
+        return lambda scope: -value(scope)
+
+    def _pos(self, node: nodes.Pos) -> Compute:
+        value = self.compute(node.node)
+        return lambda scope: +value(scope)
+
+    def _concat(self, node: nodes.Concat) -> Compute:
+        parts = self.computed(node.nodes)
+        return lambda scope: joined(tuple(part(scope) for part in parts))
+
+    def _condexpr(self, node: nodes.CondExpr) -> Compute:
+        test, then = self.compute(node.test), self.compute(node.expr1)
+        otherwise = self.compute(node.expr2) if node.expr2 is not None else None
+        return lambda scope: then(scope) if test(scope) else OMIT if otherwise is None else otherwise(scope)
+
+    def _compare(self, node: nodes.Compare) -> Compute:
+        """Python's chains: each operand is computed once, and none after a comparison that is false."""
+        first = node.ops[0]
+        if first.op in {"in", "notin"}:
+            needle, haystack, desired = self.compute(node.expr), self.compute(first.expr), first.op == "in"
+            return lambda scope: contains(needle(scope), haystack(scope)) is desired
+        left = self._operand(node.expr)
+        pairs = [(_COMPARISONS[each.op], self._operand(each.expr)) for each in node.ops]
+        if len(pairs) == 1:
+            compare, right = pairs[0]
+            return lambda scope: compare(left(scope), right(scope))
+
+        def chain(scope: Scope) -> Any:
+            before, result = left(scope), True
+            for compare, operand in pairs:
+                after = operand(scope)
+                result = compare(before, after)
+                if not result:
+                    break
+                before = after
+            return result
+
+        return chain
+
+    def _operand(self, node: nodes.Expr) -> Compute:
+        value = self.compute(node)
+        return value if isinstance(node, nodes.Const) else lambda scope: comparable(value(scope))
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _filter(self, node: nodes.Filter) -> Compute:
+        assert node.node is not None
+        return self.filtered(self.compute(node.node), node)
+
+    def filtered(self, value: Compute, node: nodes.Filter) -> Compute:
+        """The filter, applied to this value."""
+        function = self.environment.filters[node.name]
+        arguments = self._arguments(node)
+        if arguments is None:
+            return lambda scope: function(value(scope))
+
+        def apply(scope: Scope) -> Any:
+            of = value(scope)
+            args, kwargs = arguments(scope)
+            return function(of, *args, **kwargs)
+
+        return apply
+
+    def _test(self, node: nodes.Test) -> Compute:
+        function: Any = self.environment.tests[node.name]
+        value, arguments = self.compute(node.node), self._arguments(node)
+        if arguments is None:
+            return lambda scope: function(value(scope))
+
+        def apply(scope: Scope) -> Any:
+            of = value(scope)
+            args, kwargs = arguments(scope)
+            return function(of, *args, **kwargs)
+
+        return apply
+
+    def _arguments(
+        self, node: nodes.Filter | nodes.Test | nodes.Call
+    ) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]] | None:
+        """The arguments of a call; None if there are none."""
+        args = self.computed(node.args)
+        named = [(str(each.key), self.compute(each.value)) for each in node.kwargs]
+        more = self.compute(node.dyn_args) if node.dyn_args is not None else None
+        others = self.compute(node.dyn_kwargs) if node.dyn_kwargs is not None else None
+        if not (args or named or more or others):
+            return None
+
+        def compute(scope: Scope) -> tuple[list[Any], dict[str, Any]]:
+            found = [each(scope) for each in args]
+            if more is not None:
+                found.extend(more(scope))
+            by_name = {key: value(scope) for key, value in named}
+            if others is not None:
+                by_name.update(others(scope))
+            return found, by_name
+
+        return compute
+
+    def _call(self, node: nodes.Call) -> Compute:
+        return self.called(node, None)
+
+    def called(self, node: nodes.Call, caller: Callable[[Scope], Any] | None) -> Compute:
+        """A call. `caller`: what the block of the tag `call` gives."""
+        arguments = self._arguments(node)
+
+        def given_arguments(scope: Scope) -> tuple[list[Any], dict[str, Any]]:
+            args, kwargs = arguments(scope) if arguments is not None else ([], {})
+            if caller is not None:
+                kwargs["caller"] = caller(scope)
+            return args, kwargs
+
+        if isinstance(node.node, nodes.Getattr):
+            of, name = self.compute(node.node.node), node.node.attr
+
+            def call_method(scope: Scope) -> Any:
+                obj = of(scope)
+                args, kwargs = given_arguments(scope)
+                return _call_method(obj, name, args, kwargs)
+
+            return call_method
+        if isinstance(node.node, nodes.Name) and node.node.name == "render":
+            (option,) = node.args
+            assert isinstance(option, nodes.Const)
+            file = str(option.value)
+            return lambda scope: self.render(file, scope)
+        function = self.compute(node.node)
+
+        def call(scope: Scope) -> Any:
+            obj = function(scope)
+            args, kwargs = given_arguments(scope)
+            return _call(obj, args, kwargs)
+
+        return call
+
+
+def _call(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    kind = type(obj)
+    METER.spend(8)
+    if kind is TemplateFunction:
+        return obj.function(*map(given, args), **{key: given(value) for key, value in kwargs.items()})
+    if kind is MacroValue:
+        return obj(*args, **kwargs)
+    if kind is LoopContext:
+        return obj(passes(args[0]), *args[1:]) if args else obj(**kwargs)
+    if kind is Joiner or any(obj is each for each in _HELPERS):
+        return obj(*args, **kwargs)
+    if isinstance(obj, UndefinedValue):
+        raise obj.fault()
+    raise Fault("this is data, not a function")
+
+
+def _call_method(obj: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    METER.spend(2)
+    if isinstance(obj, UndefinedValue):
+        raise obj.fault()
+    kind = type(obj)
+    if kind is LoopContext and name in {"cycle", "changed"}:
+        return getattr(obj, name)(*map(comparable, args))
+    if kind is Cycler and name in {"next", "reset"}:
+        return getattr(obj, name)()
+    if kind is Namespace:
+        return _call(field_of(obj, name), args, kwargs)
+    if isinstance(obj, dict) and isinstance(obj.get(name), (MacroValue, TemplateFunction)):
+        return _call(obj[name], args, kwargs)
+    return call_on_data(obj, name, tuple(args), kwargs)

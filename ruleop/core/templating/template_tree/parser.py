@@ -1,0 +1,518 @@
+"""Parses the lines and blocks of a template to its tree.
+
+The lines are read as YAML once, with a mark for each expression and each block. A block has the column of its first
+line, and stands among entries if that is one, among items if it begins with a dash; its bodies are read in the same
+way, each by itself. So no branch is ever combined with another, and no value is ever read as YAML.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from jinja2 import nodes
+
+from ruleop.core.errors import RuleError, Site
+from ruleop.core.templating.template_tree.lines import (
+    BlockItem,
+    Expression,
+    Inline,
+    Item,
+    Line,
+    Lines,
+    bodies_of,
+)
+from ruleop.core.templating.template_tree.nodes import (
+    Block,
+    Blocks,
+    Choice,
+    Constant,
+    DocumentBlock,
+    Documents,
+    Entry,
+    Joined,
+    ListNode,
+    Mapping,
+    Node,
+    Spread,
+    Statement,
+    TextBlock,
+    Value,
+)
+from ruleop.core.templating.tree.layout import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
+from ruleop.core.templating.tree.yaml_reader import read_yaml
+from ruleop.core.templating.values.faults import RuleErrors, mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ruleop.core.templating.tree.yaml_node import YamlNode
+
+IN_BRACKETS: Final = (
+    "a tag cannot be between the items of [...] or {...}: write each item or entry on a line of its own, and the "
+    "tags on lines between them"
+)
+_SIGNS: Final = re.compile(r"[,:\[\]{}]")
+Shape = Literal["key", "item", "text", "open", ""]
+"""The role of a line: an entry, an item, the text of a scalar, an expression alone that may be any of them, or none."""
+
+_KEY: Final = re.compile(
+    r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`{}\[\],-][^#]*?|-[^\s#][^#]*?)[ ]*:(?:[ \t]|$)"""
+)
+_ALONE: Final = re.compile(rf"[ \t]*{OPEN}0{CLOSE}[ \t]*(?:[ \t]#.*)?\r?")
+_SEPARATOR: Final = re.compile(r"---(?:[ \t]+#.*|[ \t]*)")
+_TEXT_BLOCK: Final = re.compile(
+    r"(?P<before>(?:.*[:-])?[ \t]+|)(?P<style>[|>])(?P<options>[-+0-9]{0,2})(?:[ \t]+#.*)?[ \t]*"
+)
+
+
+def parse(body: Sequence[nodes.Node], path: str) -> Documents:
+    """The documents of a file, or of the body of a macro. Raises RuleErrors."""
+    return _parsed(Lines(path).read(body), path)
+
+
+def _parsed(items: Sequence[Item], path: str) -> Documents:
+    return Documents(tuple(_documents(items, path)), separated=any(map(_separates, items)))
+
+
+def parse_value(body: Sequence[nodes.Node], path: str, line: int) -> Node | None:
+    """The value of a branch that stands within a line."""
+    return _Level(path).node(Lines(path, line).read(body))
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+
+
+def _documents(items: Sequence[Item], path: str) -> Iterator[Node | DocumentBlock]:
+    for chunk in _chunks(items):
+        inner = [each for each in chunk if isinstance(each, BlockItem) and _separates(each)]
+        if not inner:
+            node = _Level(path).node(chunk)
+            if node is not None:
+                yield node
+            continue
+        yield from _with_blocks(chunk, inner, path)
+
+
+def _chunks(items: Sequence[Item]) -> Iterator[list[Item]]:
+    chunk: list[Item] = []
+    for each in items:
+        if isinstance(each, Line) and _SEPARATOR.fullmatch(_text_of(each)):
+            yield chunk
+            chunk = []
+        else:
+            chunk.append(each)
+    yield chunk
+
+
+def _with_blocks(chunk: Sequence[Item], inner: Sequence[Item], path: str) -> Iterator[Node | DocumentBlock]:
+    """Documents and blocks of documents. What precedes a block is a document of its own if the block begins with the
+    line `---`."""
+    before: list[Item] = []
+    for each in chunk:
+        if each not in inner:
+            before.append(each)
+            continue
+        assert isinstance(each, BlockItem)
+        content = [one for one in before if _shape_of(one)]
+        if content and not _begins_document(each):
+            first = content[0]
+            message = "a block with `---` in it must hold whole documents: put `---` before the block"
+            raise mistake(message, Site(path, first.number))
+        node = _Level(path).node(before)
+        if node is not None:
+            yield node
+        before = []
+        bodies = tuple(_parsed(items, path) for items in each.bodies)
+        yield DocumentBlock(each.node, bodies, Site(path, each.number))
+    node = _Level(path).node(before)
+    if node is not None:
+        yield node
+
+
+def _separates(item: Item) -> bool:
+    if isinstance(item, Line):
+        return _SEPARATOR.fullmatch(_text_of(item)) is not None
+    return any(_separates(each) for items in item.bodies for each in items)
+
+
+def _begins_document(block: BlockItem) -> bool:
+    for items in block.bodies:
+        first = next((each for each in items if _shape_of(each)), None)
+        if first is None or (isinstance(first, BlockItem) and not _begins_document(first)):
+            return False
+        if isinstance(first, Line) and not _SEPARATOR.fullmatch(_text_of(first)):
+            return False
+    return True
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+def _text_of(line: Line) -> str:
+    """The text of a line with a mark for each part that is not literal."""
+    return "".join(part if isinstance(part, str) else f"{OPEN}0{CLOSE}" for part in line.parts)
+
+
+def _is_lone(line: Line) -> Expression | None:
+    """The expression that is alone on a line."""
+    first = next((part for part in line.parts if not isinstance(part, str) or part.strip()), None)
+    if isinstance(first, Expression) and _ALONE.fullmatch(_text_of(line)):
+        return first
+    return None
+
+
+def _shape_of(item: Item) -> Shape:
+    if isinstance(item, BlockItem):
+        return _first(item)[1]
+    text = _text_of(item).strip(" \t\r")
+    if not text or text.startswith("#"):
+        return ""
+    if _SEPARATOR.fullmatch(text):
+        return "text"
+    if _is_lone(item) is not None:
+        return "open"
+    if text == "-" or text.startswith("- "):
+        return "item"
+    return "key" if _KEY.match(text) else "text"
+
+
+def _first(block: BlockItem) -> tuple[int, Shape]:
+    """The column and shape of the first line that a block prints. Of shapes, one that is known goes first."""
+    found: tuple[int, Shape] = (0, "")
+    for items in block.bodies:
+        for each in items:
+            shape = _shape_of(each)
+            if not shape:
+                continue
+            column = _column(each)
+            if not found[1] or (found[1] == "open" and shape != "open"):
+                found = (column, shape)
+            break
+    return found
+
+
+def _column(item: Item) -> int:
+    if isinstance(item, BlockItem):
+        return _first(item)[0]
+    text = _text_of(item)
+    return len(text) - len(text.lstrip(" "))
+
+
+@dataclass(slots=True)
+class _Row:
+    """A line of the YAML text: a line of the template, or a block."""
+
+    item: Item
+    column: int
+    shape: Shape
+    text: str = ""
+
+
+class _Level:
+    """One text that is read as YAML."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.inserted: list[Expression | Inline | Spread | Statement | TextBlock] = []
+        self.numbers: list[int] = []  # of the lines of the text in the file
+
+    def node(self, items: Sequence[Item]) -> Node | None:
+        rows = self._rows(items)
+        text = self._text(rows)
+        self._check_directive(rows)
+        found, mistakes = read_yaml(text, self.path, locate=self._locate)
+        if mistakes:
+            raise RuleErrors([RuleError(self._without_marks(each.message), each.site) for each in mistakes])
+        if len(found) > 1:
+            raise mistake("a block with `---` in it must hold whole documents", self._locate(1, 1))
+        return self._value(found[0]) if found else None
+
+    def _check_directive(self, rows: Sequence[_Row]) -> None:
+        first = next((row for row in rows if row.shape), None)
+        if first is not None and isinstance(first.item, Line) and _text_of(first.item).startswith("%"):
+            message = "%YAML and %TAG directives are not allowed: remove the line"
+            raise mistake(message, Site(self.path, first.item.number))
+
+    def _locate(self, line: int, _column: int) -> Site:
+        number = self.numbers[min(line, len(self.numbers)) - 1] if self.numbers else 1
+        return Site(self.path, number)
+
+    def _without_marks(self, message: str) -> str:
+        return RESERVED.sub("", re.sub(f"{VALUE.pattern}|{SPREAD.pattern}", "{{ ... }}", message))
+
+    # -- lines ---------------------------------------------------------------------------------------------------------
+
+    def _rows(self, items: Sequence[Item]) -> list[_Row]:
+        rows: list[_Row] = []
+        index = 0
+        while index < len(items):
+            item = items[index]
+            if isinstance(item, Line) and (match := _TEXT_BLOCK.fullmatch(_text_of(item))) and _opens(match):
+                end = self._end_of_text(items, index)
+                rows += self._text_block(items[index:end], match)
+                index = end
+                continue
+            rows.append(_Row(item, _column(item), _shape_of(item)))
+            index += 1
+        return rows
+
+    def _end_of_text(self, items: Sequence[Item], start: int) -> int:
+        """The end of the text block that begins at a line: behind its last line that is indented more."""
+        header = items[start]
+        assert isinstance(header, Line)
+        text = _text_of(header)
+        parent = (
+            len(text) - len(text.lstrip(" -"))
+            if text.lstrip(" ").startswith("- ") and _KEY.match(text.lstrip(" -"))
+            else len(text) - len(text.lstrip(" "))
+        )
+        end = start + 1
+        for index in range(start + 1, len(items)):
+            column = _deepest_first(items[index])
+            if column is None:
+                continue
+            if column <= parent:
+                break
+            end = index + 1
+        while end < len(items) and isinstance(blank := items[end], Line) and blank.is_blank:
+            end += 1
+        return end
+
+    def _text_block(self, items: Sequence[Item], match: re.Match[str]) -> list[_Row]:
+        header, *content = items
+        assert isinstance(header, Line)
+        dynamic = any(
+            isinstance(each, BlockItem) or any(isinstance(part, Inline) for part in each.parts) for each in content
+        )
+        column = _column(header)
+        row = _Row(header, column, _shape_of(header))
+        if not dynamic:
+            rows = [_Row(each, 0, "text") for each in content]
+            for each in rows:
+                each.text = self._marked(each.item)  # type: ignore[arg-type]
+            row.text = self._marked(header)
+            return [row, *rows]
+        options = match["options"]
+        indicator = next((int(each) for each in options if each.isdigit()), 0)
+        block = TextBlock(
+            content,
+            folded=match["style"] == ">",
+            chomping=next((each for each in options if each in "+-"), ""),
+            indentation=indicator and indicator + column,
+            site=Site(self.path, header.number),
+        )
+        marked = self._marked(header)
+        at = marked.rindex(match["style"])
+        row.text = marked[:at] + self._mark(block)
+        return [row]
+
+    def _marked(self, line: Line) -> str:
+        return "".join(part if isinstance(part, str) else self._mark(part) for part in line.parts)
+
+    def _mark(self, inserted: Expression | Inline | Spread | Statement | TextBlock) -> str:
+        self.inserted.append(inserted)
+        return f"{OPEN}{len(self.inserted) - 1}{CLOSE}"
+
+    def _text(self, rows: Sequence[_Row]) -> str:
+        lines: list[str] = []
+        for number, row in enumerate(rows):
+            text = row.text or self._row_text(rows, number)
+            lines.append(text)
+            self.numbers.append(row.item.number)
+        return "\n".join(lines) + "\n"
+
+    def _row_text(self, rows: Sequence[_Row], number: int) -> str:
+        row = rows[number]
+        item = row.item
+        if isinstance(item, Line):
+            lone = _is_lone(item)
+            if lone is None:
+                return self._marked(item)
+            form = self._form(rows, number, row.column)
+            if form == "text":
+                return self._marked(item)
+            return self._spread(Spread(lone), row.column, form)
+        column, shape = row.column, row.shape
+        if not shape:  # it has only an effect: at the place of the next line, or else of the one before
+            column, shape = self._neighbour(rows, number)
+        form = self._form(rows, number, column) if shape == "open" else shape
+        if form == "text" and self._has_open_neighbour(rows, number, column):
+            form = "key"
+        statement = self._statement(item)
+        if form == "text":
+            return f"{' ' * column}{self._mark(statement)}"
+        return self._spread(statement, column, form)
+
+    def _spread(self, block: Spread | Statement, column: int, form: str) -> str:
+        self.inserted.append(block)
+        mark = f"{ALONE}{len(self.inserted) - 1}{CLOSE}"
+        return f"{' ' * column}- {mark}" if form == "item" else f"{' ' * column}{mark}: 0"
+
+    def _statement(self, item: BlockItem) -> Statement:
+        bodies = tuple(_Level(self.path).node(items) for items in item.bodies)
+        return Statement(item.node, bodies, Site(self.path, item.number))
+
+    def _neighbour(self, rows: Sequence[_Row], number: int) -> tuple[int, Shape]:
+        for row in rows[number + 1 :]:
+            if row.shape:
+                return row.column, row.shape
+        for row in reversed(rows[:number]):
+            if row.shape:
+                return row.column, row.shape
+        return 0, "key"
+
+    def _form(self, rows: Sequence[_Row], number: int, column: int) -> str:
+        """The role that the neighbours at its column give a line which may be anything."""
+        for row in reversed(rows[:number]):
+            if not row.shape or row.shape == "open" or row.column > column:
+                continue
+            if row.column == column:
+                return row.shape
+            text = _text_of(row.item) if isinstance(row.item, Line) else ""
+            inner = text.lstrip(" ")
+            if inner.startswith("- ") and len(text) - len(inner[1:].lstrip(" ")) == column:
+                return "key"
+            break
+        for row in rows[number + 1 :]:
+            if not row.shape or row.shape == "open":
+                if row.shape and row.column < column:
+                    break
+                continue
+            if row.column <= column:
+                if row.column == column:
+                    return row.shape
+                break
+        return "key" if self._has_open_neighbour(rows, number, column) else "text"
+
+    def _has_open_neighbour(self, rows: Sequence[_Row], number: int, column: int) -> bool:
+        """Whether another line that may be anything, or a block, is next to it at its column."""
+        for step in (-1, 1):
+            at = number + step
+            while 0 <= at < len(rows):
+                row = rows[at]
+                if row.shape or isinstance(row.item, BlockItem):
+                    if (row.column == column or not row.shape) and (
+                        row.shape == "open" or isinstance(row.item, BlockItem)
+                    ):
+                        return True
+                    break
+                at += step
+        return False
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _value(self, node: YamlNode) -> Node:
+        value = node.value
+        if isinstance(value, dict):
+            if node.flow:
+                self._check_flow(value.values())
+            return self._mapping(node, value)
+        if isinstance(value, list):
+            if node.flow:
+                self._check_flow(value)
+            return self._list(value)
+        if isinstance(value, str):
+            return self._scalar(value, node)
+        return Constant(value)
+
+    def _mapping(self, node: YamlNode, value: dict[str, YamlNode]) -> Node:
+        members: list[Entry | Block] = []
+        for key, member in value.items():
+            match = SPREAD.fullmatch(key)
+            if match:
+                block = self.inserted[int(match[1])]
+                assert isinstance(block, (Spread, Statement))
+                members.append(block)
+            else:
+                members.append(Entry(self._key(key), self._value(member), node.key_sites[key]))
+        if not members:
+            return Constant({})
+        blocks = tuple(each for each in members if not isinstance(each, Entry))
+        return Blocks(blocks) if len(blocks) == len(members) else Mapping(tuple(members))
+
+    def _check_flow(self, members: Iterable[YamlNode]) -> None:
+        for each in members:
+            for match in VALUE.finditer(each.value) if isinstance(each.value, str) else ():
+                inserted = self.inserted[int(match[1])]
+                if isinstance(inserted, Inline) and _SIGNS.search(_literals(inserted.node)):
+                    raise mistake(IN_BRACKETS, inserted.site)
+
+    def _key(self, key: str) -> str | Joined:
+        return Joined(self._parts(key), plain=False) if OPEN in key else key
+
+    def _list(self, value: list[YamlNode]) -> Node:
+        members: list[Node | Block] = []
+        for item in value:
+            match = SPREAD.fullmatch(item.value) if isinstance(item.value, str) and item.plain else None
+            if match:
+                block = self.inserted[int(match[1])]
+                assert isinstance(block, (Spread, Statement))
+                members.append(block)
+            else:
+                members.append(self._value(item))
+        if not members:
+            return Constant([])
+        blocks = tuple(each for each in members if isinstance(each, (Spread, Statement)))
+        return Blocks(blocks) if len(blocks) == len(members) else ListNode(tuple(members))
+
+    def _scalar(self, text: str, node: YamlNode) -> Node:
+        if OPEN not in text:
+            return Constant(text)
+        match = VALUE.fullmatch(text)
+        if match and node.plain:
+            return self._whole(self.inserted[int(match[1])])
+        return Joined(self._parts(text), plain=node.plain)
+
+    def _whole(self, inserted: Expression | Inline | Spread | Statement | TextBlock) -> Node:
+        if isinstance(inserted, Expression):
+            return Value(inserted)
+        if isinstance(inserted, TextBlock):
+            return inserted
+        if isinstance(inserted, (Spread, Statement)):
+            return Blocks((inserted,))
+        if isinstance(inserted.node, nodes.If):
+            branches = tuple(
+                parse_value(body, self.path, inserted.site.line) if body else None for body in bodies_of(inserted.node)
+            )
+            return Choice(inserted.node, branches, inserted.site)
+        return Joined((inserted,), plain=True)
+
+    def _parts(self, text: str) -> tuple[str | Expression | Inline, ...]:
+        parts: list[str | Expression | Inline] = []
+        at = 0
+        for match in VALUE.finditer(text):
+            if match.start() > at:
+                parts.append(text[at : match.start()])
+            inserted = self.inserted[int(match[1])]
+            if not isinstance(inserted, (Expression, Inline)):
+                raise mistake(
+                    "a block cannot be on a line with other text: put it on lines of its own", self._locate(1, 1)
+                )
+            parts.append(inserted)
+            at = match.end()
+        if at < len(text):
+            parts.append(text[at:])
+        return tuple(parts)
+
+
+def _opens(match: re.Match[str]) -> bool:
+    """Whether a text block begins here, and not in a comment."""
+    return not re.search(r"(?:^|\s)#", match["before"])
+
+
+def _deepest_first(item: Item) -> int | None:
+    """The column of the first line that is not blank; None if there is none. In a text block a `#` is text."""
+    if isinstance(item, Line):
+        text = _text_of(item)
+        return len(text) - len(text.lstrip(" ")) if text.strip() else None
+    for items in item.bodies:
+        for each in items:
+            if (column := _deepest_first(each)) is not None:
+                return column
+    return None
+
+
+def _literals(node: nodes.Node) -> str:
+    return "".join(each.data for each in node.find_all(nodes.TemplateData))

@@ -1,0 +1,236 @@
+"""The effects of Jinja's statements: the branch that is taken, the passes of a loop, and the names that are set. They
+are the same for text and for documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import nodes
+from jinja2.runtime import LoopContext
+from jinja2.utils import Namespace
+
+from ruleop.core.errors import Site
+from ruleop.core.templating.compile.compiler import _names, _source_of, _weight, rows, unpacked
+from ruleop.core.templating.template_tree.faults import fault_in
+from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, Source, snapshot
+from ruleop.core.templating.template_tree.scope import Scope
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.operators import passes
+from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ruleop.core.templating.template_tree.expressions import Compute, Expressions
+
+_AGAIN: Final = " again"  # the items and the depth of a call of a recursive loop; no template can write the name
+_SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})
+
+
+class Statements:
+    """Makes functions of a scope. Each is made once, and kept by its node."""
+
+    def __init__(self, expressions: Expressions, file: Source) -> None:
+        self.expressions, self.file = expressions, file
+
+    def branch(self, node: nodes.If) -> Callable[[Scope], int]:
+        """The number of the branch that is taken, that of `else` if none is."""
+        tests = [self._placed(each.test, each) for each in (node, *node.elif_)]
+
+        sites = [Site(self.file.path, each.lineno) for each in (node, *node.elif_)]
+
+        def choose(scope: Scope) -> int:
+            for number, test in enumerate(tests):
+                found = test(scope)
+                if isinstance(found, UndefinedValue):
+                    raise found.fault().at(sites[number], "")
+                if found:
+                    return number
+            return len(tests)
+
+        return choose
+
+    def passes(self, node: nodes.For) -> Callable[[Scope], Iterator[Scope]]:
+        """The scope of each pass."""
+        iterable, (units, size) = self.expressions.compute(node.iter), _weight(node)
+        test = self.expressions.compute(node.test) if node.test is not None else None
+        site = Site(self.file.path, node.lineno)
+        several, source = _names(node.target), _source_of(node.iter) or "mapping"
+        bind = binding(node.target)
+        form = Form(self.file, [node]) if node.recursive else None
+
+        def items(scope: Scope, found: Any) -> list[Any]:
+            found = passes(found, units, size)
+            found = rows(found, several, source) if several else list(found)
+            if test is None:
+                return found  # type: ignore[no-any-return]
+            kept = []
+            for item in found:
+                inner = scope.inner()
+                bind(inner, item)
+                if test(inner):
+                    kept.append(item)
+            return kept
+
+        def run(scope: Scope) -> Iterator[Scope]:
+            again = scope.names.get(_AGAIN)
+            depth = 0 if again is None else again[1]
+
+            def recurse(inner: Any, _recurse: Any, depth: int = 0) -> Piece:
+                assert form is not None
+                return Piece(form, scope.inner({_AGAIN: (inner, depth)}))
+
+            try:
+                kept = items(scope, iterable(scope) if again is None else again[0])
+            except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
+                raise fault_in(error).at(site, "") from None
+            context = LoopContext(kept, Unknown, recurse if form is not None else None, depth)  # type: ignore[arg-type]
+            for item, loop in context:
+                inner = Scope({"loop": loop}, scope)
+                bind(inner, item)
+                yield inner
+
+        return run
+
+    def effect(self, node: nodes.Stmt) -> Callable[[Scope], None]:
+        if isinstance(node, nodes.Assign):
+            return self._assign(node)
+        if isinstance(node, nodes.AssignBlock):
+            return self._assign_block(node)
+        if isinstance(node, nodes.Macro):
+            return self._macro(node)
+        assert isinstance(node, (nodes.Import, nodes.FromImport))
+        return self._import(node)
+
+    def inner_of(self, node: nodes.With) -> Callable[[Scope], Scope]:
+        """The scope of a `with` block. Its values see the names outside."""
+        values = self.expressions.computed(node.values)
+        binds = [binding(each) for each in node.targets]
+
+        def enter(scope: Scope) -> Scope:
+            inner = scope.inner()
+            for bind, value in zip(binds, [each(scope) for each in values], strict=True):
+                bind(inner, value)
+            return inner
+
+        return enter
+
+    def block_of(self, node: nodes.Scope) -> Callable[[Scope], Scope]:
+        """The scope of a block of a file that others extend, with `super`."""
+        levels = getattr(node, "levels", ())
+        if len(levels) < 2:
+            return lambda scope: scope.inner()
+        form = Form(self.file, [block_node(levels[1:])])
+        return lambda scope: scope.inner({"super": MacroValue("super", (), (), frozenset(), form, scope)})
+
+    def _assign(self, node: nodes.Assign) -> Callable[[Scope], None]:
+        value, bind = self._placed(node.node, node), binding(node.target)
+        site = Site(self.file.path, node.lineno)
+
+        def assign(scope: Scope) -> None:
+            found = value(scope)
+            try:
+                bind(scope, found.frozen() if type(found) is Piece else found)
+            except Fault as fault:
+                raise fault.at(site, "") from None
+
+        return assign
+
+    def _placed(self, expression: nodes.Node, statement: nodes.Node) -> Compute:
+        """An expression of a tag: its errors have the line of the tag."""
+        compute, site = self.expressions.compute(expression), Site(self.file.path, statement.lineno)
+
+        def placed(scope: Scope) -> Any:
+            try:
+                return compute(scope)
+            except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
+                raise fault_in(error).at(site, "") from None
+
+        return placed
+
+    def _assign_block(self, node: nodes.AssignBlock) -> Callable[[Scope], None]:
+        form, bind = Form(self.file, node.body), binding(node.target)
+        name = " captured"
+        through = (
+            self.expressions.filtered(lambda scope: scope.get(name), node.filter) if node.filter is not None else None
+        )
+
+        def assign(scope: Scope) -> None:
+            piece = Piece(form, snapshot(scope))
+            bind(scope, piece if through is None else through(scope.inner({name: piece})))
+
+        return assign
+
+    def _macro(self, node: nodes.Macro) -> Callable[[Scope], None]:
+        params = [each.name for each in node.args]
+        defaults = self.expressions.computed(node.defaults)
+        form = Form(self.file, node.body)
+        named = {each.name for part in node.body for each in _names_in(part)}
+        takes = frozenset(_SPECIAL & {*named, *params})
+
+        def define(scope: Scope) -> None:
+            scope.names[node.name] = MacroValue(node.name, params, defaults, takes - set(params), form, scope)
+
+        return define
+
+    def _import(self, node: nodes.Import | nodes.FromImport) -> Callable[[Scope], None]:
+        assert isinstance(node.template, nodes.Const)
+        file, with_context = str(node.template.value), node.with_context
+
+        def load(scope: Scope) -> None:
+            outer = scope if with_context else self.file.empty_scope()
+            module = self.file.module(file, outer)
+            if isinstance(node, nodes.Import):
+                scope.names[node.target] = module
+                return
+            for each in node.names:
+                name, alias = each if isinstance(each, tuple) else (each, each)
+                scope.names[alias] = module.get(
+                    name, Unknown(f"the template {file!r} does not export the requested name {name!r}", name=name)
+                )
+
+        return load
+
+
+def _names_in(node: nodes.Node) -> Iterator[nodes.Name]:
+    if isinstance(node, nodes.Name):
+        yield node
+    yield from node.find_all(nodes.Name)
+
+
+def block_node(levels: Sequence[list[nodes.Node]]) -> nodes.Scope:
+    """A block with those that it overrides, the one in force first."""
+    node = nodes.Scope(levels[0])
+    node.levels = levels  # type: ignore[attr-defined]
+    return node
+
+
+def binding(target: nodes.Node) -> Callable[[Scope, Any], None]:
+    """Sets the names of a target."""
+    if isinstance(target, nodes.NSRef):
+        return _attribute_binding(target)
+    if isinstance(target, nodes.Name):
+        name = target.name
+
+        def bind(scope: Scope, value: Any) -> None:
+            scope.names[name] = value
+
+        return bind
+    assert isinstance(target, nodes.Tuple)
+    names, binds = _names(target), [binding(each) for each in target.items]
+
+    def bind_several(scope: Scope, value: Any) -> None:
+        for each, item in zip(binds, unpacked(value, names), strict=True):
+            each(scope, item)
+
+    return bind_several
+
+
+def _attribute_binding(target: nodes.NSRef) -> Callable[[Scope, Any], None]:
+    def bind(scope: Scope, value: Any) -> None:
+        namespace = scope.get(target.name)
+        if type(namespace) is not Namespace:
+            raise Fault("cannot assign attribute on non-namespace object")
+        namespace[target.attr] = value
+
+    return bind

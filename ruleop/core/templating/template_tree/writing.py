@@ -1,0 +1,299 @@
+"""Templates as text: what macros, captured blocks and `render` give, and what stands within a line or a text block.
+
+The text is a list of literals and slots, as long as nobody joins it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from jinja2 import nodes
+
+from ruleop.core.errors import Site
+from ruleop.core.templating.template_tree.faults import fault_in
+from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline
+from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
+from ruleop.core.templating.values.cost import METER, SLOT_BYTES, Exhausted
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.text import Dump, Lit, Slot, SlotPlace, Text
+from ruleop.core.templating.values.undefined import OMIT, Broken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ruleop.core.templating.template_tree.expressions import Compute
+    from ruleop.core.templating.template_tree.lines import Item
+    from ruleop.core.templating.template_tree.nodes import TextBlock
+    from ruleop.core.templating.template_tree.pieces import Source
+    from ruleop.core.templating.template_tree.scope import Scope
+    from ruleop.core.templating.template_tree.statements import Statements
+    from ruleop.core.templating.values.text import Part
+
+Write: TypeAlias = "Callable[[Scope, list[Part]], None]"
+
+_SLOT: Final = "\ufdd0"
+_SLOT_NUMBER: Final = re.compile("\ufdd0([0-9]+)\ufdd1")
+
+
+class Writer:
+    """Makes functions that append text to a list."""
+
+    def __init__(self, statements: Statements, file: Source) -> None:
+        self.statements, self.file, self.path = statements, file, file.path
+        self.expressions = statements.expressions
+
+    def body(self, body: Sequence[nodes.Node]) -> Write:
+        writes = [
+            self._node(node) for each in body for node in (each.nodes if isinstance(each, nodes.Output) else [each])
+        ]
+        if len(writes) == 1:
+            return writes[0]
+
+        def write(scope: Scope, parts: list[Part]) -> None:
+            for each in writes:
+                each(scope, parts)
+
+        return write
+
+    def items(self, items: Sequence[Item]) -> Write:
+        """The lines and blocks of a text block."""
+        writes: list[Write] = []
+        for item in items:
+            if isinstance(item, BlockItem):
+                writes.append(self._node(item.node))
+                continue
+            writes.extend(map(self.part, item.parts))
+            if item.end:
+                writes.append(_literal(Lit(item.end, Site(self.path, item.number))))
+
+        def write(scope: Scope, parts: list[Part]) -> None:
+            for each in writes:
+                each(scope, parts)
+
+        return write
+
+    def part(self, part: str | Expression | Inline) -> Write:
+        if isinstance(part, str):
+            return _literal(Lit(part, Site(self.path)))
+        return self._node(part.node) if isinstance(part, Inline) else self._slot(part.node, part.place)
+
+    def _node(self, node: nodes.Node) -> Write:
+        if isinstance(node, nodes.TemplateData):
+            return _literal(Lit(node.data, Site(self.path, node.lineno)))
+        if isinstance(node, nodes.If):
+            return self._branch(node)
+        if isinstance(node, nodes.For):
+            return self._loop(node)
+        if isinstance(node, EFFECTS):
+            effect = self.statements.effect(node)
+            return lambda scope, _: effect(scope)
+        if isinstance(node, nodes.With):
+            enter, body = self.statements.inner_of(node), self.body(node.body)
+            return lambda scope, parts: body(enter(scope), parts)
+        if isinstance(node, nodes.Scope):
+            block, inner = self.statements.block_of(node), self.body(node.body)
+            return lambda scope, parts: inner(block(scope), parts)
+        return self._slot(node, getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), ""))
+
+    def _branch(self, node: nodes.If) -> Write:
+        choose = self.statements.branch(node)
+        bodies = [self.body(each) for each in (node.body, *(one.body for one in node.elif_), node.else_)]
+        return lambda scope, parts: bodies[choose(scope)](scope, parts)
+
+    def _loop(self, node: nodes.For) -> Write:
+        passes, body, otherwise = self.statements.passes(node), self.body(node.body), self.body(node.else_)
+
+        def write(scope: Scope, parts: list[Part]) -> None:
+            some = False
+            for inner in passes(scope):
+                some = True
+                body(inner, parts)
+            if not some:
+                otherwise(scope, parts)
+
+        return write
+
+    def _slot(self, node: nodes.Node, place: SlotPlace) -> Write:
+        compute = self.value(node)
+
+        def write(scope: Scope, parts: list[Part]) -> None:
+            METER.keep(SLOT_BYTES)
+            METER.spend(1)
+            try:
+                value = compute(scope)
+            except (RecursionError, MemoryError, Exhausted):
+                raise
+            except Exception as error:  # noqa: BLE001 - raised if the value is used
+                value = Broken("", fault_in(error).at(place.site, place.expression))
+            parts.append(Slot(value, place))
+
+        return write
+
+    def value(self, node: nodes.Node) -> Compute:
+        """The value of what is printed: an expression, an include, or a `call` or `filter` block."""
+        if isinstance(node, nodes.Include):
+            return self.included(node)
+        if isinstance(node, nodes.CallBlock):
+            return self._call_block(node)
+        if isinstance(node, nodes.FilterBlock):
+            form, name = Form(self.file, node.body), " captured"
+            through = self.expressions.filtered(lambda scope: scope.get(name), node.filter)
+            return lambda scope: through(scope.inner({name: Piece(form, scope.inner())}))
+        return self.expressions.compute(node)
+
+    def included(self, node: nodes.Include) -> Compute:
+        options = node.template.items if isinstance(node.template, (nodes.List, nodes.Tuple)) else [node.template]
+        names = [str(each.value) for each in options if isinstance(each, nodes.Const)]
+        form = self.file.first_of(names)
+        if form is None:
+            return lambda _: OMIT
+        if node.with_context:
+            return lambda scope: Piece(form, scope.inner())
+        return lambda _: Piece(form, self.file.empty_scope())
+
+    def _call_block(self, node: nodes.CallBlock) -> Compute:
+        form = Form(self.file, node.body)
+        params = [each.name for each in node.args]
+        defaults = self.expressions.computed(node.defaults)
+
+        def caller(scope: Scope) -> Any:
+            return MacroValue("caller", params, defaults, frozenset(), form, scope)
+
+        return self.expressions.called(node.call, caller)
+
+
+def _literal(literal: Lit) -> Write:
+    return lambda _, parts: parts.append(literal)
+
+
+# -- text blocks -------------------------------------------------------------------------------------------------------
+
+
+def block_text(block: TextBlock, parts: Sequence[Part]) -> str:
+    """The text of a block scalar: without its indentation, folded and chomped as YAML does. Values are put in
+    afterwards."""
+    slots: list[Slot] = []
+    lines = _inserted(marked(parts, slots), slots).split("\n")
+    if lines and not lines[-1].strip(" "):
+        lines.pop()
+    lines = _dedented(lines, block.indentation)
+    body = _chomped(lines, block.chomping) if not block.folded else _folded(lines, block.chomping)
+    return filled(body, slots)
+
+
+def _dedented(lines: Sequence[str], indentation: int) -> list[str]:
+    if not indentation:
+        first = next((line for line in lines if line.strip(" ")), "")
+        indentation = len(first) - len(first.lstrip(" "))
+    return [line[indentation:] for line in lines]
+
+
+def _chomped(lines: Sequence[str], chomping: str) -> str:
+    kept = list(lines)
+    while kept and not kept[-1]:
+        kept.pop()
+    if chomping == "+":
+        return "\n".join(lines) + "\n" if lines else ""
+    text = "\n".join(kept)
+    return text if chomping == "-" or not text else text + "\n"
+
+
+def _folded(lines: Sequence[str], chomping: str) -> str:
+    kept = list(lines)
+    while kept and not kept[-1]:
+        kept.pop()
+    text, breaks = "", 0
+    before_is_plain = False
+    for number, line in enumerate(kept):
+        if not line:
+            breaks += 1
+            continue
+        is_plain = not line.startswith((" ", "\t"))
+        if number and text:
+            if before_is_plain and is_plain:
+                text += "\n" * breaks if breaks else " "
+            else:
+                text += "\n" * (breaks + 1)
+        elif breaks:
+            text += "\n" * breaks
+        text += line
+        before_is_plain, breaks = is_plain, 0
+    trailing = len(lines) - len(kept)
+    if chomping == "+":
+        return text + "\n" * (trailing + 1) if text else "\n" * trailing
+    return text if chomping == "-" or not text else text + "\n"
+
+
+def marked(parts: Sequence[Part], slots: list[Slot]) -> str:
+    """The text of parts with a mark for each slot, which is added to the list."""
+    pieces = []
+    for part in parts:
+        if isinstance(part, Slot):
+            slots.append(part)
+            pieces.append(f"{_SLOT}{len(slots) - 1}\ufdd1")
+        else:
+            pieces.append(part)
+    return "".join(pieces)
+
+
+def filled(text: str, slots: list[Slot]) -> str:
+    """The text with the values in the places of their marks. Captured text that is alone on its line is written there,
+    as if it were a part of the template; data takes the column of its line."""
+    pieces = _SLOT_NUMBER.split(_inserted(text, slots))
+    result = pieces[0]
+    for number, after in zip(pieces[1::2], pieces[2::2], strict=True):
+        slot = slots[int(number)]
+        column = result[result.rfind("\n") + 1 :]
+        if isinstance(slot.value, Dump) and slot.place.alone and not column.strip(" "):
+            result += _bare(slot).rstrip("\n").replace("\n", "\n" + column)
+        else:
+            result += slot.text
+        result += after
+    METER.made(result)
+    return result
+
+
+def _bare(slot: Slot) -> str:
+    try:
+        return str(slot.value.bare())
+    except Fault as fault:
+        raise slot.with_place(fault) from None
+
+
+def _inserted(text: str, slots: list[Slot]) -> str:
+    """The text with the literals of captured text that is alone on its line. Without any, the line goes."""
+    pieces = _SLOT_NUMBER.split(text)
+    if not any(isinstance(slots[int(number)].value, Text) for number in pieces[1::2]):
+        return text
+    result, rest = "", text
+    while match := _SLOT_NUMBER.search(rest):
+        result += rest[: match.start()]
+        slot, rest = slots[int(match[1])], rest[match.end() :]
+        column = result[result.rfind("\n") + 1 :]
+        if not isinstance(slot.value, Text) or not slot.place.alone or column.strip(" ") or not _ends_line(rest):
+            result += match[0]
+            continue
+        lines = _trimmed(_inserted(marked(slot.value.parts, slots), slots).split("\n"))
+        METER.spend(4 * len(lines))
+        if lines:
+            result += "\n".join(
+                (column if number else "") + line if line.strip() else "" for number, line in enumerate(lines)
+            )
+        else:
+            result, rest = result[: len(result) - len(column)], rest.partition("\n")[2]
+    return result + rest
+
+
+def _ends_line(after: str) -> bool:
+    return not after.partition("\n")[0].strip(" \t")
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Without blank lines at both ends, and without the indentation that all have."""
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    cut = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
+    return [line[cut:] for line in lines]
