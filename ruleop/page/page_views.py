@@ -91,6 +91,15 @@ def _document(value: Any) -> str:
     return shortened(json_document(value).strip(), MAX_DOCUMENT)
 
 
+def _writes(explained: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """The last write of each client that owns fields of an object, the latest first."""
+    managers = [one for each in explained["fields"] for one in each["managers"]]
+    if explained["lastChange"] is not None:
+        managers.append(explained["lastChange"])
+    found = {(each["manager"], each["operation"]): each for each in sorted(managers, key=lambda each: each["time"])}
+    return sorted(found.values(), key=lambda each: each["time"], reverse=True)
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -102,6 +111,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters["document"] = _document
+    made.filters["writes"] = _writes
     made.globals["states"] = STATES
     return made
 

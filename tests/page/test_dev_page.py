@@ -50,7 +50,7 @@ def test_the_kinds_the_list_and_a_custom_resource_with_its_graph(tmp_path: Path)
 def test_a_node_shows_the_rendered_object_with_the_line_of_the_template_and_who_owns_each_field(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
-            found = await shown.shows(url_of("a", node="config"), "ConfigMap", "Last write: ruleop")
+            found = await shown.shows(url_of("a", node="config"), "ConfigMap", "Last writes: ruleop (Update)")
             assert 'text: "hello" templates/config.yaml.j2:5' in found.words
             assert 'name: "a" templates/config.yaml.j2:3' in found.words
             assert "Field owners (1)" in found.words
