@@ -31,7 +31,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures site coverage lock clean
+.PHONY: help demo test test-all lint test-cluster test-page controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures site coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -80,6 +80,17 @@ cluster-down:  ## stop that control plane
 image:  ## build the generic image with buildah, podman or docker (BUILDER=, IMAGE=, BASE=)
 	@BUILDER="$(BUILDER)" IMAGE="$(IMAGE)" BASE="$(BASE)" ./image/build.sh
 
+# The tools of the page's tests in a browser; fails early if one is missing.
+AXE := tests/page/browser/node_modules/.package-lock.json
+$(AXE): tests/page/browser/package-lock.json
+	@./tests/page/browser/missing.sh
+	@npm ci --prefix tests/page/browser --no-audit --no-fund --silent
+	@touch $@
+
+test-page: $(STAMP) $(AXE)  ## the page in a browser (chromium, npm)
+	@./tests/page/browser/missing.sh
+	$(call step,the page in a browser,$(BIN)/pytest -q -n $(patsubst auto,2,$(WORKERS)) --timeout=300 --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/page/browser)
+
 # Fails early if a tool is missing.
 image-tools:
 	@BASE="$(BASE)" ./image/missing.sh
@@ -93,6 +104,7 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 	$(call step,thousands of custom resources under ruleop dev,$(BIN)/python bench/converge.py)
+	$(call step,the page on thousands of custom resources,$(BIN)/python bench/page.py)
 	$(call step,the memory of the operator,$(BIN)/python bench/memory.py)
 	$(call step,the files and functions that an edit passes,$(BIN)/python bench/edit_trace.py)
 
@@ -113,6 +125,7 @@ mutations: $(STAMP)  ## random mutations of the examples' templates: do check an
 
 pictures: $(STAMP)  ## the pictures of the documentation, from what commands show
 	$(call step,the pictures,$(BIN)/python bench/pictures.py)
+	$(call step,the pictures of the page,$(BIN)/python bench/page_pictures.py)
 
 $(SPHINX)/.installed: requirements/site.txt
 	@$(PYTHON) -m venv $(SPHINX)

@@ -7,7 +7,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,6 +34,7 @@ from ruleop.operator.engine.telemetry import logging as logs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ruleop.authoring.dev.dev_session import Page
     from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
     from ruleop.core.rules import Finding, Project
@@ -61,6 +62,12 @@ if TYPE_CHECKING:
 )
 @port_option
 @click.option(
+    "--page/--no-page", "with_page", default=True, show_default=True, help="Serve a web page; its URL is printed."
+)
+@click.option(
+    "--page-port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of the page. Default: a free one."
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
@@ -76,6 +83,7 @@ def command(
     kubeconfig: str,
     port: int,
     log_level: str,
+    **page: Any,
 ) -> int:
     """Run the operator with a cluster in memory, and show a tree.
 
@@ -105,6 +113,7 @@ def command(
         timeout=seconds,
         kubeconfig=kubeconfig,
         port=port,
+        page=partial(_page, page["page_port"]) if page["with_page"] and not once else None,
     )
     options = Options(
         metrics_address="0",
@@ -126,6 +135,12 @@ def command(
     view = LiveView() if has_colour(sys.stdout) and not once else PlainView()
     view.checked([*found.lines(findings, where)])
     return asyncio.run(_run(Session(loaded.project, Path(folder), options, settings, view)))
+
+
+def _page(port: int) -> Page:
+    from ruleop.page.serving import DevPage  # noqa: PLC0415 - only a session with a page loads its server
+
+    return DevPage(port)
 
 
 def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:

@@ -29,9 +29,11 @@ from ruleop.operator.engine.manager.manager import Manager
 from ruleop.operator.engine.manager.rule_checks import errors_by_process
 from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.engine.telemetry import logging as logs
+from ruleop.operator.engine.telemetry.bind_addresses import is_loopback, is_on
 from ruleop.operator.kube.leader.lease import Timing
 
 if TYPE_CHECKING:
+    import contextlib
     from collections.abc import Callable, Mapping
 
     from ruleop.core.rules import Project
@@ -89,6 +91,13 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
     "--metrics-auth",
     is_flag=True,
     help="Require a bearer token that is authorized to get /metrics. Needs --metrics-cert.",
+)
+@flag(
+    "--page-bind-address",
+    default="0",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address of the web page, with the certificate and authorization of /metrics; 0 disables it.",
 )
 @flag(
     "--health-probe-bind-address",
@@ -152,6 +161,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         metrics_address=str(flags["metrics_bind_address"]),
         metrics_certificate=_certificate(flags),
         metrics_auth=_metrics_auth(flags),
+        page_address=_page_address(flags),
         health_address=str(flags["health_probe_bind_address"]),
         leader_elect=bool(flags["leader_elect"]) or flags["shards"] is not None,
         selector=_selector(flags),
@@ -242,6 +252,18 @@ def _metrics_auth(flags: Mapping[str, object]) -> bool:
     return bool(flags["metrics_auth"])
 
 
+def _page_address(flags: Mapping[str, object]) -> str:
+    """The page shows more than metrics do: beyond this machine it needs TLS and tokens. Without them, it is reached on
+    a loopback address by `kubectl port-forward`."""
+    address = str(flags["page_bind_address"])
+    if not is_on(address):
+        return ""
+    if not is_loopback(address) and not flags["metrics_auth"]:
+        message = "needs --metrics-cert, --metrics-key and --metrics-auth, or a loopback address such as 127.0.0.1:8082"
+        raise click.BadParameter(message, param_hint="--page-bind-address")
+    return address
+
+
 def _seconds(flags: Mapping[str, object], flag: str) -> float:
     try:
         return parse_duration(str(flags[flag.removeprefix("--").replace("-", "_")]))
@@ -264,8 +286,20 @@ def _timing(flags: Mapping[str, object]) -> Timing:
     return Timing(duration, deadline, period)
 
 
+def _page(address: str) -> Callable[[Manager], contextlib.AbstractAsyncContextManager[object]]:
+    from ruleop.page.serving import operator_page  # noqa: PLC0415 - an operator without the page does not load it
+
+    return partial(operator_page, address)
+
+
 async def _run(project: Project, root: Path, options: Options) -> int:
-    manager = Manager(project, root, options, errors_of=partial(errors_by_process, variables=options.variables))
+    manager = Manager(
+        project,
+        root,
+        options,
+        errors_of=partial(errors_by_process, variables=options.variables),
+        page=_page(options.page_address) if options.page_address else None,
+    )
 
     def stop() -> None:
         if manager.stopping.is_set():

@@ -322,3 +322,43 @@ def test_an_existing_kubeconfig_is_not_overwritten(tmp_path, ruleop, command):
     assert found.status == 2
     assert "exists" in found.err
     assert (tmp_path / "config").read_text() == "mine"
+
+
+def page_of(process):
+    """The URL of the page that `dev` has printed."""
+    for line in process.stderr:
+        if line.startswith("page: "):
+            return line.split()[1]
+    raise AssertionError("it ended without a page")
+
+
+def test_dev_prints_the_url_of_the_page_with_its_token(sample, process):
+    started = process("dev", "--apply", "front.yaml")
+    try:
+        url = page_of(started)
+        bare = url.partition("?token=")[0]
+
+        def shown():
+            opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            return "Site" in opener.open(url, timeout=10).read().decode()
+
+        eventually("the page", shown, missing=(urllib.error.URLError,))
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(bare, timeout=10)  # noqa: S310 - loopback
+    finally:
+        stop(started)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--no-page", "--once"])
+def test_dev_has_no_page_without_a_reader(sample, process, option):
+    started = process("dev", "--apply", "front.yaml", option)
+    try:
+        head = []
+        for line in started.stderr:
+            head.append(line)
+            if not line.strip():
+                break
+        assert not [line for line in head if "page:" in line]
+    finally:
+        stop(started)

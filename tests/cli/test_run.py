@@ -61,6 +61,7 @@ FLAGS = [
     ("--leader-elect-retry-period", "500ms", "lease", Timing(15, 10, 0.5), Timing(15, 10, 2)),
     ("--metrics-bind-address", "0", "metrics_address", "0", ":8080"),
     ("--health-probe-bind-address", ":9", "health_address", ":9", ":8081"),
+    ("--page-bind-address", "127.0.0.1:1", "page_address", "127.0.0.1:1", ""),
     ("--metrics-cert", "c", "metrics_certificate", (Path("c"), Path("k")), None),
     ("--metrics-key", "k", "metrics_certificate", (Path("c"), Path("k")), None),
     ("--metrics-auth", "true", "metrics_auth", True, False),
@@ -142,6 +143,8 @@ def test_each_setting_has_a_flag():
         (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
         (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
         (["--metrics-cert=c"], "--metrics-key: a certificate and its key are both needed"),
+        (["--page-bind-address=:8082"], "--page-bind-address: needs --metrics-cert, --metrics-key and --metrics-auth"),
+        (["--page-bind-address=10.0.0.1:8082"], "--page-bind-address: needs --metrics-cert"),
         (["--metrics-key=k"], "--metrics-cert: a certificate and its key are both needed"),
         (
             ["--metrics-auth"],

@@ -24,7 +24,17 @@ def test_a_picture_is_current(name: str) -> None:
 def test_each_picture_is_shown_and_each_that_is_shown_exists() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     shown = {name for page in pages for name in re.findall(r"!\[[^\]]+\]\([^)]*pictures/([^)]+)\)", page.read_text())}
-    assert shown == set(PICTURES) == {file.name for file in FOLDER.iterdir()}
+    of_page = {f"page/{file.name}" for file in (FOLDER / "page").iterdir()}
+    assert shown == set(PICTURES) | of_page
+    assert set(PICTURES) == {file.name for file in FOLDER.iterdir() if file.is_file()}
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in (FOLDER / "page").iterdir()))
+def test_a_picture_of_the_page_is_small(name: str) -> None:
+    """`make pictures` takes them in a browser. The film has several frames."""
+    data = (FOLDER / "page" / name).read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert len(data) < (600_000 if name == "film.png" else 150_000)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -53,3 +53,24 @@ assert "kubernetes.config" in sys.modules
 assert not [name for name in sys.modules if name.startswith("kubernetes.client.models.")]
 """
     run_script(script, tmp_path)
+
+
+def test_an_operator_without_the_page_imports_neither_it_nor_the_tools_that_it_shows() -> None:
+    script = """
+import ruleop.cli.run
+import ruleop.operator.engine.manager.manager
+loaded = [name for name in sys.modules if name.startswith(("aiohttp", "ruleop.page", "ruleop.authoring"))]
+assert not loaded, loaded
+from ruleop.cli.run import _page
+_page("127.0.0.1:8082")
+assert "aiohttp.web" in sys.modules and "ruleop.page.serving" in sys.modules
+"""
+    run_script(script, Path())
+
+
+def test_a_session_without_the_page_does_not_import_it() -> None:
+    script = """
+import ruleop.cli.dev
+assert not [name for name in sys.modules if name.startswith(("aiohttp", "ruleop.page"))]
+"""
+    run_script(script, Path())

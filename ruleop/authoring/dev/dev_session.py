@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.authoring.report.object_problems import object_problems
 from ruleop.authoring.report.tree import Node, is_ready, resource_node
@@ -111,6 +111,16 @@ class Settings:
     timeout: float = 60.0
     kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
     port: int = 0
+    page: Callable[[], Page] | None = None  # opens the web page; raises RuleopError
+
+
+class Page(Protocol):
+    """The web page of the session."""
+
+    @property
+    def url(self) -> str: ...
+    def close(self) -> None: ...
+    def serve(self, manager: Manager) -> contextlib.AbstractAsyncContextManager[object]: ...
 
 
 class Session:
@@ -118,6 +128,7 @@ class Session:
         self.project, self.root, self.options, self.settings, self.view = project, root, options, settings, view
         self.cluster = LocalCluster(port=settings.port)
         self.kubeconfig = Path(settings.kubeconfig)
+        self.page_url = ""  # empty: none is served
         self.stopping = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -132,7 +143,15 @@ class Session:
                 raise RuleopError("no custom resources: use --apply FILE")
             options = replace(self.options, kubeconfig=str(self.kubeconfig))
             errors_of = self.settings.errors_of
-            manager = Manager(self.project, self.root, options, errors_of=errors_of, on_reload=self._on_reload)
+            page = self._open_page(stack)
+            manager = Manager(
+                self.project,
+                self.root,
+                options,
+                errors_of=errors_of,
+                on_reload=self._on_reload,
+                page=page.serve if page is not None else None,
+            )
             operator = asyncio.create_task(manager.run(), name="operator")
             stack.push_async_callback(_stopped, manager, operator)
             stack.callback(self.cluster.store.listen_to_all(self._on_change))
@@ -148,6 +167,14 @@ class Session:
             self._apply_definitions()
         self.view.checked(self.settings.check())
         self.view.changed(self)
+
+    def _open_page(self, stack: contextlib.AsyncExitStack) -> Page | None:
+        if self.settings.page is None or self.settings.once:
+            return None
+        page = self.settings.page()
+        stack.callback(page.close)
+        self.page_url = page.url
+        return page
 
     def _write_kubeconfig(self, stack: contextlib.AsyncExitStack) -> None:
         if not self.settings.kubeconfig:

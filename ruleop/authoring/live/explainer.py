@@ -16,6 +16,7 @@ from ruleop.authoring.live.explained_objects import Found, explained_objects, un
 from ruleop.authoring.live.happenings import EVENT, events_about
 from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
+from ruleop.authoring.live.rendered_lines import rendered_lines
 from ruleop.authoring.report.explain_documents import Blocker, ExplainedObject, Explanation
 from ruleop.authoring.report.plan_documents import with_masked_texts
 from ruleop.authoring.report.spans import Tone
@@ -55,11 +56,16 @@ class Explainer:
 
     async def explain(self, kind: str, name: str) -> Explanation:
         """Raises NotFoundError, UnknownKindError and ApiError."""
-        live = await self.resource_reader.resource(kind, name, self.project)
+        return await self.explain_resource(await self.resource_reader.resource(kind, name, self.project))
+
+    async def explain_resource(self, live: Object, *, child: str = "") -> Explanation:
+        """Of one that was read. `child`: the one whose objects are shown as rendered. Raises ApiError."""
         key = ObjectKey.of(live)
-        found = await self._found(live)
+        found = await self._found(live, child)
         masks = found.plan.masks if found.plan is not None else NO_MASKS
         objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
+        if found.plan is not None and (lines := rendered_lines(found.plan)):
+            objects = [replace(each, rendered=lines.get(each.key, ())) for each in objects]
         events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
         plan = with_masked_texts(found.plan) if found.plan is not None else None
         status = found.resource.get("status")
@@ -81,11 +87,12 @@ class Explainer:
 
     # -- the resource and its children ---------------------------------------------------------------------------------
 
-    async def _found(self, live: Object) -> Found:
+    async def _found(self, live: Object, traced: str = "") -> Found:
         if self.project is not None:
             rule = choose_rule(self.project.rules, live)
             if rule is not None:
                 planner = self.cluster.planner(self.project)
+                planner.traced = traced
                 (planned,) = await planner.plan([live])
                 if planned.error:
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")

@@ -13,7 +13,7 @@ import asyncio
 import datetime as dt
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
@@ -22,14 +22,14 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
-from ruleop.core.planning import Failure, History, Observed, Plan, choose_rule, plan
+from ruleop.core.planning import Failure, History, Observed, Plan, Planning, SlowPlanError, choose_rule, plan
 from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.marks import PART_OF, part_of
 from ruleop.operator.engine.cache.watch_specs import child_needs
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.operator import Operator
     from ruleop.authoring.live.reading.reader import Reader
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from ruleop.core.planning import Failed
     from ruleop.core.planning.model.targets import Target
     from ruleop.core.rules import Project, Rule
+
+Finish: TypeAlias = "Callable[[Planning], Awaitable[Plan]]"
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -83,10 +85,20 @@ class _Pending:
 
 class LivePlanner:
     def __init__(
-        self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project, *, expects_refusals: bool = False
+        self,
+        reader: Reader,
+        kinds: LiveKinds,
+        operator: Operator,
+        project: Project,
+        *,
+        expects_refusals: bool = False,
+        finish: Finish | None = None,
     ) -> None:
+        """`finish` completes a plan in turns of a loop that has other work, too."""
         self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
         self.expects_refusals = expects_refusals
+        self.finish = finish
+        self.traced = ""  # the child whose objects are traced to lines of its template
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
@@ -99,7 +111,7 @@ class LivePlanner:
         await self._read_children(pending)
         rest = pending
         for _ in range(MAX_ROUNDS):
-            rest = [each for each in rest if self._plan(each)]
+            rest = [each for each in rest if await self._plan(each)]
             if not rest:
                 break
             await self._read_missing(rest)
@@ -121,11 +133,18 @@ class LivePlanner:
             resource = await self.reader.get(rule.kind, ObjectKey.of(resource)) or resource
         return with_defaults(self.project, resource), rule
 
-    def _plan(self, each: _Pending) -> bool:
+    async def _plan(self, each: _Pending) -> bool:
         """Plans one pass. Returns whether something that it reads is missing, so that it has to be planned again."""
         before, self.objects.unread = self.objects.unread, {}
         try:
-            each.plan = plan(each.rule, each.resource, self._observed(each.rule, each.resource))
+            observed = self._observed(each.rule, each.resource)
+            hasty = self.finish is not None
+            planning = Planning(each.rule, each.resource, observed, hasty=hasty)
+            planning.trace(self.traced)
+            each.plan = await self.finish(planning) if self.finish is not None else planning.finish()
+        except SlowPlanError:
+            each.plan, each.error = None, "it takes long; `ruleop explain` shows it"
+            return False
         except RuleopError as error:
             each.plan, each.error = None, str(error)
             return False

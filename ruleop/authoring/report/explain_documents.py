@@ -52,6 +52,16 @@ class ManagedField:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedLine:
+    """One line of a rendered object: the name of a field, or of a list's item, and its value if it has none below."""
+
+    depth: int
+    name: str  # "-" for an item of a list
+    value: str | None  # as JSON
+    site: Site | None = None  # the line of the template that it comes from
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainedObject:
     """One object below the custom resource: a child, or a pod of one."""
 
@@ -64,6 +74,7 @@ class ExplainedObject:
     last_change: FieldManager | None = None
     fields: tuple[ManagedField, ...] = ()
     parts: tuple[ExplainedObject, ...] = ()
+    rendered: tuple[RenderedLine, ...] = ()  # if they were asked for; masked
 
     @property
     def is_ready(self) -> bool:
@@ -182,7 +193,12 @@ def _object(each: ExplainedObject) -> dict[str, Any]:
             for field in each.fields
         ],
         "pods": [_object(part) for part in each.parts],
+        **({"rendered": [_rendered(line) for line in each.rendered]} if each.rendered else {}),
     }
+
+
+def _rendered(line: RenderedLine) -> dict[str, Any]:
+    return {"depth": line.depth, "name": line.name, "value": line.value, "site": site_json(line.site)}
 
 
 def _manager(manager: FieldManager) -> dict[str, str]:

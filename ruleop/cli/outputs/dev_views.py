@@ -110,6 +110,7 @@ def _head(session: Session) -> list[Line]:
     return [
         (Span("API server in memory: ", Tone.FAINT), Span(f"http://127.0.0.1:{session.cluster.port}", Tone.PLAIN)),
         (Span("export KUBECONFIG=", Tone.PLAIN), Span(str(session.kubeconfig), Tone.TITLE)),
+        *([(Span("page: ", Tone.FAINT), Span(session.page_url, Tone.TITLE))] if session.page_url else []),
         (Span("", Tone.PLAIN),),
     ]
 

@@ -76,6 +76,8 @@ class Plan:
     # The names of objects of `forEach` by their items, such as access[joe], for showing the plan
     items: Mapping[ObjectKey, str] = field(default_factory=dict, repr=False, compare=False)
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
+    traced: Mapping[ObjectKey, tuple[Site | None, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """The same: of the rendered objects of one child, the template's line of each of `child_field_sites.lines_of`."""
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 
     @property

@@ -150,6 +150,10 @@ class Planning:
         self._planner.names_items = masks or items
         self._steps = self._planner.steps()
 
+    def trace(self, child: str) -> None:
+        """Traces the objects of a child to the lines of its template. Called before it runs."""
+        self._planner.traced = child
+
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
         """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
         try:
@@ -210,7 +214,7 @@ class _Planner:
         self.synced = history.synced
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
-        self.is_shown = masks
+        self.is_shown, self.traced = masks, ""
         self.names_items = masks
         self.masks = masks and rule.secrecy.reads
         self.scope = Scope(rule, resource, observed, masks=self.masks)
@@ -527,6 +531,8 @@ class _Planner:
             found["items"] = item_names(self.children)
         if self.is_shown:
             found["blocking"] = tuple(find_blocking(self.children))
+        if self.traced:
+            found["traced"] = self.children.traced(self.traced)
         if self.scope.masks:
             found["masks"] = find_masks(self.rule, self.resource, self.scope, self.children)
         return Plan(

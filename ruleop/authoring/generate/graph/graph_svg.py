@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import east_asian_width
 
 from ruleop.authoring.generate.graph.rule_graph import STATUS
-from ruleop.core.printable import printable_lines
+from ruleop.core.printable import printable, printable_lines
 from ruleop.core.rules.checks.order import topological
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ def _apart(targets: Mapping[_Cell, float], heights: Mapping[_Cell, int]) -> dict
 
 
 _MARGIN: Final = 24
+_INSET: Final = 6  # of a part of a page
 _PADDING: Final = 12
 _ARROW: Final = 7  # length
 _BEHIND: Final = 4  # how far the second box of a child with many objects stands out
@@ -217,6 +218,21 @@ def svg(graphs: Sequence[Graph]) -> str:
     return "\n".join([*lines, ""])
 
 
+def figure(graph: Graph, title: str) -> str:
+    """One graph as a part of a page, which has the style sheet; `title` names it for who cannot see it. Nodes with a
+    `href` are links."""
+    layout = laid_out(*_measured(graph))
+    width, height = layout.width + 2 * _INSET, layout.height + 2 * _INSET
+    size = f'viewBox="{-_INSET} {-_INSET} {width} {height}" width="{width}" height="{height}"'
+    lines = [
+        f'<svg class="graph" role="group" aria-label="{escape(printable(title))}" {size}>',
+        _MARKER,
+        *_shapes(graph, layout),
+        "</svg>",
+    ]
+    return "\n".join(lines)
+
+
 def _measured(graph: Graph) -> tuple[dict[str, Point], list[tuple[str, str]], str]:
     sizes = {node.name: _size(node) for node in graph.nodes}
     return sizes, [(edge.source, edge.target) for edge in graph.edges], STATUS if STATUS in sizes else ""
@@ -245,7 +261,10 @@ def _shapes(graph: Graph, layout: Layout) -> Iterator[str]:
 
 
 def _box(node: Node, box: Box) -> Iterator[str]:
-    yield f'<g class="{node.role}{" conditional" if node.conditional else ""}">'
+    if node.href:
+        yield f'<a href="{escape(node.href)}">'
+    more = f"{' conditional' if node.conditional else ''}{f' state-{node.state}' if node.state else ''}"
+    yield f'<g class="{node.role}{more}">'
     yield f"<title>{escape(printable_lines(chr(10).join(node.lines)))}</title>"
     size = f'width="{box.width}" height="{box.height}" rx="{20 if node.role == "observed" else 6}"'
     for shift in (_BEHIND, 0) if node.repeated else (0,):
@@ -253,9 +272,13 @@ def _box(node: Node, box: Box) -> Iterator[str]:
     y = box.y + _TITLE
     for number, line in enumerate(node.shown):
         kind, width = (' class="title"', _width(line) * _WIDER) if number == 0 else ("", _width(line))
+        if node.state and number == len(node.shown) - 1:
+            kind = ' class="state-line"'
         yield f'<text{kind} x="{box.x + _PADDING}" y="{y}" textLength="{width:.1f}">{escape(line)}</text>'
         y += _LINE
     yield "</g>"
+    if node.href:
+        yield "</a>"
 
 
 def _legend(whys: Sequence[Why]) -> Iterator[str]:

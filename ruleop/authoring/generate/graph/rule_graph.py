@@ -39,6 +39,8 @@ class Node:
     lines: tuple[str, ...]  # the first is the title
     conditional: bool = False
     repeated: bool = False
+    state: str = ""  # of the objects of one custom resource, as a class of the style sheet
+    href: str = ""  # to more about it
 
     @property
     def shown(self) -> tuple[str, ...]:

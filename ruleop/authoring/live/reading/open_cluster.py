@@ -19,6 +19,7 @@ from ruleop.operator.kube.client.server_errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
+    from ruleop.authoring.live.live_planner import Finish
     from ruleop.core.kinds import GroupKind, Object
     from ruleop.core.rules import Project
     from ruleop.core.schema.builtin.table import ResourceInfo
@@ -36,6 +37,7 @@ class LiveCluster:
     reader: Reader
     kinds: LiveKinds
     operator: Operator
+    finish: Finish | None = None  # how plans are completed; by default at once
 
     @property
     def namespace(self) -> str:
@@ -75,7 +77,9 @@ class LiveCluster:
         return sorted(found)
 
     def planner(self, project: Project, *, expects_refusals: bool = False) -> LivePlanner:
-        return LivePlanner(self.reader, self.kinds, self.operator, project, expects_refusals=expects_refusals)
+        return LivePlanner(
+            self.reader, self.kinds, self.operator, project, expects_refusals=expects_refusals, finish=self.finish
+        )
 
 
 @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,7 @@ from ruleop.core.planning.model.managers import manager_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
+from ruleop.core.planning.rendering.child_field_sites import line_sites
 from ruleop.core.planning.rendering.desired import Desired, is_enabled, render, source_of, wait_for
 from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item, items_of, recorded
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
@@ -48,6 +50,7 @@ from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.history import History
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
 
+MAX_TRACED: Final = 20  # objects of a child
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
@@ -554,6 +558,13 @@ class Children:
         ]
         rendered = {child_plan.child.id: [each.desired for each in child_plan.objects] for child_plan in known}
         return Work.of(self.rule, self.scope.resource, rendered, in_sync)
+
+    def traced(self, child: str) -> dict[ObjectKey, tuple[Site | None, ...]]:
+        """The template's line of each line of the objects of a child."""
+        if (child_plan := self.plans.get(child)) is None:
+            return {}
+        first = islice(child_plan.objects, MAX_TRACED)
+        return {each.desired.key: line_sites(child_plan.child, each.desired) for each in first}
 
     def rendered(self) -> tuple[tuple[str, str, Object], ...]:
         return tuple(

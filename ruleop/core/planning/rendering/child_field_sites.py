@@ -4,6 +4,7 @@ rejected, its answer names the field."""
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.rules import Child
 
+MAX_LINES: Final = 1000
 _STEP: Final = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|([^\]]*))\]|([^.\[]+)", re.DOTALL)
 _PAIR: Final = re.compile(r'([^=,\s]+)="?([^",]*)"?')
 
@@ -35,6 +37,29 @@ def field_site(child: Child, desired: Desired, fields: Iterable[str], sent: Obje
     except RenderError:  # the message itself is worth more than its line
         return None
     return next(filter(None, (walk.to(path, data) for path in paths for walk, data in walks)), None)
+
+
+def lines_of(obj: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
+    """Each field and each item of an object, as YAML has a line for it, with its value."""
+    steps: Iterable[tuple[str | Item, JSON]] = ()
+    if isinstance(obj, dict):
+        steps = obj.items()
+    elif isinstance(obj, list):
+        steps = ((Item(position), each) for position, each in enumerate(obj))
+    for step, inner in steps:
+        yield (*path, step), inner
+        yield from lines_of(inner, (*path, step))
+
+
+def line_sites(child: Child, desired: Desired) -> tuple[Site | None, ...]:
+    """The template's line for each of `lines_of` the rendered object, the first `MAX_LINES`; all from rendering the
+    body once more."""
+    try:
+        walks = list(_walks(child, desired))
+    except RenderError:
+        return ()
+    paths = (path for path, _ in islice(lines_of(desired.rendered), MAX_LINES))
+    return tuple(next(filter(None, (walk.to(path, data) for walk, data in walks)), None) for path in paths)
 
 
 def _walks(child: Child, desired: Desired) -> Iterator[tuple[Walk, JSON]]:

@@ -25,6 +25,7 @@ class Options:
     metrics_address: str = ":8080"
     metrics_certificate: tuple[Path, Path] | None = None  # and its key, as files
     metrics_auth: bool = False
+    page_address: str = ""  # empty: no page
     health_address: str = ":8081"
     leader_elect: bool = False
     selector: str = ""  # of the CRs

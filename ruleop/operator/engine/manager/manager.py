@@ -104,9 +104,11 @@ class Manager:
         *,
         errors_of: ErrorsOf = no_errors,
         on_reload: Callable[[Project | None], None] = lambda _: None,
+        page: Callable[[Manager], contextlib.AbstractAsyncContextManager[object]] | None = None,
     ) -> None:
         """`errors_of` checks rules before they are put in force. `on_reload` is called with the rules after each
-        reload, and with None after one that was rejected."""
+        reload, and with None after one that was rejected. `page` serves the web page."""
+        self.page = page
         self.options = options
         self.project = self._in_force(project)  # as it was at the start
         self.on_reload = on_reload
@@ -152,6 +154,8 @@ class Manager:
         probes = Probes(self.checks, self.metrics, self.loop_watchdog)
         stack.push_async_callback(probes.stop)
         await self._serve(probes)
+        if self.page is not None:
+            await stack.enter_async_context(self.page(self))
         await self.retry(self._connect)
         await self.retry(self._load_key)
         await self._finish_checks(checking)
@@ -265,6 +269,7 @@ class Manager:
 
     def compose(self, session: Session, credentials: Credentials) -> None:
         """Creates the parts."""
+        self.session = session
         self.host = session.server.rpartition("://")[2]
         self.clock = Clock(self._clock_moved)
         observe = partial(self.metrics.request_done, self.host)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import structlog
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning import Action, History, Kinds, Plan, Wait
+    from ruleop.core.planning.model.conditions import Conditions
     from ruleop.core.steps import Steps
     from ruleop.core.templating.values.cost import Allowance
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
@@ -45,6 +46,7 @@ class Reported:
     """The last report of one CR."""
 
     reason: str = ""  # of its Ready condition
+    state: Literal["", "ready", "waiting", "failed"] = ""  # by its conditions Ready and Stalled
     states: tuple[str, ...] = ()  # of its children
     waits: tuple[tuple[str, str], ...] = ()  # child ids, and the kind of wait
     waiting: tuple[str, ...] = ()  # the same as text
@@ -116,6 +118,7 @@ class PassLog:
         if plan.problems and reason != reported.reason:
             self.problems(request, plan)
         reported.waiting, reported.reason, reported.failure = lasting, reason, ""
+        reported.state = _state(plan.conditions)
 
     def not_reconciled(self, request: Request, error: str) -> None:
         reported = self.reported[request]
@@ -178,6 +181,14 @@ class PassLog:
             yield f"{verb.do} {on}", field_paths(changed, plan.uid, plan.public_words.get(action.child))
         if plan.status is not None and plan.status.patch is not None:
             yield f"write the status of {plan.resource}", status_fields(plan, resource)
+
+
+def _state(conditions: Conditions | None) -> Literal["", "ready", "waiting", "failed"]:
+    if conditions is None:
+        return ""
+    if conditions.ready.status == "True":
+        return "ready"
+    return "failed" if conditions.stalled.status == "True" else "waiting"
 
 
 def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class HttpServer(ThreadingMixIn, WSGIServer):
         self._connections: dict[Any, float] = {}  # with the time of their start, the oldest first
         self._tls = tls
         self._lock = threading.Lock()
-        self.address_family, address = _resolve(host, port)
+        self.address_family, address = resolve(host, port)
         super().__init__(address, _Handler)
         self.set_app(app)
 
@@ -152,7 +152,7 @@ def _interrupt(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)  # SSLSocket.shutdown also turns TLS off
 
 
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
     """A name stands for its first address, IPv4 first, as in Go; none stands for all addresses of both families."""
     if not host and socket.has_dualstack_ipv6():
         return socket.AF_INET6, ("::", port, 0, 0)

@@ -13,8 +13,6 @@ it does not change while it is read; metrics are counted, formatted and compress
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -23,6 +21,7 @@ from urllib.parse import parse_qs
 import structlog
 
 from ruleop.core.errors import RuleopError
+from ruleop.operator.engine.telemetry.bind_addresses import is_on, not_listening, split_address
 from ruleop.operator.engine.telemetry.exposition import Exposition
 from ruleop.operator.engine.telemetry.http_server import HttpServer
 from ruleop.operator.engine.telemetry.loop_watchdog import call_on_loop
@@ -69,9 +68,9 @@ class Probes:
         """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same, unless metrics have a
         certificate or an authorizer."""
         routes: dict[str, dict[str, WSGIApplication]] = {}
-        if _is_on(health):
+        if is_on(health):
             routes[health] = {"/healthz": self._healthz, "/livez": self._healthz, "/readyz": self._readyz}
-        if _is_on(metrics):
+        if is_on(metrics):
             if metrics in routes and (certificate or authorizer):
                 raise RuleopError(
                     f"metrics with TLS or authorization need an address of their own; {metrics} is that of the probes"
@@ -157,24 +156,8 @@ def _line(check: Check) -> str:
 
 
 def _listen(address: str, app: WSGIApplication, tls: Callable[[], ssl.SSLContext] | None) -> HttpServer:
-    host, _, port = address.rpartition(":")
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
+    host, port = split_address(address)
     try:
-        return HttpServer(host.strip("[]"), int(port), app, tls)
+        return HttpServer(host, port, app, tls)
     except (OSError, UnicodeError) as error:
-        raise RuleopError(
-            f"cannot listen on {address}: {_reason(error, host)}; choose another address, or 0 for none"
-        ) from error
-
-
-def _reason(error: OSError | UnicodeError, host: str) -> str:
-    if isinstance(error, UnicodeError):  # raised when the name is encoded as IDNA
-        return f"{host} is not a valid host name"
-    if isinstance(error, socket.gaierror):  # its numbers are the resolver's own
-        return error.strerror or str(error)
-    return os.strerror(error.errno) if error.errno else str(error)
-
-
-def _is_on(address: str) -> bool:
-    return address not in {"", "0", ":0"}
+        raise not_listening(address, host, error) from error

@@ -1,0 +1,213 @@
+"""The server of the page: routes, headers, limits.
+
+It answers GET and nothing else. What it sends may load only its own style sheet and scripts, may be in no frame, and is
+kept by no cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from aiohttp import web
+from yarl import URL
+
+from ruleop.core.errors import RuleopError
+from ruleop.page.guards import refusal
+from ruleop.page.live import Fragment, Live, TooManyViewers
+from ruleop.page.page_views import HERE, PAGES, Templates, problem
+from ruleop.page.source import NotFound, Source
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from ruleop.operator.engine.manager.manager import Manager
+    from ruleop.page.guards import Guard
+    from ruleop.page.page_views import Page
+
+log = structlog.get_logger(__name__)
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Server": "ruleop",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+STATIC: Final = {"style.css": "text/css", "page.js": "text/javascript", "idiomorph.min.js": "text/javascript"}
+MAX_LINE: Final = 8190  # bytes of the first line of a request, and of a header
+MAX_CONNECTIONS: Final = 100
+TIMEOUT: Final = 10.0  # seconds for a request to arrive
+KEEP_ALIVE: Final = 15.0  # seconds without a request, after which a connection is closed
+HEARTBEAT: Final = 15.0  # seconds; shows that a viewer has left
+LIFETIME: Final = 600.0  # seconds of a stream; the browser opens another one, which is authorized again
+
+
+class PageServer:
+    def __init__(self, manager: Manager, guard: Guard, *, share: float) -> None:
+        """`share`: of the time of the loop, for the live parts of all pages."""
+        self.guard = guard
+        self.source = Source(manager)
+        self.templates = Templates(manager.options.name)
+        self.live = Live(manager, self._fragment, share=share)
+        self._files = {name: (HERE / "static" / name).read_bytes() for name in STATIC}
+        self._connections: dict[web.RequestHandler, tuple[float, int]] = {}  # idle since, and running requests
+
+    # -- serving -------------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def serving(self, listening: socket.socket, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+        app = web.Application(middlewares=[self._guarded], client_max_size=1)
+        app.router.add_get("/live", self._stream)
+        app.router.add_get("/static/{name}", self._static)
+        for path in PAGES:
+            app.router.add_get(path, self._page)
+        runner = web.AppRunner(
+            app,
+            handle_signals=False,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=KEEP_ALIVE,
+            max_line_size=MAX_LINE,
+            max_field_size=MAX_LINE,
+            shutdown_timeout=0.5,
+        )
+        await runner.setup()
+        server = runner.server
+        assert server is not None, "it is set up"
+
+        def connected() -> asyncio.BaseProtocol:
+            handler = server()
+            self._connections[handler] = (time.monotonic(), 0)
+            return handler
+
+        listener = await asyncio.get_running_loop().create_server(connected, sock=listening, ssl=tls)
+        sweeping = asyncio.create_task(self._sweep(server), name="connections of the page")
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            self.live.stop()
+            listener.close()
+            await runner.cleanup()
+
+    async def _sweep(self, server: web.Server) -> None:
+        """Closes connections that send no request, and the oldest idle ones if there are too many."""
+        while True:
+            await asyncio.sleep(1.0)
+            now, open_ = time.monotonic(), set(server.connections)
+            self._connections = {each: found for each, found in self._connections.items() if each in open_}
+            idle = [(since, each) for each, (since, running) in self._connections.items() if not running]
+            idle.sort(key=lambda found: found[0])
+            excess = len(self._connections) - MAX_CONNECTIONS
+            for number, (since, each) in enumerate(idle):
+                if number < excess or now - since > max(TIMEOUT, KEEP_ALIVE):
+                    each.force_close()
+
+    @web.middleware
+    async def _guarded(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        _, running = self._connections.get(request.protocol, (0.0, 0))
+        self._connections[request.protocol] = (time.monotonic(), running + 1)
+        try:
+            answer = await self._answer(request, handler)
+        finally:
+            self._connections[request.protocol] = (time.monotonic(), running)
+        if not answer.prepared:
+            answer.headers.update(HEADERS)
+        return answer
+
+    async def _answer(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if request.method not in {"GET", "HEAD"}:
+            return refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is allowed", Allow="GET, HEAD")
+        if len(self._connections) > MAX_CONNECTIONS:
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+        if (refused := await self.guard.admit(request)) is not None:
+            return refused
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return self._problem(error.status, error.reason)
+        except NotFound as error:
+            return self._problem(404, str(error))
+        except RuleopError as error:
+            return self._problem(502, str(error))
+        except Exception:
+            log.exception("request failed with an internal error", path=request.path)
+            return self._problem(500, "internal error; see the log")
+
+    def _problem(self, status: int, message: str) -> web.Response:
+        return web.Response(
+            status=status, text=self.templates.whole(problem(status, message), ""), content_type="text/html"
+        )
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    async def _page(self, request: web.Request) -> web.Response:
+        page = await self._found(request.rel_url)
+        text = self.templates.whole(page, str(request.rel_url))
+        return web.Response(text=text, content_type="text/html")
+
+    async def _found(self, url: URL) -> Page:
+        """Raises NotFound and RuleopError."""
+        if (make := PAGES.get(url.path)) is None:
+            raise NotFound(f"there is no page {url.path}")
+        return await make(self.source, url.query)
+
+    async def _fragment(self, url: str) -> Fragment:
+        try:
+            page = await self._found(URL(url))
+        except (NotFound, RuleopError) as error:
+            return Fragment(self.templates.fragment(problem(404 if isinstance(error, NotFound) else 502, str(error))))
+        return Fragment(self.templates.fragment(page), page.about, page.label)
+
+    async def _static(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name not in self._files:
+            raise NotFound(f"there is no file {name}")
+        return web.Response(body=self._files[name], content_type=STATIC[name], charset="utf-8")
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        """The changing part of a page after each change."""
+        url = request.query.get("page", "")
+        if url.partition("?")[0] not in PAGES:
+            raise NotFound("there is no such page")
+        try:
+            viewer = self.live.join(url)
+        except TooManyViewers:
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many viewers", **{"Retry-After": "30"})
+        try:
+            return await self._send(request, viewer.next)
+        finally:
+            self.live.leave(url, viewer)
+
+    async def _send(self, request: web.Request, following: Callable[[], Awaitable[str]]) -> web.StreamResponse:
+        stream = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        await stream.write(b"retry: 2000\n\n")
+        end = time.monotonic() + LIFETIME
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < end:
+                try:
+                    async with asyncio.timeout(HEARTBEAT):
+                        html = await following()
+                except TimeoutError:
+                    await stream.write(b": still here\n\n")
+                    continue
+                lines = "".join(f"data: {line}\n" for line in html.split("\n"))
+                await stream.write(f"event: page\n{lines}\n".encode())
+        return stream

@@ -1,0 +1,442 @@
+"""The content of the page, from a running operator: as plain data, without HTML."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlencode
+
+from ruleop.authoring.generate.graph.graph_svg import figure
+from ruleop.authoring.generate.graph.rule_graph import rule_graph
+from ruleop.authoring.live.explainer import Explainer
+from ruleop.authoring.live.operator import Operator
+from ruleop.authoring.live.reading.open_cluster import LiveCluster
+from ruleop.authoring.live.reading.read_only_connection import Connection, ReadingClient
+from ruleop.authoring.report.explain_documents import as_json
+from ruleop.authoring.report.rollout_table import rollouts_json
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.permissions import listed
+from ruleop.core.planning import choose_rule
+from ruleop.core.planning.model.conditions import find_condition
+from ruleop.core.planning.model.marks import part_of
+from ruleop.core.rollout.rollout_record import member_of
+from ruleop.core.rollout.waves import View, in_order, size_of_wave
+from ruleop.core.rules import build_with_sources
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.rollouts.rollout_store import watch_key
+from ruleop.operator.kube.cluster_flags import Access
+from ruleop.operator.kube.watch.store import State
+from ruleop.page.own_reading import OwnKinds, OwnReader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from ruleop.authoring.generate.graph.rule_graph import Graph, Node
+    from ruleop.authoring.report.explain_documents import Explanation
+    from ruleop.core.kinds import GroupKind, Object
+    from ruleop.core.planning import Plan, Planning
+    from ruleop.core.rollout.rollout_record import Record
+    from ruleop.core.rules import Loaded, Project, Rule
+    from ruleop.operator.engine.manager.controllers import Controller
+    from ruleop.operator.engine.manager.manager import Manager
+    from ruleop.operator.kube.watch.store import Entry
+
+CHUNK: Final = 1000  # custom resources between two turns of the loop
+PAGE: Final = 50  # custom resources of one page of the list
+MAX_TILES: Final = 400  # of one group of a rollout
+MAX_ORDERED: Final = 500  # custom resources that are parsed to know their waves
+
+Health = Literal["ready", "waiting", "failed", "unknown"]
+STATES: Final[tuple[Health, ...]] = ("failed", "waiting", "ready", "unknown")
+_NODE_STATES: Final = {"ready": "ready", "failed": "failed", "name conflict": "failed"}
+_MARKS: Final = {"ready": "●", "waiting": "◐", "failed": "✕", "": "○"}
+_WORST: Final = ("ready", "waiting", "failed")
+
+
+class NotFound(Exception):  # noqa: N818 - an answer to a request, not an error of the program
+    """There is nothing of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The custom resources that are listed. An empty field selects all."""
+
+    kind: str = ""
+    namespace: str = ""
+    reason: str = ""
+    state: str = ""
+    text: str = ""
+    page: int = 1
+
+    def query(self, **changes: Any) -> str:
+        """The query of the URL of the list with these changes."""
+        found = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
+        return urlencode({name: value for name, value in found.items() if value and (name, value) != ("page", 1)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A custom resource, as far as the list is filtered by it."""
+
+    key: ObjectKey
+    entry: Entry
+    reason: str
+    state: Health
+    words: str  # that the operator reported
+
+
+@dataclass(slots=True)
+class _Graphs:
+    """The rules with their sources, which the graph is made of, as long as they are in force."""
+
+    digest: str = ""
+    loaded: Loaded | None = None
+    graphs: dict[str, Graph] = field(default_factory=dict)
+
+
+class Source:
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
+        self._graphs = _Graphs()
+
+    # -- kinds ---------------------------------------------------------------------------------------------------------
+
+    async def kinds(self) -> list[dict[str, Any]]:
+        """Of each watched kind the number of its custom resources, by state and by reason."""
+        return [await self._kind(each) for each in self._controllers()]
+
+    def _controllers(self, kind: str = "") -> list[Controller]:
+        """All, or that of one kind."""
+        return [each for each in self.manager.controllers if kind in {"", str(each.kind.versionless), each.kind.kind}]
+
+    async def _kind(self, controller: Controller) -> dict[str, Any]:
+        lines = [line async for line in self._lines(controller)]
+        states, reasons = Counter(each.state for each in lines), Counter((each.state, each.reason) for each in lines)
+        return {
+            "title": str(controller.kind.versionless),
+            "kind": controller.kind.kind,
+            "apiVersion": controller.kind.api_version,
+            "watches": [rule.title for rule in controller.rules],
+            "total": len(lines),
+            "states": {state: states[state] for state in STATES if states[state]},
+            "reasons": [
+                {"reason": reason, "state": state, "count": count}
+                for (state, reason), count in sorted(
+                    reasons.items(), key=lambda each: (STATES.index(each[0][0]), -each[1], each[0][1])
+                )
+            ],
+        }
+
+    async def _lines(self, controller: Controller) -> AsyncIterator[_Line]:
+        """All custom resources of a kind, by what the operator reported of them last; only one that it did not
+        reconcile yet, or does not reconcile, is parsed."""
+        reports = controller.reconciler.pass_log.reported
+        async for key, entry in self._entries(controller.kind.versionless):
+            report = reports.get(Request(key.namespace, key.name))
+            if report is not None and (report.state or report.failure):
+                reason = "Error" if report.failure else report.reason
+                words = " ".join((report.failure, report.status_failure, *report.waiting))
+                yield _Line(key, entry, reason, "failed" if report.failure else report.state or "unknown", words)
+            else:
+                yield _unreported(key, entry)
+
+    async def _entries(self, kind: GroupKind) -> AsyncIterator[tuple[ObjectKey, Entry]]:
+        """The custom resources of a kind. Others run in between, because there may be many."""
+        for number, each in enumerate(list(self.manager.cache.resources(kind))):
+            if number % CHUNK == CHUNK - 1:
+                await asyncio.sleep(0)
+            yield each
+
+    # -- the list ------------------------------------------------------------------------------------------------------
+
+    async def resources(self, chosen: Filter) -> dict[str, Any]:
+        """The custom resources that the filter selects, one page of them."""
+        lines = [line for each in self._controllers(chosen.kind) async for line in self._lines(each)]
+        text = chosen.text.casefold()
+        found = [
+            line
+            for line in lines
+            if chosen.namespace in {"", line.key.namespace}
+            and chosen.reason in {"", line.reason}
+            and chosen.state in {"", line.state}
+            and (not text or text in f"{line.key.namespace}/{line.key.name} {line.reason} {line.words}".casefold())
+        ]
+        found.sort(key=lambda line: (line.key.namespace, line.key.name, line.key.kind))
+        pages = max(1, -(-len(found) // PAGE))
+        page = min(max(1, chosen.page), pages)
+        return {
+            "filter": replace(chosen, page=page),
+            "kinds": [str(each.kind.versionless) for each in self.manager.controllers],
+            "namespaces": sorted({line.key.namespace for line in lines if line.key.namespace}),
+            "reasons": sorted({line.reason for line in lines if line.reason}),
+            "states": STATES,
+            "total": len(lines),
+            "matching": len(found),
+            "pages": pages,
+            "rows": [self._row(line) for line in found[PAGE * (page - 1) : PAGE * page]],
+        }
+
+    def _row(self, line: _Line) -> dict[str, Any]:
+        key, obj = line.key, line.entry.parsed()
+        ready = find_condition(obj, "Ready")
+        return {
+            "group_kind": str(key.group_kind),
+            "kind": key.kind,
+            "namespace": key.namespace,
+            "name": key.name,
+            "state": line.state,
+            "reason": line.reason,
+            "message": line.words.strip() if line.reason == "Error" else str(ready.get("message") or ""),
+            "since": str(ready.get("lastTransitionTime") or ""),
+            "created": str(obj["metadata"].get("creationTimestamp") or ""),
+            "href": resource_url(key),
+        }
+
+    # -- one custom resource -------------------------------------------------------------------------------------------
+
+    def controller(self, title: str) -> Controller:
+        """Raises NotFound."""
+        found = self._controllers(title)
+        if not title or not found:
+            raise NotFound(f"no rule watches {title}")
+        return found[0]
+
+    async def resource(self, title: str, namespace: str, name: str, node: str = "") -> dict[str, Any]:
+        """The document of `explain -o json` of a custom resource, and the graph of its rule. `node`: the child whose
+        objects are shown as rendered. Raises NotFound and RuleopError."""
+        kind = self.controller(title).kind
+        key = ObjectKey(kind.group, kind.kind, namespace, name)
+        cluster = self._cluster(namespace)
+        live = await cluster.get(kind, key)
+        if live is None:
+            raise NotFound(f"{title} {f'{namespace}/' if namespace else ''}{name} does not exist")
+        project = self._project_of(live)
+        found = as_json(await _explanation(cluster, project, live, node))
+        rule = choose_rule(project.rules, live)
+        graph = await self._graph(project, rule) if rule is not None else None
+        return {
+            "explained": found,
+            "key": key,
+            "state": _state_of(live),
+            "href": resource_url(key),
+            "graph": figure(_coloured(graph, found, key, node), f"Graph of {key.kind} {key.name}") if graph else "",
+            "node": node,
+            "label": part_of(live),
+        }
+
+    def _project_of(self, resource: Object) -> Project:
+        """That which its next pass goes by: a rollout may not have reached it."""
+        manager = self.manager
+        disk = manager.rollouts.disk or manager.project
+        rule = choose_rule(disk.rules, resource)
+        record = manager.rollouts.records.get(watch_key(rule, manager.rollouts.prefix)) if rule is not None else None
+        if record is None:
+            return disk
+        revision = record.revision_of(member_of(resource["metadata"].get("uid") or ""))
+        return manager.rollouts.projects.get(revision, disk)
+
+    def _cluster(self, namespace: str) -> LiveCluster:
+        """The connection of the operator, for reading only."""
+        manager = self.manager
+        connection = Connection(manager.session, ReadingClient(manager.session), manager.discovery, manager.namespace)
+        reader, kinds = OwnReader(connection, manager.cache), OwnKinds(manager.cache, namespace)
+        access = Access("", "", "", manager.options.name, manager.namespace)
+        operator = Operator(manager.options.name, manager.namespace, manager.inventory.entries)
+        return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
+
+    async def _finish(self, planning: Planning) -> Plan:
+        """Between the plans of the operator, in the turns of its loop."""
+        return await self.manager.environment.turns.finish(planning.run)
+
+    async def _graph(self, project: Project, rule: Rule) -> Graph | None:
+        known = self._graphs
+        if known.digest != project.digest or known.loaded is None:
+            variables = self.manager.options.variables
+            loaded = await asyncio.to_thread(build_with_sources, project.files, root=project.root, environ=variables)
+            known = self._graphs = _Graphs(project.digest, loaded)
+        assert known.loaded is not None
+        if rule.title not in known.graphs:
+            watch = next((each for each in known.loaded.watches if each.rule.title == rule.title), None)
+            if watch is None:
+                return None
+            known.graphs[rule.title] = rule_graph(watch, known.loaded)
+        return known.graphs[rule.title]
+
+    # -- rollouts ------------------------------------------------------------------------------------------------------
+
+    async def rollouts(self) -> list[dict[str, Any]]:
+        """The document of `rollout status -o json`, with the custom resources by wave."""
+        manager = self.manager
+        disk = manager.rollouts.disk or manager.project
+        rules = {watch_key(rule, manager.rollouts.prefix): rule for rule in disk.rules if rule.rollout is not None}
+        records = {watch: record for watch, record in manager.rollouts.records.items() if watch in rules}
+        documents = rollouts_json(records, ())
+        return [
+            {**document, "groups": [group async for group in self._groups(record, rules[watch])]}
+            for (watch, record), document in zip(sorted(records.items()), documents, strict=True)
+        ]
+
+    async def _groups(self, record: Record, rule: Rule) -> AsyncIterator[dict[str, Any]]:
+        groups: dict[str, list[tuple[ObjectKey, Entry]]] = {"failed": [], "pending": [], "current": [], "held": []}
+        async for key, entry in self._entries(rule.kind.versionless):
+            groups[_place(record, member_of(entry.uid))].append((key, entry))
+        titles = {
+            "failed": "Failed",
+            "pending": "In this wave: released, not ready yet",
+            "current": "Current: have this revision",
+        }
+        for name, title in titles.items():
+            if groups[name]:
+                yield _group(name, title, (key for key, _ in sorted(groups[name])), len(groups[name]), record)
+        held = groups["held"]
+        if not held:
+            return
+        if len(held) > MAX_ORDERED or rule.rollout is None:
+            yield _group("held", "Held back", (key for key, _ in sorted(held)), len(held), record)
+            return
+        views = {View.of(_whole(rule, entry), rule.rollout.label): key for key, entry in held}
+        ordered = [views[view] for view in in_order(rule.rollout, views)]
+        total = sum(map(len, groups.values()))
+        size = size_of_wave(rule.rollout, total)
+        for number, start in enumerate(range(0, len(ordered), size), 1):
+            wave = ordered[start : start + size]
+            yield _group("held", f"Held back, wave {number} from now", wave, len(wave), record)
+
+    # -- the operator --------------------------------------------------------------------------------------------------
+
+    def operator(self) -> dict[str, Any]:
+        """The process: its readiness checks, which name its shard, the permissions that it lacks, and slow passes."""
+        manager = self.manager
+        checks = list(manager.checks())
+        forbidden = [each for each in manager.informers.informers.values() if each.state is State.FORBIDDEN]
+        return {
+            "name": manager.options.name,
+            "namespace": manager.namespace,
+            "identity": manager.identity,
+            "ready": all(check.ok for check in checks if check.counts),
+            "checks": [
+                {"name": each.name, "ok": each.ok, "counts": each.counts, "message": each.message} for each in checks
+            ],
+            "permissions": [
+                {
+                    "kind": str(each.need.kind),
+                    "namespace": each.need.namespace,
+                    "problem": each.problem,
+                    "needed": listed(manager.controller_set.verbs(each.need.kind.versionless)),
+                }
+                for each in forbidden
+            ],
+            "controllers": [_work(each) for each in manager.controllers],
+            "revision": (manager.rollouts.disk or manager.project).revision,
+        }
+
+
+async def _explanation(cluster: LiveCluster, project: Project, live: Object, node: str) -> Explanation:
+    """Without a plan, if something that it reads may not be read. Raises RuleopError."""
+    try:
+        return await Explainer(cluster, project).explain_resource(live, child=node)
+    except RuleopError as error:
+        notes = [f"the next reconcile cannot be planned: {error}"]
+        return await Explainer(cluster, None, notes).explain_resource(live)
+
+
+def resource_url(key: ObjectKey, **more: str) -> str:
+    query = {"kind": str(key.group_kind), "namespace": key.namespace, "name": key.name, **more}
+    return "/resource?" + urlencode({name: value for name, value in query.items() if value})
+
+
+def _state_of(obj: Mapping[str, Any]) -> Health:
+    if find_condition(obj, "Ready").get("status") == "True":
+        return "ready"
+    if find_condition(obj, "Stalled").get("status") == "True":
+        return "failed"
+    return "waiting" if find_condition(obj, "Ready") else "unknown"
+
+
+def _unreported(key: ObjectKey, entry: Entry) -> _Line:
+    obj = entry.parsed()
+    reason = str(find_condition(obj, "Ready").get("reason") or "")
+    return _Line(key, entry, reason or "Unknown", _state_of(obj), "")
+
+
+def _coloured(graph: Graph, explained: Mapping[str, Any], key: ObjectKey, chosen: str) -> Graph:
+    """The graph of the rule with the states of the objects of one custom resource."""
+    states: dict[str, list[str]] = {}
+    for each in explained["objects"]:
+        states.setdefault(each["child"], []).append(each["state"])
+    return replace(graph, nodes=tuple(_marked(node, states, explained, key, chosen) for node in graph.nodes))
+
+
+def _marked(
+    node: Node, states: Mapping[str, Sequence[str]], explained: Mapping[str, Any], key: ObjectKey, chosen: str
+) -> Node:
+    if node.role == "resource":
+        health = "ready" if explained["ready"] else _resource_health(explained)
+        return replace(
+            node,
+            lines=(node.lines[0], key.name, f"{_MARKS[health]} {explained['state']}"),
+            state=health,
+            href=resource_url(key),
+        )
+    if node.role != "child":
+        return node
+    found = states.get(node.name, [])
+    state = max((_NODE_STATES.get(each, "waiting") for each in found), key=_WORST.index, default="")
+    ready = sum(each == "ready" for each in found)
+    text = f"{ready} of {len(found)} ready" if len(found) > 1 else found[0] if found else "no object"
+    return replace(
+        node,
+        lines=(*node.lines, f"{_MARKS[state]} {text}"),
+        state=(state or "none") + (" chosen" if node.name == chosen else ""),
+        href=resource_url(key, node=node.name) + "#node",
+    )
+
+
+def _resource_health(explained: Mapping[str, Any]) -> str:
+    stalled = (each for each in explained["conditions"] if isinstance(each, dict) and each.get("type") == "Stalled")
+    return "failed" if any(each.get("status") == "True" for each in stalled) else "waiting"
+
+
+def _place(record: Record, member: str) -> str:
+    if member in record.failed:
+        return "failed"
+    if member in record.pending:
+        return "pending"
+    return "current" if record.is_complete or record.has_target(member) else "held"
+
+
+def _group(name: str, title: str, keys: Iterable[ObjectKey], count: int, record: Record) -> dict[str, Any]:
+    listed = [key for _, key in zip(range(MAX_TILES), keys, strict=False)]
+    return {
+        "name": name,
+        "title": title,
+        "count": count,
+        "revision": record.target.short if name != "held" else "",
+        "tiles": [{"key": key, "title": _title(key), "href": resource_url(key)} for key in listed],
+        "more": max(0, count - len(listed)),
+    }
+
+
+def _title(key: ObjectKey) -> str:
+    return f"{key.namespace}/{key.name}" if key.namespace else key.name
+
+
+def _whole(rule: Rule, entry: Entry) -> Object:
+    return {"apiVersion": rule.kind.api_version, "kind": rule.kind.kind, **entry.parsed()}
+
+
+def _work(controller: Controller) -> dict[str, Any]:
+    work = controller.workers.statistics()
+    return {
+        "title": controller.workers.title,
+        "running": int(work["active_workers"]),
+        "queued": int(work["depth"]),
+        "failing": int(work["failing"]),
+        "slow": [
+            {"title": str(request), "href": resource_url(controller.reconciler.key(request))}
+            for request in sorted(controller.reconciler.slow)
+        ],
+    }
