@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -57,6 +57,9 @@ class Cluster:
         self.versions = itertools.count(1)
 
     # -- the API server ------------------------------------------------------------------------------------------------
+
+    def writing_as(self, _account: None) -> Self:
+        return self
 
     async def create(self, obj: Any) -> Any:
         await asyncio.sleep(0)

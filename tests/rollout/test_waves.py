@@ -154,7 +154,7 @@ def test_the_revision_before_is_the_one_to_which_undo_goes() -> None:
 
 
 def test_after_an_undo_only_an_edit_of_the_rules_ends_it() -> None:
-    """As GitOps does it: the undone rules are synced repeatedly; a revert in Git; a later commit."""
+    """As GitOps does it: the reverted rules are synced repeatedly; a revert in Git; a later commit."""
     undone = reverted(begin(resource("a"), resource("b")))
     assert begun(undone, NEW) == undone, "the same rules on disk"
     assert begun(undone, NEW._replace(project="e" * 64)) == undone, "an edit of another watch"
