@@ -9,26 +9,35 @@ from ruleop.authoring.report.explain_documents import Occurrence
 from ruleop.core.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from ruleop.authoring.live.reading.reader import Reader
 
 EVENT: Final = Kind("", "v1", "Event")
 MAX_EVENTS: Final = 12
+SINGLE: Final = 6
+"""Names of objects whose Events are listed one by one."""
 
 
 async def events_about(reader: Reader, keys: Collection[ObjectKey], *, limit: int = MAX_EVENTS) -> list[Occurrence]:
     """The last Events about these objects, the latest first. Raises ApiError."""
     found: list[Occurrence] = []
     for namespace in sorted({key.namespace or "default" for key in keys}):
-        async for page in reader.pages(EVENT, namespace):
-            found += [
-                event
-                for each in page
-                if (event := _occurrence(each)) is not None and event.key in keys and _matters(event)
-            ]
-            found = sorted(found, key=lambda each: each.time, reverse=True)[:limit]
+        for fields in _selectors(keys, namespace):
+            async for page in reader.pages(EVENT, namespace, fields=fields):
+                found += [
+                    event
+                    for each in page
+                    if (event := _occurrence(each)) is not None and event.key in keys and _matters(event)
+                ]
+                found = sorted(found, key=lambda each: each.time, reverse=True)[:limit]
     return found
+
+
+def _selectors(keys: Collection[ObjectKey], namespace: str) -> Iterable[str]:
+    """A list for each name while they are few: a namespace may have many thousand Events about other objects."""
+    names = sorted({key.name for key in keys if (key.namespace or "default") == namespace and key.name})
+    return [f"involvedObject.name={name}" for name in names] if len(names) <= SINGLE else [""]
 
 
 def _matters(event: Occurrence) -> bool:

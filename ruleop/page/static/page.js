@@ -23,7 +23,8 @@
   };
   // A page that nobody sees costs nothing.
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { source.close(); show("paused"); } else { open(); }
+    if (source) source.close();
+    if (document.hidden) show("paused"); else open();
   });
   document.addEventListener("change", (event) => {
     const form = event.target.closest("form[data-submit]");
