@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,8 @@ WATCHES = [
     *(ROOT / "examples/cookbook").glob("*/watches.yaml"),
     *(ROOT / "tests/projects").glob("*/watches.yaml"),
 ]
-PROJECTS = sorted(file.parent for file in WATCHES if find_files(file.parent) and "template:" in file.read_text("utf-8"))
+FILES = re.compile(r"template: \S")
+PROJECTS = sorted(each.parent for each in WATCHES if find_files(each.parent) and FILES.search(each.read_text("utf-8")))
 
 
 @pytest.mark.parametrize("project", others_slow(PROJECTS, ROOT / "examples/crontab"), ids=lambda each: each.name)
