@@ -31,7 +31,7 @@ def options() -> str:
 
 
 def _root() -> click.Context:
-    return click.Context(program, info_name="ruleop")
+    return click.Context(program, info_name="ruleop", **program.context_settings)
 
 
 def _commands(context: click.Context) -> Iterator[click.Context]:

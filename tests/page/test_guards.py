@@ -1,4 +1,4 @@
-"""Who is admitted to the page, and what it sends to whoever asks."""
+"""The users that the page admits, and what it sends to those that ask."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Record:
         return max(0, self.total - len(self.released) - same)
 
     def counts(self) -> dict[Revision, int | None]:
-        """How many custom resources have each revision, when the record was last written; None: all."""
+        """The number of custom resources that have each revision, when the record was last written; None: all."""
         if self.is_complete:
             return {self.target: None}
         found: dict[Revision, int | None] = {self.target: len(self.released)} if self.released else {}

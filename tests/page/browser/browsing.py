@@ -1,4 +1,4 @@
-"""A browser that looks at the page of a session, and reports whatever the browser complains of."""
+"""A browser that shows the page of a session, and reports the complaints of the browser."""
 
 from __future__ import annotations
 

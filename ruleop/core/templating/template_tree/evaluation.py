@@ -114,6 +114,20 @@ def _mixed(what: str, place: SlotPlace | None) -> Fault:
     return fault if place is None else fault.at(place.site, "")
 
 
+def _sum(adds: Sequence[Add], size: int, begin: Callable[[], Collected]) -> Evaluate:
+    """The function that adds up the members of a mapping or a list."""
+
+    def evaluate(scope: Scope) -> Any:
+        METER.keep(size)
+        METER.spend(1 + len(adds))
+        collected = begin()
+        for add in adds:
+            add(scope, collected)
+        return collected.result()
+
+    return evaluate
+
+
 def _repeated(key: str, collected: Collected, site: Site) -> Fault:
     if key in collected.sites:
         return Fault(repeated_key(key, collected.sites[key], site)).at(site, "")
@@ -429,41 +443,13 @@ class Evaluator:
                 return result
 
             return static
-        adds = self._adds(node.members)
-
-        def evaluate(scope: Scope) -> Any:
-            METER.keep(PAIR_BYTES)
-            METER.spend(1 + len(adds))
-            collected = Collected({})
-            for add in adds:
-                add(scope, collected)
-            return collected.value
-
-        return evaluate
+        return _sum(self._adds(node.members), PAIR_BYTES, lambda: Collected({}))
 
     def _listnode(self, node: ListNode) -> Evaluate:
-        adds = [self._item(each) for each in node.members]
-
-        def evaluate(scope: Scope) -> Any:
-            METER.keep(LIST_BYTES)
-            METER.spend(1 + len(adds))
-            collected = Collected([])
-            for add in adds:
-                add(scope, collected)
-            return collected.value
-
-        return evaluate
+        return _sum([self._item(each) for each in node.members], LIST_BYTES, lambda: Collected([]))
 
     def _blocks(self, node: Blocks) -> Evaluate:
-        adds = [self._block(each) for each in node.members]
-
-        def evaluate(scope: Scope) -> Any:
-            collected = Collected()
-            for add in adds:
-                add(scope, collected)
-            return collected.result()
-
-        return evaluate
+        return _sum([self._block(each) for each in node.members], 0, Collected)
 
     def _adds(self, members: Sequence[Entry | Block]) -> list[Add]:
         adds = [self._member(each) for each in members]

@@ -179,21 +179,13 @@ class Expressions:
 
     def filtered(self, value: Compute, node: nodes.Filter) -> Compute:
         """The filter, applied to this value."""
-        function = self.environment.filters[node.name]
-        arguments = self._arguments(node)
-        if arguments is None:
-            return lambda scope: function(value(scope))
-
-        def apply(scope: Scope) -> Any:
-            of = value(scope)
-            args, kwargs = arguments(scope)
-            return function(of, *args, **kwargs)
-
-        return apply
+        return self._applied(self.environment.filters[node.name], value, node)
 
     def _test(self, node: nodes.Test) -> Compute:
-        function: Any = self.environment.tests[node.name]
-        value, arguments = self.compute(node.node), self._arguments(node)
+        return self._applied(self.environment.tests[node.name], self.compute(node.node), node)
+
+    def _applied(self, function: Any, value: Compute, node: nodes.Filter | nodes.Test) -> Compute:
+        arguments = self._arguments(node)
         if arguments is None:
             return lambda scope: function(value(scope))
 

@@ -16,12 +16,12 @@ from ruleop.core.errors import Site
 from ruleop.core.templating.values.text import SlotPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 PRINTED: Final = (nodes.Include, nodes.CallBlock, nodes.FilterBlock)
 EFFECTS: Final = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.Import, nodes.FromImport)
 _ENTRY: Final = re.compile(r"- |[^#]*?:(\s|$)")
-_FRESH_START: Final = re.compile(r"[ \t]*\n")
+_FRESH_START: Final = re.compile(r"\A[ \t]*\n")
 _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")
 
 
@@ -178,31 +178,29 @@ def _flat(body: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
 
 def starts_fresh(body: Sequence[nodes.Node], *, at_end: bool = False) -> bool:
     """Whether what it prints begins with the end of a line. `at_end`: of nothing."""
-    for node in _flat(body):
-        if isinstance(node, nodes.TemplateData):
-            if _FRESH_START.match(node.data):
-                return True
-            if node.data.strip():
-                return False
-            continue
-        if isinstance(node, EFFECTS):
-            continue
-        bodies = [each for each in bodies_of(node) if each]
-        return bool(bodies) and all(starts_fresh(each) for each in bodies)
-    return at_end
+    return _is_fresh(_flat(body), _FRESH_START, starts_fresh, at_end=at_end)
 
 
 def ends_fresh(body: Sequence[nodes.Node]) -> bool:
     """Whether what it prints ends with a whole line."""
-    for node in reversed(list(_flat(body))):
+    return _is_fresh(reversed(list(_flat(body))), _FRESH_END, ends_fresh, at_end=True)
+
+
+def _is_fresh(
+    body: Iterable[nodes.Node],
+    pattern: re.Pattern[str],
+    inner: Callable[[Sequence[nodes.Node]], bool],
+    *,
+    at_end: bool,
+) -> bool:
+    """Whether the first that is printed matches, in all branches of a statement."""
+    for node in body:
         if isinstance(node, nodes.TemplateData):
-            if _FRESH_END.search(node.data):
+            if pattern.search(node.data):
                 return True
             if node.data.strip():
                 return False
-            continue
-        if isinstance(node, EFFECTS):
-            continue
-        bodies = [each for each in bodies_of(node) if each]
-        return bool(bodies) and all(ends_fresh(each) for each in bodies)
-    return True
+        elif not isinstance(node, EFFECTS):
+            bodies = [each for each in bodies_of(node) if each]
+            return bool(bodies) and all(map(inner, bodies))
+    return at_end

@@ -162,8 +162,8 @@ class Pool:
         return b"%s%s\r\n" % (line, head)
 
     def _user(self, user: str) -> bytes:
-        """Whom a request impersonates. Credentials that impersonate a user may have more permissions than that one, so
-        a request must not do it in their place."""
+        """The user that a request impersonates. Credentials that impersonate a user may have more permissions than that
+        one, so a request must not do it in their place."""
         if self.access.impersonation:
             raise NotConnectedError(
                 f"{self.access.address}: the kubeconfig impersonates a user (`as`), who cannot impersonate another one"
