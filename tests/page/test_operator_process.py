@@ -14,9 +14,11 @@ import pytest
 import yaml
 
 from ruleop.authoring.live.reading.read_only_connection import ReadingClient
+from ruleop.core.planning import Plan, Planning, SlowPlanError
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.kube.client.server_errors import response_error
 from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.page.source import Source
 from tests.folders import write_files
 from tests.page.projects import NOTES, note, url_of
 from tests.page.session import running
@@ -97,5 +99,30 @@ def test_the_page_shows_the_rest_where_a_permission_is_missing(
             found = await shown.get(url_of("a"))
             assert reported in found.words
             assert found.status == 200
+
+    asyncio.run(look())
+
+
+def test_a_custom_resource_whose_plan_takes_long_is_shown_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second plan counts: the first one of a rule takes longer than others."""
+    finish, attempts = Source._finish, 0
+
+    async def slow_at_first(source: Source, planning: Planning) -> Plan:
+        nonlocal attempts
+        attempts += 1
+        if attempts in {1, 2, 3}:
+            raise SlowPlanError
+        return await finish(source, planning)
+
+    async def look() -> None:
+        async with running(tmp_path, [note("a")], files=NOTES) as shown:
+            await shown.shows("/resources", "1 of 1", "Waiting")
+            monkeypatch.setattr(Source, "_finish", slow_at_first)
+            found = await shown.get(url_of("a"))
+            assert "the next reconcile cannot be planned: it takes long" in found.words
+            assert "ConfigMap a" in found.words
+            assert "cannot be planned" not in (await shown.get(url_of("a"))).words
 
     asyncio.run(look())

@@ -137,11 +137,7 @@ class LivePlanner:
         """Plans one pass. Returns whether something that it reads is missing, so that it has to be planned again."""
         before, self.objects.unread = self.objects.unread, {}
         try:
-            observed = self._observed(each.rule, each.resource)
-            hasty = self.finish is not None
-            planning = Planning(each.rule, each.resource, observed, hasty=hasty)
-            planning.trace(self.traced)
-            each.plan = await self.finish(planning) if self.finish is not None else planning.finish()
+            each.plan = await self._planned(each)
         except SlowPlanError:
             each.plan, each.error = None, "it takes long; `ruleop explain` shows it"
             return False
@@ -150,6 +146,22 @@ class LivePlanner:
             return False
         asked, self.objects.unread = self.objects.unread, before | self.objects.unread
         return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
+
+    async def _planned(self, each: _Pending) -> Plan:
+        """In turns, it is made twice before it counts as slow: the first plan of a rule takes longer. Raises
+        SlowPlanError and RuleopError."""
+        for is_first in (True, False):
+            observed = self._observed(each.rule, each.resource)
+            planning = Planning(each.rule, each.resource, observed, hasty=self.finish is not None)
+            planning.trace(self.traced)
+            if self.finish is None:
+                return planning.finish()
+            try:
+                return await self.finish(planning)
+            except SlowPlanError:
+                if not is_first:
+                    raise
+        raise AssertionError("it returns or raises")
 
     def plan_after(self, rule: Rule, resource: Object, failed: Mapping[ObjectKey, Failed]) -> Plan:
         """The plan of a resource of the last batch after these writes failed: what the operator would report of them,

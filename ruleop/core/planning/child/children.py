@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +38,7 @@ from ruleop.core.planning.model.managers import manager_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
-from ruleop.core.planning.rendering.child_field_sites import line_sites
+from ruleop.core.planning.rendering.child_field_sites import MAX_LINES, line_sites
 from ruleop.core.planning.rendering.desired import Desired, is_enabled, render, source_of, wait_for
 from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item, items_of, recorded
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
 
-MAX_TRACED: Final = 20  # objects of a child
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
@@ -560,11 +558,15 @@ class Children:
         return Work.of(self.rule, self.scope.resource, rendered, in_sync)
 
     def traced(self, child: str) -> dict[ObjectKey, tuple[Site | None, ...]]:
-        """The template's line of each line of the objects of a child."""
+        """The template's line of each line of the first objects of a child."""
         if (child_plan := self.plans.get(child)) is None:
             return {}
-        first = islice(child_plan.objects, MAX_TRACED)
-        return {each.desired.key: line_sites(child_plan.child, each.desired) for each in first}
+        found: dict[ObjectKey, tuple[Site | None, ...]] = {}
+        for each in child_plan.objects:
+            if sum(map(len, found.values())) >= MAX_LINES:
+                break
+            found[each.desired.key] = line_sites(child_plan.child, each.desired)
+        return found
 
     def rendered(self) -> tuple[tuple[str, str, Object], ...]:
         return tuple(
