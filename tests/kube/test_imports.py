@@ -55,6 +55,7 @@ assert not [name for name in sys.modules if name.startswith("kubernetes.client.m
     run_script(script, tmp_path)
 
 
+@pytest.mark.slow
 def test_an_operator_without_the_page_imports_neither_it_nor_the_tools_that_it_shows() -> None:
     script = """
 import ruleop.cli.run
@@ -68,6 +69,7 @@ assert "aiohttp.web" in sys.modules and "ruleop.page.serving" in sys.modules
     run_script(script, Path())
 
 
+@pytest.mark.slow
 def test_a_session_without_the_page_does_not_import_it() -> None:
     script = """
 import ruleop.cli.dev

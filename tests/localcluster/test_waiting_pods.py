@@ -445,6 +445,7 @@ def test_a_cordoned_node_takes_no_more_pods(play):
     assert play.get(PODS, "p")["spec"]["nodeName"] == "local-node"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("toleration", "runs"),
     [

@@ -298,6 +298,7 @@ def test_each_slow_attack_exists():
     assert ATTACKS.keys() >= PATIENT
 
 
+@pytest.mark.slow
 def test_ordinary_amounts_are_within_the_limits():
     assert len(render("a: {{ v }}", v="a" * MAX_TEXT)["a"]) == MAX_TEXT
     assert len(render("{% for i in range(4000) %}\n- name: {{ i }}\n  value: x{{ i }}\n{% endfor %}")) == 4000
