@@ -25,7 +25,7 @@ root_doc = "README"
 nitpicky = True
 smartquotes = False  # `--out` in plain text stays as it is
 highlight_language = "none"
-suppress_warnings = ["misc.highlighting_failure"]  # YAML with expressions is no YAML
+suppress_warnings = ["misc.highlighting_failure"]  # templates are coloured as YAML, which they are not
 myst_heading_anchors = 6
 myst_url_schemes = ["https", "mailto", "file"]
 html_copy_source = html_use_index = False

@@ -9,8 +9,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from jinja2 import nodes as jinja
-
 from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.faults import fault_in
 from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
@@ -248,29 +246,7 @@ class Evaluator:
 
     def _document_block(self, block: DocumentBlock) -> Callable[[Scope, list[JSON]], None]:
         bodies = [self.documents(each) for each in block.bodies]
-        if isinstance(block.node, jinja.If):
-            choose = self.statements.branch(block.node)
-            return lambda scope, found: bodies[choose(scope)](scope, found)
-        if isinstance(block.node, jinja.For):
-            passes = self.statements.passes(block.node)
-
-            def loop(scope: Scope, found: list[JSON]) -> None:
-                some = False
-                for inner in passes(scope):
-                    some = True
-                    bodies[0](inner, found)
-                if not some:
-                    bodies[1](scope, found)
-
-            return loop
-        enter = self._enter(block.node)
-        return lambda scope, found: bodies[0](enter(scope), found)
-
-    def _enter(self, node: jinja.Stmt) -> Callable[[Scope], Scope]:
-        if isinstance(node, jinja.With):
-            return self.statements.inner_of(node)
-        assert isinstance(node, jinja.Scope)
-        return self.statements.block_of(node)
+        return self.statements.control(block.node, bodies)
 
     # -- values --------------------------------------------------------------------------------------------------------
 
@@ -561,23 +537,7 @@ class Evaluator:
             effect = self.statements.effect(node)
             return lambda scope, _: effect(scope)
         bodies = [self._body(each) for each in block.bodies]
-        if isinstance(node, jinja.If):
-            choose = self.statements.branch(node)
-            return lambda scope, collected: bodies[choose(scope)](scope, collected)
-        if isinstance(node, jinja.For):
-            passes = self.statements.passes(node)
-
-            def loop(scope: Scope, collected: Collected) -> None:
-                some = False
-                for inner in passes(scope):
-                    some = True
-                    bodies[0](inner, collected)
-                if not some:
-                    bodies[1](scope, collected)
-
-            return loop
-        enter = self._enter(node)
-        return lambda scope, collected: bodies[0](enter(scope), collected)
+        return self.statements.control(node, bodies)
 
     def _body(self, node: Node | None) -> Add:
         """The function that adds the body of a statement to the collection around it."""

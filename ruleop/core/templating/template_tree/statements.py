@@ -3,7 +3,7 @@ are the same for text and for documents."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from jinja2 import nodes
 from jinja2.runtime import LoopContext
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from ruleop.core.templating.template_tree.expressions import Compute, Expressions
 
+Result = TypeVar("Result")
+
 _AGAIN: Final = " again"  # the items and the depth of a call of a recursive loop; no template can write the name
 _SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})
 
@@ -32,6 +34,30 @@ class Statements:
 
     def __init__(self, expressions: Expressions, file: Source) -> None:
         self.expressions, self.file = expressions, file
+
+    def control(
+        self, node: nodes.Stmt, bodies: Sequence[Callable[[Scope, Result], None]]
+    ) -> Callable[[Scope, Result], None]:
+        """The function that runs the body of the branch that is taken, of each pass, or of a block in its own scope.
+        `bodies`: in the order of `bodies_of`."""
+        if isinstance(node, nodes.If):
+            choose = self.branch(node)
+            return lambda scope, result: bodies[choose(scope)](scope, result)
+        if isinstance(node, nodes.For):
+            passes = self.passes(node)
+
+            def loop(scope: Scope, result: Result) -> None:
+                some = False
+                for inner in passes(scope):
+                    some = True
+                    bodies[0](inner, result)
+                if not some:
+                    bodies[1](scope, result)
+
+            return loop
+        assert isinstance(node, (nodes.With, nodes.Scope))
+        enter = self.inner_of(node) if isinstance(node, nodes.With) else self.block_of(node)
+        return lambda scope, result: bodies[0](enter(scope), result)
 
     def branch(self, node: nodes.If) -> Callable[[Scope], int]:
         """The number of the branch that is taken, that of `else` if none is."""

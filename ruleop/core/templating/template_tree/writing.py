@@ -12,7 +12,7 @@ from jinja2 import nodes
 
 from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline
+from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline, bodies_of
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.values.cost import METER, SLOT_BYTES, Exhausted
 from ruleop.core.templating.values.faults import Fault
@@ -81,38 +81,13 @@ class Writer:
     def _node(self, node: nodes.Node) -> Write:
         if isinstance(node, nodes.TemplateData):
             return _literal(Lit(node.data, Site(self.path, node.lineno)))
-        if isinstance(node, nodes.If):
-            return self._branch(node)
-        if isinstance(node, nodes.For):
-            return self._loop(node)
         if isinstance(node, EFFECTS):
             effect = self.statements.effect(node)
             return lambda scope, _: effect(scope)
-        if isinstance(node, nodes.With):
-            enter, body = self.statements.inner_of(node), self.body(node.body)
-            return lambda scope, parts: body(enter(scope), parts)
-        if isinstance(node, nodes.Scope):
-            block, inner = self.statements.block_of(node), self.body(node.body)
-            return lambda scope, parts: inner(block(scope), parts)
+        if bodies := bodies_of(node):
+            assert isinstance(node, nodes.Stmt)
+            return self.statements.control(node, [self.body(each) for each in bodies])
         return self._slot(node, getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), ""))
-
-    def _branch(self, node: nodes.If) -> Write:
-        choose = self.statements.branch(node)
-        bodies = [self.body(each) for each in (node.body, *(one.body for one in node.elif_), node.else_)]
-        return lambda scope, parts: bodies[choose(scope)](scope, parts)
-
-    def _loop(self, node: nodes.For) -> Write:
-        passes, body, otherwise = self.statements.passes(node), self.body(node.body), self.body(node.else_)
-
-        def write(scope: Scope, parts: list[Part]) -> None:
-            some = False
-            for inner in passes(scope):
-                some = True
-                body(inner, parts)
-            if not some:
-                otherwise(scope, parts)
-
-        return write
 
     def _slot(self, node: nodes.Node, place: SlotPlace) -> Write:
         compute = self.value(node)
