@@ -26,7 +26,8 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
     """Apps are served."""
     control_plane.define(APP.crd)
     yield
-    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true", "--ignore-not-found")
+    # The API server looks only once a minute for custom resources that have ended.
+    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true", "--ignore-not-found", timeout=150)
 
 
 @pytest.fixture
