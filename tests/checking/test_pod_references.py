@@ -220,7 +220,6 @@ def test_keys_of_volumes_and_secrets_are_read() -> None:
         "data:\n  a: b\n{% for k in spec.keys %}\n  {{ k }}: c\n{% endfor %}",
         "data:\n  a: b\n  {{ spec.more | to_yaml | indent(2) }}",
         "data: {{ spec.data }}",
-        "data:\n  a: b\n  {% if spec.y %}\n  x: c\n{% endif %}{% if spec.z %}\n  v: [\n{% endif %}{% if spec.z %}\n  ]\n{% endif %}",
         "immutable: true",
         "type: kubernetes.io/service-account-token\ndata: {a: b}",
     ],

@@ -14,23 +14,7 @@ from ruleop.core.merge.equality import _digest_of_text, fingerprint
 from ruleop.core.schema.quantity import _parse, parse_quantity
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.templating.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
-from tests.limits.shapes import FROM_FILE, deep, template
-from tests.planning.harness import Harness
-
-
-@pytest.mark.slow
-def test_lists_of_different_lengths_do_not_fill_the_memory():
-    """950 resources of up to 4 KiB, each of which gives the template's text another form."""
-    loop = "  {% for x in spec['items'] %}\n  key-{{ loop.index }}: '{{ x }}'\n  {% endfor %}\n"
-    harness = Harness.of(FROM_FILE, **template(loop))
-    assert harness.resource is not None
-    for number in range(0, 950, 10):
-        harness.resource["spec"] = {"items": ["x"] * number}
-        harness.plan()
-    skeletons = harness.rule.children["a"].body.renderer.skeletons
-    assert skeletons.bytes <= skeletons.MAX_BYTES
-    values = sum(each.size for each in skeletons.cache.values())
-    assert values * skeletons.NODE_BYTES <= skeletons.MAX_BYTES
+from tests.limits.shapes import deep
 
 
 def test_few_patterns_are_kept_and_each_is_small(monkeypatch):

@@ -75,7 +75,7 @@ def test_a_short_text_is_not_cut():
         (FROM_FILE, {"map": {"a" * 100_000: 1}}, "  a: '{{ spec.map.b }}'\n"),
         (FROM_FILE, {"map": {}, "key": LONG}, "  a: '{{ spec.map[spec.key] }}'\n"),
         (FROM_FILE, {"key": LONG}, "  a: '{{ spec.key.nothing }}'\n"),
-        (FROM_FILE, {"map": {LONG: 1}}, "  {{ spec.map }}\n  ? '{{ spec.map | first }}'\n  : a\n"),
+        (FROM_FILE, {"map": {LONG: 1}}, "  {{ spec.map }}\n  '{{ spec.map | first }}': a\n"),
         (EACH, {"items": [LONG] * 20}, "  a: '{{ item | int }}{{ item.missing }}'\n"),
     ],
 )

@@ -688,7 +688,7 @@ def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
 
 
 def test_rejected_changes_are_listed_up_to_a_limit():
-    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {% raw %}{{% endraw %}{% for n in range(9) %}k{{ n }}: '{{ spec.v * 60 }}', {% endfor %}{% raw %}}{% endraw %}\n"
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n{% for n in range(9) %}\n  k{{ n }}: '{{ spec.v * 60 }}'\n{% endfor %}\n"
     message = immutable(one(text=text)).ready()[2]
     assert "data.k3: " in message
     assert "data.k4" not in message

@@ -381,7 +381,11 @@ def test_a_server_side_apply_removes_the_fields_that_the_rules_no_longer_have(tm
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ metadata.name }}-config}
-data: {page: {{ spec.page }}{% if spec.public %}, public: "yes"{% endif %}}
+data:
+  page: {{ spec.page }}
+  {% if spec.public %}
+  public: "yes"
+  {% endif %}
 """)
     steps = """\
     - name: a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.errors import RenderError
+from ruleop.core.templating import RuleErrors
 from tests.templating.rendering import documents, render
 
 SPREAD = {
@@ -219,10 +220,10 @@ def test_captured_text_is_laid_out_like_text_of_the_template(source, expected):
     assert render(CAPTURED + source) == expected
 
 
-def test_captured_text_of_a_single_value_is_data_alone_on_a_line_and_text_elsewhere():
+def test_captured_text_of_a_single_value_has_its_type_and_is_text_in_quotes():
     macro = "{% macro m(v) %}{{ v }}{% endmacro %}\n"
     assert render(macro + "a:\n  {{ m({'x': 1}) }}\n  b: 2\n") == {"a": {"x": 1, "b": 2}}
-    assert render(macro + "a: {{ m(5) }}\nb: '{{ m(true) }}'") == {"a": "5", "b": "true"}
+    assert render(macro + "a: {{ m(5) }}\nb: '{{ m(true) }}'") == {"a": 5, "b": "true"}
     assert render(macro + "a:\n  {{ m(none) }}\nb: 1") == {"b": 1}
 
 
@@ -277,10 +278,10 @@ def test_a_value_in_a_comment_is_not_evaluated():
     }
 
 
-def test_loops_and_inline_ifs_in_flow():
-    assert render(
-        "a: [{% for i in v %}{{ i }}, {% endfor %}]\nb: {% if v %}yes{% else %}no{% endif %}\n", v=[1, "x"]
-    ) == {
-        "a": [1, "x"],
-        "b": True,
-    }
+def test_an_inline_if_is_a_value():
+    assert render("b: {% if v %}yes{% else %}no{% endif %}\n", v=[1, "x"]) == {"b": True}
+
+
+def test_a_loop_in_brackets_is_refused():
+    with pytest.raises(RuleErrors, match="a tag cannot be between the items of"):
+        render("a: [{% for i in v %}{{ i }}, {% endfor %}]\n", v=[1, "x"])

@@ -120,9 +120,8 @@ class TestBudgets:
             documents(source, v="a" * 1_000_000)
         assert caught.value.site.path == "templates/main.j2"
 
-    def test_a_limit_applies_to_values_that_would_not_be_used(self):
-        with pytest.raises(RenderError, match="at most"):
-            render("a: 1 # {{ 'x' * 4000000 }}")
+    def test_a_value_in_a_comment_costs_nothing(self):
+        assert render("a: 1 # {{ 'x' * 4000000 }}") == {"a": 1}
 
     def test_a_let_counts_against_the_budget_of_the_render_that_reads_it(self):
         made = library("a: {{ v }}{{ w }}")
@@ -154,7 +153,7 @@ class TestBudgets:
         with pytest.raises(RenderError, match="cannot be written as JSON"):
             evaluate("v | to_json", v={"x": "\ud800"})
 
-    def test_running_out_of_memory_is_an_error_of_the_template(self, monkeypatch):
+    def test_running_out_of_memory_is_an_error_of_the_template(self):
         made = library("a: {{ f() }}\n")
 
         def fail():
@@ -162,20 +161,12 @@ class TestBudgets:
 
         with pytest.raises(RenderError, match="needs too much memory"):
             made.text_mapping("main.j2").render({"f": TemplateFunction("f", fail)})
-        monkeypatch.setattr("ruleop.core.templating.compile.renderer.lay_out", lambda _: fail())
-        with pytest.raises(RenderError, match="needs too much memory"):
-            library("a: 1").text_mapping("main.j2").render({})
-        monkeypatch.setattr(
-            "ruleop.core.templating.compile.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError)
-        )
-        with pytest.raises(RenderError, match="nested too deeply"):
-            library("a: 1").text_mapping("main.j2").render({})
 
 
-def test_a_template_may_have_more_slots_than_prepared_marks():
+def test_a_template_may_have_many_slots():
     source = "".join(f"k{number}: {{{{ v }}}}\n" for number in range(700))
     assert render(source, v=3) == {f"k{number}": 3 for number in range(700)}
-    assert render("a: [{% for i in range(2500) %}{{ i }}, {% endfor %}]") == {"a": list(range(2500))}
+    assert render("a:\n{% for i in range(2500) %}\n- {{ i }}\n{% endfor %}") == {"a": list(range(2500))}
 
 
 def test_a_template_renders_the_same_result_each_time():

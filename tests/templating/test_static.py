@@ -198,7 +198,7 @@ def test_references_of_a_template_are_known_as_paths(source):
 
 
 def test_names_calls_and_assignments_are_known_with_their_lines():
-    source = "{% set x = a.b %}\n{% for i, j in c %}\n{{ i | upper }}{{ now() }}\n{% endfor %}\n{% import 'm' as l %}\n{% from 'm' import f as g, h %}\n{{ x.items() }}{{ y is odd }}"
+    source = "{% set x = a.b %}\n{% for i, j in c %}\n- {{ i | upper }}{{ now() }}\n{% endfor %}\n{% import 'm' as l %}\n{% from 'm' import f as g, h %}\n- {{ x.items() }}{{ y is odd }}"
     template = library(source, {"m": "{% macro f() %}{{ z | lower }}{% endmacro %}{% set h = 1 %}"}).text_mapping(
         "main.j2"
     )

@@ -72,7 +72,7 @@ class _Marker:
             return text, False
         outcomes = Outcomes({}, bool)
         writer = Writer(self.library, site.path, self.library.written_tree, outcomes, Conditions())
-        with self.library.renderer:
+        with self.library.templates.state:
             layout = lay_out(writer.parts(self.library.written_string(text, site).body, {}))
         first = len(self.printed)
         self.printed += (writer.of_slot[id(slot)] for slot in layout.slots)

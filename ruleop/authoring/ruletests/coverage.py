@@ -1,7 +1,7 @@
 """The lines and branches of the rules that were exercised.
 
-A probe changes the parsed templates before they are compiled: each block of lines begins with a call that counts, and
-so does each condition with its outcome. Without a probe templates are compiled as always, so the operator pays nothing.
+A probe counts the evaluations of each list of statements, and changes the parsed templates so that each condition
+passes its outcome on. Without a probe nothing is counted, so the operator pays nothing.
 
 Coverage is shown as a table, as an HTML page, and as lcov for editors and services.
 """
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Project
     from ruleop.core.templating import Expression
 
-_BLOCK: Final = " block"  # names of filters, which templates cannot write because of the space
-_BRANCH: Final = " branch"
+_BRANCH: Final = " branch"  # the name of a filter, which templates cannot write because of the space
 
 Key = tuple[str, int, int]  # path, line, number among those of the same template or string
 
@@ -73,15 +72,29 @@ class Probe:
     hits: Counter[Key] = field(default_factory=Counter)
     true: Counter[Key] = field(default_factory=Counter)
     false: Counter[Key] = field(default_factory=Counter)
+    bodies: dict[int, tuple[Sequence[nodes.Node], list[Key]]] = field(default_factory=dict)  # by their ids
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The functions that instrumented templates call."""
-        return {_BLOCK: self._count_block, _BRANCH: self._count_branch}
+        """The function that instrumented templates call."""
+        return {_BRANCH: self._count_branch}
 
-    def _count_block(self, _value: Any, *key: Any) -> None:
-        self.hits[key] += 1
-        self.touched.add(key[0])
+    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
+        keys = self.bodies.get(id(body), (None, ()))[1]
+        if not keys:
+            return None
+
+        def count() -> None:
+            for key in keys:
+                self.hits[key] += 1
+                self.touched.add(key[0])
+
+        return count
+
+    def note(self, body: Sequence[nodes.Node], key: Key, lines: Iterable[int]) -> None:
+        """Notes the lines that an evaluation of these statements exercises."""
+        self.blocks[key] = tuple(sorted(lines))
+        self.bodies.setdefault(id(body), (body, []))[1].append(key)
 
     def _count_branch(self, value: Any, *key: Any) -> Any:
         if isinstance(value, UndefinedValue):
@@ -157,9 +170,7 @@ class _Instrumenter:
         for node in body:
             self._statement(node, lines)
         if self.site is None and lines:
-            key = self._key(line)
-            self.probe.blocks[key] = tuple(sorted(lines))
-            body.insert(0, nodes.ExprStmt(_call(nodes.Const(None), _BLOCK, key), lineno=line))
+            self.probe.note(body, self._key(line), lines)
 
     def string(self, tree: nodes.Template) -> None:
         """Counts a string, the conditions in it, and the outcome of one that is a single expression."""
@@ -167,8 +178,7 @@ class _Instrumenter:
         assert self.site is not None
         key = (self.path, self.site.line, self.site.column)
         outputs = [node for node in tree.body if isinstance(node, nodes.Output)]
-        self.probe.blocks[key] = (self.site.line,)
-        tree.body.insert(0, nodes.ExprStmt(_call(nodes.Const(None), _BLOCK, key), lineno=1))
+        self.probe.note(tree.body, key, (self.site.line,))
         if len(outputs) != 1 or len(outputs[0].nodes) != 1 or isinstance(outputs[0].nodes[0], nodes.TemplateData):
             return
         self.probe.conditions[key] = ""

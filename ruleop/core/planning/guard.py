@@ -26,8 +26,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.templating.compile.environment import template_line
 from ruleop.core.templating.filters.registry import filter_of
+from ruleop.core.templating.template_tree.faults import template_line
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -63,7 +63,7 @@ class Overtime(BaseException):
         self.site: Site | None = None  # the innermost line of a template
         self.inside = ""  # the filter, or else the function
         while frame is not None and self.site is None:
-            self.site = template_line(frame, frame.f_lineno)
+            self.site = template_line(frame)
             module = frame.f_globals.get("__name__", "")
             if name := filter_of(frame):
                 self.inside = f"the filter {name}"

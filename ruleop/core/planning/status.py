@@ -117,12 +117,7 @@ def _from_template(
 
 def _names_in(template: TextTemplate) -> frozenset[str]:
     """The top-level fields in the template's plain text, in all branches."""
-    folder = template.site.path.removesuffix(template.name)
-    constants = template.renderer.environment.constants
-    texts = (
-        "".join(part if isinstance(part, str) else "_" for part in constants.get(folder + name, ()))
-        for name in template.files
-    )
+    texts = map(template.templates.plain_text, template.files)
     return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
 
 

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.core.errors import RenderError
 from ruleop.core.secrets.secret_values import leaves_of
 from ruleop.core.templating import UndefinedValue, plain
-from ruleop.core.templating.values.text import Dump, Slot, Text
+from ruleop.core.templating.values.text import Dump, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ruleop.core.kinds import JSON
     from ruleop.core.templating import SlotPlace, TextTemplate, Tree
-    from ruleop.core.templating.values.text import Part
 
 _MARK: Final = "\ufdd3"  # a noncharacter, which no value of a template is expected to contain
 
@@ -45,14 +44,14 @@ def hidden_fields(
 ) -> list[Hidden | None]:
     """The hidden fields of each rendered document of a body. `places`: the slots whose values come from Secrets. All
     is hidden if no document can be rendered with marks, for example because they would name a field twice."""
-    renderer = body.renderer
-    renderer.hide = partial(_marked_parts, places=places)
+    state = body.templates.state
+    state.hide = partial(_hidden, places)
     try:
         marked = body.render(scope)
     except RenderError:
         marked = []
     finally:
-        renderer.hide = None
+        state.hide = None
     if len(marked) != len(rendered):
         return [Whole.VALUE] * len(rendered)
     return [_differing(document, other) for document, other in zip(rendered, marked, strict=True)]
@@ -91,16 +90,9 @@ def hidden_texts(rendered: Any, hidden: Hidden) -> Iterator[str]:
 # -- marks -------------------------------------------------------------------------------------------------------------
 
 
-def _marked_parts(parts: Iterable[Part], places: frozenset[SlotPlace]) -> tuple[Part, ...]:
-    return tuple(_marked_part(part, places) for part in parts)
-
-
-def _marked_part(part: Part, places: frozenset[SlotPlace]) -> Part:
-    if not isinstance(part, Slot):
-        return part
-    if isinstance(part.value, Text):  # its own slots are among the places
-        return Slot(Text(_marked_parts(part.value.parts, places), part.value.indent), part.place)
-    return Slot(_marked_value(part.value), part.place) if part.place in places else part
+def _hidden(places: frozenset[SlotPlace], value: Any, place: SlotPlace) -> Any:
+    """What a `{{ }}` prints. The slots of captured text are among the places themselves."""
+    return _marked_value(value) if place in places and not isinstance(value, Text) else value
 
 
 def _marked_value(value: Any) -> Any:

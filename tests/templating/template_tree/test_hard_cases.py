@@ -8,7 +8,6 @@ import pytest
 
 from ruleop.core.errors import RenderError
 from ruleop.core.templating import Library, Origin, RuleErrors, Waiting, view
-from ruleop.core.templating.template_tree.templates import Templates
 
 FILES = {
     "labels": "{% macro labels(part) %}\napp: web\npart: {{ part }}\n{% endmacro %}\n",
@@ -21,9 +20,8 @@ FILES = {
 
 
 def documents(main: str, *, lenient: bool = False, **names: Any) -> list[Any]:
-    templates = Templates(Library({"main": main, **FILES}))
     scope = {name: value if name == "later" else view(name, value) for name, value in names.items()}
-    return templates.render("main", scope, lenient=lenient)
+    return Library({"main": main, **FILES}).text_mapping("main").render(scope, lenient=lenient)
 
 
 CASES: dict[str, tuple[str, Any]] = {
@@ -137,7 +135,7 @@ AT_LOAD = {
 def test_a_mistake_in_the_structure_is_found_at_load_with_its_line(case: str) -> None:
     source, line, message = AT_LOAD[case]
     with pytest.raises(RuleErrors) as caught:
-        Templates(Library({"main": source})).file("main").form.documents  # noqa: B018 - it is parsed on first use
+        Library({"main": source}).text_mapping("main")
     assert caught.value.mistakes[0].site.line == line
     assert message in caught.value.mistakes[0].message
 

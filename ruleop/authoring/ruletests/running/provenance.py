@@ -1,5 +1,5 @@
 """Finds the line of a template that a field of a test's objects comes from: the pass is planned again, and shows each
-text that it renders."""
+template's documents with their places."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ruleop.core.errors import RuleopError, Site
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.templating import TextTemplate, Tree
-from ruleop.core.templating.field_sites import FieldPath, Rendering, Walk
+from ruleop.core.templating.field_sites import FieldPath, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ruleop.core.kinds import JSON
     from ruleop.core.rules import Rule
-    from ruleop.core.templating.compile.renderer import Renderer
+    from ruleop.core.templating.template_tree.templates import Rendering
 
 
 @dataclass(slots=True)
@@ -38,41 +38,39 @@ class Provenance:
         if child is None:
             return None
         if isinstance(child.body, Tree):
-            return Walk((), child.body.node).to(path, None)
+            return Walk.of_node(child.body.node).to(path, None)
         return self._in_template(child.body, path, key)
 
     def _of_status(self, path: FieldPath) -> Site | None:
         """The place of a field of the status."""
         status = self.rule.status
         if isinstance(status, Tree):
-            return Walk((), status.node).to(path, None)
+            return Walk.of_node(status.node).to(path, None)
         return self._in_template(status, path, None) if isinstance(status, TextTemplate) else None
 
     def _in_template(self, template: TextTemplate, path: FieldPath, key: ObjectKey | None) -> Site | None:
         """`key`: of one of several objects."""
-        for rendering in self._renderings():
-            if rendering.name == template.site.path:
-                for node, document in rendering.nodes():
+        for rendered, documents, sites in self._renderings():
+            if rendered == template.name:
+                for document in documents:
                     if key is None or _is(document, key):
-                        return Walk(rendering.layout.slots, node).to(path, document)
+                        return Walk(document, sites).to(path, document)
         return None
 
-    def _renderings(self) -> list[Rendering]:
+    def _renderings(self) -> Sequence[Rendering]:
         if self._traced is None:
-            found = self._traced = []
-            renderer = self._renderer()
-            if renderer is not None:
-                renderer.trace = lambda *rendered: found.append(Rendering(*rendered))
+            found: list[Rendering] = []
+            self._traced = found
+            templates = next((child.body.templates for child in self.rule.every_child), None)
+            if templates is not None:
+                templates.trace = found
                 try:
                     self.plan_again()
                 except RuleopError:
                     pass  # the failure itself says what is wrong
                 finally:
-                    renderer.trace = None
+                    templates.trace = None
         return self._traced
-
-    def _renderer(self) -> Renderer | None:
-        return next((child.body.renderer for child in self.rule.every_child), None)
 
 
 def _is(document: JSON, key: ObjectKey) -> bool:

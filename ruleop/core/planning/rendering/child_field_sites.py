@@ -11,7 +11,7 @@ from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.templating import Tree
-from ruleop.core.templating.field_sites import FieldPath, Item, Walk, render_again
+from ruleop.core.templating.field_sites import FieldPath, Item, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,14 +66,14 @@ def line_sites(child: Child, desired: Desired) -> tuple[Site | None, ...]:
 
 def _walks(child: Child, desired: Desired) -> Iterator[tuple[Walk, JSON]]:
     if isinstance(child.body, Tree):
-        yield Walk((), child.body.node), desired.rendered
+        yield Walk.of_node(child.body.node), desired.rendered
         return
     rendered, key = desired.rendered, desired.key
-    for rendering in render_again(child.body, desired.names):
-        for node, document in rendering.nodes():
-            metadata = document.get("metadata") if isinstance(document, dict) else None
-            if isinstance(metadata, dict) and metadata.get("name") == key.name and Kind.of(document) == desired.kind:
-                yield Walk(rendering.layout.slots, node), rendered
+    documents, sites = child.body.traced(desired.names)
+    for document in documents:
+        metadata = document.get("metadata") if isinstance(document, dict) else None
+        if isinstance(metadata, dict) and metadata.get("name") == key.name and Kind.of(document) == desired.kind:
+            yield Walk(document, sites), rendered
 
 
 def _path(field: str, sent: JSON, shape: Shape) -> FieldPath:

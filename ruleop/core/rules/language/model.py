@@ -329,8 +329,8 @@ class Rule:
             *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
             self.status,
         )
-        for renderer in {part.renderer for part in parts if part is not None}:
-            renderer.reset()
+        for state in {part.templates.state for part in parts if part is not None}:
+            state.reset()
 
     def secrecy_of(self, child: str) -> Secrecy:
         """Of the child with this id."""

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.language.watches_yaml import FileTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
-    from ruleop.core.templating.compile.library import Instrument
+    from ruleop.core.templating.template_tree.templates import Instrument
 
 _COMPUTED = re.compile(r"""\bfile\s*\(\s*(?!(['"])[A-Za-z0-9._/-]+\1\s*\))""")
 """A call of `file` with a computed name, which can read every file."""

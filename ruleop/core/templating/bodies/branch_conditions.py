@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
-from ruleop.core.templating.compile.compiler import PASSES, ROWS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
 MAX_WAYS: Final = 4
-_SAME_TRUTH: Final = frozenset(
-    {"length", "count", "list", "sort", "dictsort", "unique", "reverse", "items", PASSES, ROWS}
-)
+_SAME_TRUTH: Final = frozenset({"length", "count", "list", "sort", "dictsort", "unique", "reverse", "items"})
 """Filters whose result is empty when their value is."""
 _PURE: Final = frozenset({"has_kind", "age", "after", "within", "duration", "range", "dict"})
 _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})

@@ -311,7 +311,7 @@ class Search:
     def _try(self, given: Assignment, prefer: Callable[[Atom], bool]) -> _Try:
         outcomes = Outcomes(given, prefer)
         path = self.library.prefix + self.name
-        with self.library.renderer:
+        with self.library.templates.state:
             writer = Writer(self.library, path, self.trees, outcomes, self.conditions, self.stand_in)
             known = self.library.readings.setdefault(self.name, {})
             reading, slots = read_parts(writer.file(self.name), writer, known)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ruleop.core.templating.compile.renderer import Renderer, located
-from ruleop.core.templating.tree.filling import add_member, spread_into
+from ruleop.core.templating.template_tree.faults import located
+from ruleop.core.templating.template_tree.members import add_member, spread_into
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault, NotThereYet, Waiting
-from ruleop.core.templating.values.text import Dump, Slot, Text
+from ruleop.core.templating.values.text import Dump, Part, Slot, Text, flatten_parts
 from ruleop.core.templating.values.undefined import OMIT, Broken, Omit, UndefinedValue
 
 if TYPE_CHECKING:
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import RuleError, Site
     from ruleop.core.kinds import JSON, Kind
-    from ruleop.core.templating.compile.environment import CompiledTemplate
     from ruleop.core.templating.compile.references import Reads, Reference
+    from ruleop.core.templating.template_tree.expressions import Compute
+    from ruleop.core.templating.template_tree.state import Sites
+    from ruleop.core.templating.template_tree.templates import File, Templates
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compiled:
-    renderer: Renderer = field(repr=False)
+    templates: Templates = field(repr=False)
     site: Site
     reads: Reads = field(repr=False)
 
@@ -50,7 +53,6 @@ class _Compiled:
 class TextTemplate(_Compiled):
     """A template file that renders to objects."""
 
-    template: CompiledTemplate = field(repr=False)
     name: str
     files: frozenset[str]
     kinds: frozenset[Kind] = frozenset()
@@ -58,36 +60,40 @@ class TextTemplate(_Compiled):
 
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         """The documents. `lenient`: a value that is not available yet omits its own field or item."""
-        with self.renderer:
-            parts = self.renderer.run(self.template, scope, self.site)
-            return self.renderer.objects(parts, self.site.path, self.site, lenient=lenient)
+        return self.templates.render(self.name, scope, lenient=lenient)
+
+    def traced(self, scope: Mapping[str, Any]) -> tuple[list[JSON], Sites]:
+        """The documents, with the place of each of their fields."""
+        return self.templates.traced(self.name, scope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression(_Compiled):
     """An expression over a scope."""
 
-    compiled: CompiledTemplate = field(repr=False)
+    compute: Compute = field(repr=False)
+    units: int = field(repr=False)
     source: str
 
     def value(self, scope: Mapping[str, Any]) -> Any:
         """The value with its views, for use as a value of another scope."""
-        with self.renderer, located(self.site, self.source):
-            (slot,) = self.renderer.run(self.compiled, scope, self.site)
-            value = slot.value  # type: ignore[union-attr]
+        templates = self.templates
+        with templates.state, located(self.site, self.source):
+            METER.spend(self.units)
+            value = self.compute(templates.scope(scope))
             if isinstance(value, UndefinedValue) and value is not OMIT:
                 raise value.fault()
             return value
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON:
         """The value as JSON; None for `omit`."""
-        with self.renderer:
+        with self.templates.state:
             value = self.value(scope)
             with located(self.site, self.source):
                 return None if isinstance(value, Omit) else plain(value)
 
     def truth(self, scope: Mapping[str, Any]) -> bool:
-        with self.renderer:
+        with self.templates.state:
             value = self.value(scope)
             with located(self.site, self.source):
                 return False if isinstance(value, Omit) else bool(value)
@@ -97,7 +103,7 @@ class Expression(_Compiled):
 class StringTemplate(_Compiled):
     """A string of watches.yaml. A single slot keeps the type of its value; anything else is text."""
 
-    compiled: CompiledTemplate | None = field(repr=False)
+    written: File | None = field(repr=False)  # None if it has no templates
     source: str
     quotation: str = field(init=False, repr=False)  # the text that messages quote: the expression, if it is one
 
@@ -108,11 +114,11 @@ class StringTemplate(_Compiled):
 
     @property
     def constant(self) -> str | None:
-        return self.source if self.compiled is None else None
+        return self.source if self.written is None else None
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
         """The value, or OMIT if the field is omitted."""
-        with self.renderer, located(self.site, self.quotation):
+        with self.templates.state, located(self.site, self.quotation):
             value = self.view(scope)
             if value is None or value is OMIT:
                 return OMIT
@@ -120,12 +126,20 @@ class StringTemplate(_Compiled):
 
     def view(self, scope: Mapping[str, Any]) -> Any:
         """As `evaluate`, but a single slot keeps its value with its views."""
-        if self.compiled is None:
+        if self.written is None:
             return self.source
-        parts = self.renderer.run(self.compiled, scope, self.site)
+        with located(self.site):
+            parts = self._parts(scope)
         if len(parts) == 1 and isinstance(parts[0], Slot):
             return self._placed(parts[0].value)
         return Text(parts)
+
+    def _parts(self, scope: Mapping[str, Any]) -> tuple[Part, ...]:
+        assert self.written is not None
+        METER.spend(8)
+        parts: list[Part] = []
+        self.written.form.write(self.templates.scope(scope), parts)
+        return flatten_parts(parts)
 
     def _placed(self, value: Any) -> Any:
         """An undefined value keeps this place: who reads it later reports the error here, once."""
@@ -136,9 +150,8 @@ class StringTemplate(_Compiled):
     def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
         """The mapping to be spread for a key without a value. Empty for null, and for text, which is an ordinary
         key."""
-        with self.renderer, located(self.site, self.quotation):
-            assert self.compiled is not None
-            parts = self.renderer.run(self.compiled, scope, self.site)
+        with self.templates.state, located(self.site, self.quotation):
+            parts = self._parts(scope)
             if len(parts) != 1 or not isinstance(parts[0], Slot):
                 Text(parts).as_text()  # raises the fault of a slot in it
                 return {}
@@ -189,12 +202,12 @@ class Tree(_Compiled):
     def evaluate(self, scope: Mapping[str, Any], *, lenient: bool = False) -> JSON | Omit:
         """The value with its strings evaluated. `lenient`: a value that is not available yet omits its own field or
         item."""
-        with self.renderer:
+        with self.templates.state:
             return self._value(self.built, scope, lenient)
 
     def member(self, member: Any, scope: Mapping[str, Any]) -> JSON | Omit:
         """One member of what was built, leniently; a mistake in it is none of the others'."""
-        with self.renderer:
+        with self.templates.state:
             return self._value(member, scope, lenient=True)
 
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
@@ -203,7 +216,7 @@ class Tree(_Compiled):
 
     def view(self, scope: Mapping[str, Any]) -> Any:
         """As `evaluate`, but a tree that is a single string keeps the views of its slot (for `let`)."""
-        with self.renderer:
+        with self.templates.state:
             return (
                 self.built.view(scope)
                 if isinstance(self.built, StringTemplate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 from jinja2 import nodes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
-_TAG_AT_END = re.compile(r"(\{%(?:(?!%\}).)*%\})[ \t\r]*\Z")
+MAX_BITS: Final = 512  # of an integer literal
 _TAG = re.compile(r"Encountered unknown tag '(\w+)'")
 
 
@@ -60,6 +60,18 @@ def unsupported_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:
                     "set the text first, then filter it"
                 ),
             )
+
+
+def unsupported_expressions(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """The line and message of each expression that Jinja parses but that is not offered."""
+    for constant in tree.find_all(nodes.Const):
+        value = constant.value
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            yield constant.lineno, "template syntax: number too large"
+    for comparison in tree.find_all(nodes.Compare):
+        if len(comparison.ops) > 1 and any(each.op in {"in", "notin"} for each in comparison.ops):
+            message = "`in` cannot be chained with another comparison; join two with `and`"
+            yield comparison.lineno, f"template syntax: {message}"
 
 
 def _names_in_arguments(node: nodes.Filter) -> bool:
@@ -122,22 +134,6 @@ def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
     if match := _TAG.match(message):
         return f"unknown tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
     return f"template syntax: {message}"
-
-
-def tag_at_end(text: str, line: int) -> str:
-    """The tag at the end of a line of a template; "" if the line ends with something else."""
-    lines = text.split("\n")
-    found = _TAG_AT_END.search(lines[line - 1]) if line <= len(lines) else None
-    return found[1] if found else ""
-
-
-def joined_lines(tag: str, site: Site, line: int) -> RuleError:
-    """The mistake that lines were joined because the line break belongs to the block of the tag."""
-    message = (
-        f"not YAML: the line break after {tag} belongs to its block, so line {line} continues this line where the "
-        f"block yields nothing: put {tag} on a line of its own"
-    )
-    return RuleError(message, site)
 
 
 def kinds_of(node: YamlNode, parse: Callable[[str], nodes.Template]) -> tuple[frozenset[Kind], RuleError | None]:

@@ -7,8 +7,7 @@ found then, with their lines.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jinja2
 from jinja2 import nodes
@@ -17,8 +16,7 @@ from ruleop.core.errors import RuleError, Site
 from ruleop.core.reachable import reached
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.templating.compile.compiled import Expression, Member, SlottedKeys, StringTemplate, TextTemplate, Tree
-from ruleop.core.templating.compile.compiler import attach_places
-from ruleop.core.templating.compile.environment import CompiledTemplate, Environment, TemplateFunction
+from ruleop.core.templating.compile.environment import Environment, TemplateFunction
 from ruleop.core.templating.compile.hints import (
     check_reserved,
     go_keywords,
@@ -26,8 +24,8 @@ from ruleop.core.templating.compile.hints import (
     kinds_of,
     other_lookups,
     syntax_message,
-    tag_at_end,
     unknown_functions,
+    unsupported_expressions,
     unsupported_tags,
 )
 from ruleop.core.templating.compile.named_files import (
@@ -36,49 +34,33 @@ from ruleop.core.templating.compile.named_files import (
     named_templates,
     without_unused_macros,
 )
+from ruleop.core.templating.compile.places import attach_places
 from ruleop.core.templating.compile.references import Reads, read_tree
-from ruleop.core.templating.compile.renderer import Renderer
 from ruleop.core.templating.compile.static_kinds import computed_fields, kinds_in, unfold_choices
+from ruleop.core.templating.template_tree.templates import Instrument, Templates
 from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
 
-_PER_RENDER = frozenset({"namespace", "cycler", "joiner", "render"})
-"""Functions whose results belong to one render: they have state, or read the names of the current render."""
-
-
+Result = TypeVar("Result")
 NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
 
 
 @dataclass(slots=True, eq=False)
 class TemplateSource:
-    """A parsed file of templates/, compiled on first use."""
+    """A parsed file of templates/."""
 
     name: str
     path: str
     tree: nodes.Template
     reads: Reads
     named: tuple[Named, ...]
-    compiled: CompiledTemplate | None = None
-
-
-class Instrument(Protocol):
-    """Changes templates before they are compiled, to observe what they do."""
-
-    @property
-    def filters(self) -> dict[str, Any]:
-        """The functions that changed templates call, as filters."""
-        ...
-
-    def instrument(self, tree: nodes.Template, where: str | Site) -> None:
-        """Changes the tree of a file, by its path, or of a string of watches.yaml, by its site."""
-        ...
 
 
 class Library:
@@ -89,14 +71,12 @@ class Library:
     ) -> None:
         self.texts = dict(sources)
         self.prefix = prefix
-        self.renderer = Renderer()
-        self.environment = self.renderer.environment = Environment(self._load, self.renderer.read_captured)
-        self.renderer.tag_at_end = self._tag_at_end
+        self.environment = Environment(self._read_captured)
+        self.templates = Templates(self.environment, self._evaluated, probe)
         self.probe = probe
         if probe is not None:
             self.environment.filters |= probe.filters
         self.environment.globals["file"] = TemplateFunction("file", self._file)
-        self.environment.globals["render"] = TemplateFunction("render", self._render)
         self.readings: dict[str, dict[str, Any]] = {}  # the texts of bodies that were read, by their files
         self.read_files: dict[str, Any] = {}  # the files whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
@@ -118,11 +98,11 @@ class Library:
             mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
         if mistakes:
             raise RuleErrors(mistakes)
+        self._prepare(name)
         return TextTemplate(
-            self.renderer,
+            self.templates,
             Site(main.path, 1),
             self._joined_reads([Named(name, 1)]),
-            self._load(name),
             name,
             files,
             kinds,
@@ -133,7 +113,12 @@ class Library:
         """A template file that renders to one mapping that is not an object: a status."""
         files = self._files([name])
         reads = self._joined_reads([Named(name, 1)])
-        return TextTemplate(self.renderer, Site(self.source(name).path, 1), reads, self._load(name), name, files)
+        self._prepare(name)
+        return TextTemplate(self.templates, Site(self.source(name).path, 1), reads, name, files)
+
+    def _prepare(self, name: str) -> None:
+        """Makes the tree of a template, and the functions that evaluate it."""
+        self._made(self.templates.file(name).form.prepare, Site(self.source(name).path, 1))
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""
@@ -156,14 +141,21 @@ class Library:
         printed = [node for output in tree.body for node in getattr(output, "nodes", [None])]
         if len(printed) != 1 or isinstance(printed[0], nodes.TemplateData):
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
-        return Expression(self.renderer, site, reads, self._compile(tree, site, text), inner)
+        self._observe(tree, site)
+        (only,) = tree.body[0].nodes  # type: ignore[attr-defined]
+        units = 8 + sum(1 for _ in only.find_all(nodes.Node)) // 2
+        compute = self._made(lambda: self.templates.compute(only, tree.body), site)
+        return Expression(self.templates, site, reads, compute, units, inner)
 
     def string(self, source: str, site: Site) -> StringTemplate:
         if not has_templates(source):
             check_reserved(source, site)
-            return StringTemplate(self.renderer, site, Reads(), None, source)
+            return StringTemplate(self.templates, site, Reads(), None, source)
         tree, reads = self._parse_string(source, site)
-        return StringTemplate(self.renderer, site, reads, self._compile(tree, site, source), source)
+        self._observe(tree, site)
+        written = self.templates.string(tree.body, site)
+        self._made(written.form.prepare_text, site)
+        return StringTemplate(self.templates, site, reads, written, source)
 
     def tree(self, node: YamlNode) -> Tree:
         """A value whose strings contain templates."""
@@ -175,7 +167,7 @@ class Library:
         kinds, kind_mistake = kinds_of(node, lambda text: self._parse(text, node.site.path))
         reads = Reads.joined(string.reads for string in strings)
         return Tree(
-            self.renderer,
+            self.templates,
             node.site,
             reads,
             built,
@@ -286,6 +278,7 @@ class Library:
                 *other_lookups(tree),
                 *check_dynamic_names(tree),
                 *unsupported_tags(tree),
+                *unsupported_expressions(tree),
                 *go_keywords(tree),
             ]
         except jinja2.TemplateSyntaxError as error:
@@ -320,39 +313,28 @@ class Library:
         except RecursionError:
             raise mistake("nested too deeply", site) from None
 
-    def _compile(self, tree: nodes.Template, where: str | Site, text: str) -> CompiledTemplate:
-        path, line = (where, None) if isinstance(where, str) else (where.path, where)
+    def _observe(self, tree: nodes.Template, where: str | Site) -> None:
+        """Shows the probe a tree that nothing else reads."""
         if self.probe is not None:
             self.probe.instrument(tree, where)
+
+    @staticmethod
+    def _made(make: Callable[[], Result], site: Site) -> Result:
         try:
-            return self.environment.build(tree, where, text if self.probe is None else None)
-        except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax_message(error), line or Site(path, error.lineno)) from None
-        except (SyntaxError, RecursionError, MemoryError):  # of the generated Python code
-            raise mistake("nested too deeply", line or Site(path, 1)) from None
+            return make()
+        except RecursionError:
+            raise mistake("nested too deeply", site) from None
 
-    def _load(self, name: str) -> CompiledTemplate:
+    def _evaluated(self, name: str) -> tuple[nodes.Template, str] | None:
+        """The tree of a file for its evaluation: one of its own if it is changed for that."""
         if name not in self.texts:
-            raise jinja2.TemplateNotFound(name)
+            return None
         source = self.source(name)
-        if source.compiled is None:
-            # A probe changes the tree, which checks still read.
-            tree = source.tree if self.probe is None else self._read(name).tree
-            source.compiled = self._compile(tree, source.path, self.texts[name])
-            source.compiled.stands_alone = cache(partial(self._stands_alone, name))
-        return source.compiled
-
-    def _stands_alone(self, name: str) -> bool:
-        """Whether a template reads nothing of a resource and has no state, so that its module can be shared by all
-        resources."""
-        sources = [self.source(each) for each in self._closure([name])]
-        return not any(
-            source.reads.names or any(at.name in _PER_RENDER for at in source.tree.find_all(nodes.Name))
-            for source in sources
-        )
-
-    def _tag_at_end(self, site: Site) -> str:
-        return tag_at_end(self.texts.get(site.path.removeprefix(self.prefix), ""), site.line)
+        if self.probe is None and next(iter(source.tree.find_all((nodes.Block, nodes.Extends))), None) is None:
+            return source.tree, source.path
+        tree = self._read(name).tree
+        self._observe(tree, source.path)
+        return tree, source.path
 
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [
@@ -391,7 +373,7 @@ class Library:
         return mistakes
 
     def _closure(self, names: Iterable[str]) -> frozenset[str]:
-        """The templates and all templates that they include, import, extend or render, compiled. Raises RuleErrors for
+        """The templates and all templates that they include, import, extend or render. Raises RuleErrors for
         unknown names."""
         mistakes: list[RuleError] = []
         seen: set[str] = set()
@@ -402,7 +384,6 @@ class Library:
                 continue
             seen.add(name)
             try:
-                self._load(name) if name in self.texts else self.source(name)
                 source = self.source(name)
                 pending.extend(each.name for each in source.named if each.is_run and each.name in self.texts)
                 self._check_named(source.named, Site(source.path))
@@ -462,12 +443,12 @@ class Library:
 
     # -- functions for templates ---------------------------------------------------------------------------------------
 
+    def _read_captured(self, value: Any, what: str) -> Any:
+        return self.templates.read_captured(value, what)
+
     def _file(self, name: Any) -> str:
         text = self.texts.get(scalar_text(name))
         if text is None:
             raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
         METER.text(len(text))
         return text
-
-    def _render(self, name: Any) -> str:
-        return self.renderer.render_inside(self._load(scalar_text(name)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
-from ruleop.core.templating.compile.compiler import printing_nodes
+from ruleop.core.templating.compile.places import printing_nodes
 from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_name, target_names
 
 if TYPE_CHECKING:

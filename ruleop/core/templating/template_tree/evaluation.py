@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.faults import fault_in
 from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
+from ruleop.core.templating.template_tree.members import add_member, spread_into
 from ruleop.core.templating.template_tree.nodes import (
     Blocks,
     Choice,
@@ -29,9 +30,8 @@ from ruleop.core.templating.template_tree.nodes import (
 )
 from ruleop.core.templating.template_tree.pieces import Piece
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
-from ruleop.core.templating.tree.filling import add_member, spread_into
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
-from ruleop.core.templating.values.cost import LIST_BYTES, MAX_OUTPUT, METER, PAIR_BYTES, Exhausted
+from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES
 from ruleop.core.templating.values.data import noun, plain_and_weight
 from ruleop.core.templating.values.faults import Fault, NotThereYet
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON
     from ruleop.core.templating.template_tree.nodes import Block, Node
     from ruleop.core.templating.template_tree.scope import Scope
+    from ruleop.core.templating.template_tree.state import Places, State
     from ruleop.core.templating.template_tree.writing import Writer
     from ruleop.core.templating.values.text import Part
 
@@ -50,24 +51,6 @@ NOTHING: Final = object()
 _NOWHERE: Final = SlotPlace(Site(""), "")
 Evaluate: TypeAlias = "Callable[[Scope], Any]"
 Add: TypeAlias = "Callable[[Scope, Collected], None]"
-
-
-class State:
-    """Of the render that takes place."""
-
-    __slots__ = ("lenient", "weight")
-
-    def __init__(self) -> None:
-        self.lenient = False  # a value that is not available yet omits its own field or item
-        self.weight = 0  # the characters of its values
-
-    def begin(self, *, lenient: bool) -> None:
-        self.lenient, self.weight = lenient, 0
-
-    def weigh(self, characters: int) -> None:
-        self.weight += characters
-        if self.weight > MAX_OUTPUT:
-            raise Exhausted(f"the printed values have more than {MAX_OUTPUT:,} characters")
 
 
 class Collected:
@@ -147,9 +130,17 @@ def _stripped(parts: Sequence[Part]) -> list[Part]:
     return found
 
 
-def _is_open(member: Entry | Block) -> bool:
-    """Whether it is a key without a value."""
-    return isinstance(member, Entry) and isinstance(member.value, Constant) and member.value.value is None
+def _takes_items(member: Entry | Block) -> bool:
+    """Whether items at the column of the key would belong to it: it has no value, or a list that may be there."""
+    if not isinstance(member, Entry) or not isinstance(member.key, str):
+        return False
+    value = member.value
+    return isinstance(value, (ListNode, Blocks)) or (isinstance(value, Constant) and value.value is None)
+
+
+def _is_list(piece: Piece) -> bool:
+    documents = piece.form.documents.members
+    return len(documents) == 1 and isinstance(documents[0], ListNode)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -157,6 +148,22 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: member for key, member in value.items() if member is not None} if None in value.values() else value
     return [each for each in value if each is not None] if isinstance(value, list) and None in value else value
+
+
+def _site_of(value: Node, key: Site) -> Site:
+    """The place of an entry: of the `{{ }}` that prints its value, or else of its key."""
+    if isinstance(value, Value):
+        return value.expression.place.site
+    if isinstance(value, Joined):
+        return next((each.place.site for each in value.parts if isinstance(each, Expression)), key)
+    return key
+
+
+def _site_of_item(item: Node) -> Site | None:
+    if isinstance(item, Mapping) and isinstance(item.members[0], Entry):
+        return item.members[0].site
+    found = _site_of(item, _NOWHERE.site)
+    return found if found.path else None
 
 
 class Evaluator:
@@ -272,7 +279,8 @@ class Evaluator:
     def _computed(self, compute: Evaluate, scope: Scope, place: SlotPlace) -> Any:
         METER.spend(1)
         try:
-            return compute(scope)
+            value = compute(scope)
+            return value if self.state.hide is None else self.state.hide(value, place)
         except (RecursionError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
@@ -407,6 +415,10 @@ class Evaluator:
     def _mapping(self, node: Mapping) -> Evaluate:
         if all(isinstance(each, Entry) and isinstance(each.key, str) for each in node.members):
             entries = [(each.key, self.node(each.value)) for each in node.members if isinstance(each, Entry)]
+            sites: Places = {
+                str(each.key): _site_of(each.value, each.site) for each in node.members if isinstance(each, Entry)
+            }
+            state = self.state
 
             def static(scope: Scope) -> Any:
                 result = {}
@@ -416,6 +428,8 @@ class Evaluator:
                     found = value(scope)
                     if found is not NOTHING:
                         result[key] = found
+                if state.sites is not None:
+                    state.sites.note(result, sites)
                 return result
 
             return static
@@ -430,7 +444,7 @@ class Evaluator:
     def _adds(self, members: Sequence[Entry | Block]) -> list[Add]:
         adds = [self._member(each) for each in members]
         for number, (before, each) in enumerate(pairwise(members)):
-            if isinstance(each, Spread) and _is_open(before):
+            if isinstance(each, Spread) and _takes_items(before):
                 adds[number + 1] = self._spread(each, below=str(before.key))  # type: ignore[union-attr]
         return adds
 
@@ -440,18 +454,21 @@ class Evaluator:
     def _item(self, member: Node | Block) -> Add:
         if isinstance(member, (Spread, Statement)):
             return self._block(member)
-        value = self.node(member)
+        value, site, state = self.node(member), _site_of_item(member), self.state
 
         def add(scope: Scope, collected: Collected) -> None:
             found = value(scope)
             items = collected.items()
             if found is not NOTHING:
+                if site is not None:
+                    state.note(items, len(items), site)
                 items.append(found)
 
         return add
 
     def _entry(self, entry: Entry) -> Add:
-        value, site = self.node(entry.value), entry.site
+        value, site, state = self.node(entry.value), entry.site, self.state
+        value_site = _site_of(entry.value, site)
         if isinstance(entry.key, str):
             key = entry.key
 
@@ -463,6 +480,7 @@ class Evaluator:
                 if key in result:
                     raise _repeated(key, collected, site)
                 result[key], collected.sites[key] = found, site
+                state.note(result, key, value_site)
 
             return add
         name = self._key(entry.key)
@@ -476,6 +494,7 @@ class Evaluator:
             found = value(scope)
             if found is NOTHING:
                 return
+            state.note(result, key, value_site)
             try:
                 add_member(result, key, found, computed=True)
             except Fault as fault:
@@ -487,17 +506,18 @@ class Evaluator:
         return self._spread(block) if isinstance(block, Spread) else self._statement(block)
 
     def _spread(self, block: Spread, below: str = "") -> Add:
-        """`below`: the key without a value before it, whose value a list may be at its column."""
+        """`below`: the key before it, whose items may be at its column."""
         compute, place = self.writer.value(block.expression.node), block.expression.place
 
         def add(scope: Scope, collected: Collected) -> None:
             value = self._computed(compute, scope, place)
-            if type(value) is Piece:
+            if type(value) is Piece and not (below and _is_list(value)):
                 self._insert_piece(value, collected, place)
                 return
             found = self._plain(value, place, alone=True)
             if isinstance(found, list) and below and isinstance(collected.value, dict):
-                add_member(collected.value, below, found, computed=False)
+                self._insert(found, Collected(collected.value.setdefault(below, [])), place)
+                self.state.note(collected.value, below, place.site)
             elif found is not NOTHING:
                 self._insert(found, collected, place)
 
@@ -513,21 +533,27 @@ class Evaluator:
         except Fault as fault:
             raise fault.at(place.site, place.expression) from None
 
-    @staticmethod
-    def _insert(value: Any, collected: Collected, place: SlotPlace) -> None:
+    def _insert(self, value: Any, collected: Collected, place: SlotPlace) -> None:
         if isinstance(value, dict):
             if not value:
                 collected.empty = {}
                 return
+            result = collected.mapping(place)
             try:
-                spread_into(collected.mapping(place), value)
+                spread_into(result, value)
             except Fault as fault:
                 raise fault.at(place.site, place.expression) from None
+            for key in value:
+                self.state.note(result, key, place.site)
         elif isinstance(value, list):
             if not value:
                 collected.empty = []
                 return
-            collected.items(place).extend(each for each in value if each is not None)
+            items = collected.items(place)
+            for each in value:
+                if each is not None:
+                    self.state.note(items, len(items), place.site)
+                    items.append(each)
         else:
             collected.whole(value, place)
 
@@ -550,13 +576,13 @@ class Evaluator:
         elif isinstance(node, Blocks):
             members = [self._block(each) for each in node.members]
         else:
-            value = self.node(node)
+            value, place = self.node(node), node.expression.place if isinstance(node, Value) else _NOWHERE
 
             def add_whole(scope: Scope, collected: Collected) -> None:
                 found = value(scope)
                 if found is not NOTHING:
                     if isinstance(found, (dict, list)):
-                        self._insert(found, collected, _NOWHERE)
+                        self._insert(found, collected, place)
                     else:
                         collected.whole(found, None)
 

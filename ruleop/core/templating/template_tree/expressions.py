@@ -46,6 +46,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "gt": lambda left, right: left > right,
     "gteq": lambda left, right: left >= right,
 }
+MAX_DEPTH: Final = 200  # of expressions inside others
 _HELPERS: Final = (Namespace, Joiner, Cycler)
 
 
@@ -55,8 +56,19 @@ class Expressions:
     def __init__(self, environment: Environment, render: Callable[[str, Scope], str]) -> None:
         self.environment = environment
         self.render = render
+        self._depth = 0
 
     def compute(self, node: nodes.Node) -> Compute:
+        """Raises RecursionError for an expression that is nested deeper than Python's stack should hold."""
+        if self._depth >= MAX_DEPTH:
+            raise RecursionError
+        self._depth += 1
+        try:
+            return self._made(node)
+        finally:
+            self._depth -= 1
+
+    def _made(self, node: nodes.Node) -> Compute:
         make = getattr(self, f"_{type(node).__name__.lower()}", None)
         if make is None:
             if isinstance(node, nodes.BinExpr) and type(node) in _ARITHMETIC:

@@ -369,7 +369,7 @@ class _Level:
             if not row.shape or row.shape == "open" or row.column > column:
                 continue
             if row.column == column:
-                return row.shape
+                return "key" if row.shape == "item" and self._ends_items(rows, number, column) else row.shape
             text = _text_of(row.item) if isinstance(row.item, Line) else ""
             inner = text.lstrip(" ")
             if inner.startswith("- ") and len(text) - len(inner[1:].lstrip(" ")) == column:
@@ -385,6 +385,17 @@ class _Level:
                     return row.shape
                 break
         return "key" if self._has_open_neighbour(rows, number, column) else "text"
+
+    def _ends_items(self, rows: Sequence[_Row], number: int, column: int) -> bool:
+        """Whether the items before a line are at the column of their key, and none follows it: the line may be an entry
+        of the mapping that has the key."""
+        following = next((row for row in rows[number + 1 :] if row.shape), None)
+        if following is not None and (following.column > column or following.shape in {"item", "open"}):
+            return False
+        for row in reversed(rows[:number]):
+            if row.shape and row.column <= column and row.shape not in {"item", "open"}:
+                return row.column == column and row.shape == "key"
+        return False
 
     def _has_open_neighbour(self, rows: Sequence[_Row], number: int, column: int) -> bool:
         """Whether another line that may be anything, or a block, is next to it at its column."""

@@ -7,12 +7,12 @@ used, never on a value. A piece is parsed in the forms in which it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 from ruleop.core.templating.template_tree.parser import parse
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.values.cost import METER
-from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.faults import Fault, RuleErrors
 from ruleop.core.templating.values.text import Indent, Text, flatten_parts
 from ruleop.core.templating.values.undefined import Unknown
 
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
     from jinja2 import nodes
 
+    from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
     from ruleop.core.templating.template_tree.nodes import Documents
     from ruleop.core.templating.values.text import Part
 
 CALL_UNITS: Final = 16
+Result = TypeVar("Result")
+Made = TypeVar("Made")
 
 
 class Source(Protocol):
@@ -33,6 +36,12 @@ class Source(Protocol):
 
     @property
     def path(self) -> str: ...
+
+    def site_of(self, node: nodes.Node) -> Site: ...
+
+    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
+        """The function that counts its evaluations, for coverage."""
+        ...
 
     def text_of(self, body: Sequence[nodes.Node]) -> Callable[[Scope, list[Part]], None]: ...
 
@@ -57,10 +66,11 @@ class Source(Protocol):
 class Form:
     """The statements of a piece in two forms: as text, and as documents. Each is made on first use."""
 
-    __slots__ = ("_add", "_documents", "_evaluate", "_file", "_write", "body")
+    __slots__ = ("_add", "_count", "_documents", "_evaluate", "_file", "_write", "body")
 
     def __init__(self, file: Source, body: Sequence[nodes.Node]) -> None:
         self._file, self.body = file, body
+        self._count = file.counter(body)
         self._write: Callable[[Scope, list[Part]], None] | None = None
         self._documents: Documents | None = None
         self._evaluate: Callable[[Scope, list[JSON]], None] | None = None
@@ -68,8 +78,8 @@ class Form:
 
     def write(self, scope: Scope, parts: list[Part]) -> None:
         if self._write is None:
-            self._write = self._file.text_of(self.body)
-        self._write(scope, parts)
+            self.prepare_text()
+        self._write(scope, parts)  # type: ignore[misc]
 
     @property
     def documents(self) -> Documents:
@@ -77,16 +87,49 @@ class Form:
             self._documents = parse(self.body, self._file.path)
         return self._documents
 
+    def prepare(self) -> None:
+        """Makes the function that evaluates it. Raises RuleErrors."""
+        if self._evaluate is None:
+            self._evaluate = counted(self._file.documents_of(self.documents), self._count)
+
+    def prepare_text(self) -> None:
+        """The same, of its text."""
+        if self._write is None:
+            self._write = counted(self._file.text_of(self.body), self._count)
+
     def evaluate(self, scope: Scope, found: list[JSON]) -> None:
         if self._evaluate is None:
-            self._evaluate = self._file.documents_of(self.documents)
-        self._evaluate(scope, found)
+            self._parsed(self.prepare)
+        self._evaluate(scope, found)  # type: ignore[misc]
 
     def add(self, scope: Scope, collected: Any) -> None:
         """Adds its entries or items to those around it."""
         if self._add is None:
-            self._add = self._file.addition_of(self.documents)
+            self._add = counted(self._file.addition_of(self._parsed(lambda: self.documents)), self._count)
         self._add(scope, collected)
+
+    @staticmethod
+    def _parsed(parse: Callable[[], Made]) -> Made:
+        """A mistake in the structure of a piece, as a fault of what uses it."""
+        try:
+            return parse()
+        except RuleErrors as errors:
+            first = errors.mistakes[0]
+            raise Fault(first.message).at(first.site, "") from None
+
+
+def counted(
+    function: Callable[[Scope, Result], None], count: Callable[[], None] | None
+) -> Callable[[Scope, Result], None]:
+    """The function, which also counts its calls."""
+    if count is None:
+        return function
+
+    def call(scope: Scope, result: Result) -> None:
+        count()
+        function(scope, result)
+
+    return call
 
 
 class Piece(Text):
@@ -134,7 +177,7 @@ def snapshot(scope: Scope) -> Scope:
     names: dict[str, Any] = {}
     for each in reversed(chain):
         names.update(each.names)
-    return Scope(names, root=scope.root)
+    return Scope(names, root=scope.root, defaults=scope.defaults)
 
 
 @final

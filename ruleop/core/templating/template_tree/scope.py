@@ -16,15 +16,23 @@ _NOTHING: Final = object()
 class Scope:
     """The names of one pass of a loop, one call of a macro or one render; others are those of the scope around it."""
 
-    __slots__ = ("names", "outer", "root")
+    __slots__ = ("defaults", "names", "outer", "root")
 
     def __init__(
-        self, names: dict[str, Any], outer: Scope | None = None, root: Mapping[str, Any] | None = None
+        self,
+        names: dict[str, Any],
+        outer: Scope | None = None,
+        root: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
-        """`root`: the names of the render, before a template sets any."""
+        """`root`: the names of the render, before a template sets any. `defaults`: those of all renders."""
         self.names = names
         self.outer = outer
-        self.root: Mapping[str, Any] = root if root is not None else outer.root if outer is not None else {}
+        if outer is None:
+            self.root: Mapping[str, Any] = {} if root is None else root
+            self.defaults: Mapping[str, Any] = {} if defaults is None else defaults
+        else:
+            self.root, self.defaults = outer.root, outer.defaults
 
     def get(self, name: str) -> Any:
         scope: Scope | None = self
@@ -35,7 +43,9 @@ class Scope:
             scope = scope.outer
         found = self.root.get(name, _NOTHING)
         if found is _NOTHING:
-            return Unknown(name=name)
+            found = self.defaults.get(name, _NOTHING)
+            if found is _NOTHING:
+                return Unknown(name=name)
         return found.value() if type(found) is Lazy else found
 
     def inner(self, names: dict[str, Any] | None = None) -> Scope:

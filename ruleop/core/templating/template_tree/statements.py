@@ -3,27 +3,27 @@ are the same for text and for documents."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 from jinja2.runtime import LoopContext
 from jinja2.utils import Namespace
 
-from ruleop.core.errors import Site
-from ruleop.core.templating.compile.compiler import _names, _source_of, _weight, rows, unpacked
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, Source, snapshot
+from ruleop.core.templating.template_tree.lines import bodies_of
+from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, Result, Source, counted, snapshot
 from ruleop.core.templating.template_tree.scope import Scope
+from ruleop.core.templating.values.cost import CONTAINER_BYTES, SLOT_BYTES
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.operators import passes
 from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
+from ruleop.core.templating.values.unpacking import Names, rows, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ruleop.core.templating.template_tree.expressions import Compute, Expressions
 
-Result = TypeVar("Result")
 
 _AGAIN: Final = " again"  # the items and the depth of a call of a recursive loop; no template can write the name
 _SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})
@@ -40,6 +40,8 @@ class Statements:
     ) -> Callable[[Scope, Result], None]:
         """The function that runs the body of the branch that is taken, of each pass, or of a block in its own scope.
         `bodies`: in the order of `bodies_of`."""
+        counts = [self.file.counter(each) for each in bodies_of(node)]
+        bodies = [counted(body, count) for body, count in zip(bodies, counts, strict=True)]
         if isinstance(node, nodes.If):
             choose = self.branch(node)
             return lambda scope, result: bodies[choose(scope)](scope, result)
@@ -63,7 +65,7 @@ class Statements:
         """The number of the branch that is taken, that of `else` if none is."""
         tests = [self._placed(each.test, each) for each in (node, *node.elif_)]
 
-        sites = [Site(self.file.path, each.lineno) for each in (node, *node.elif_)]
+        sites = [self.file.site_of(each) for each in (node, *node.elif_)]
 
         def choose(scope: Scope) -> int:
             for number, test in enumerate(tests):
@@ -80,8 +82,8 @@ class Statements:
         """The scope of each pass."""
         iterable, (units, size) = self.expressions.compute(node.iter), _weight(node)
         test = self.expressions.compute(node.test) if node.test is not None else None
-        site = Site(self.file.path, node.lineno)
-        several, source = _names(node.target), _source_of(node.iter) or "mapping"
+        site = self.file.site_of(node)
+        several, source = names_of(node.target), _source_of(node.iter) or "mapping"
         bind = binding(node.target)
         form = Form(self.file, [node]) if node.recursive else None
 
@@ -151,7 +153,7 @@ class Statements:
 
     def _assign(self, node: nodes.Assign) -> Callable[[Scope], None]:
         value, bind = self._placed(node.node, node), binding(node.target)
-        site = Site(self.file.path, node.lineno)
+        site = self.file.site_of(node)
 
         def assign(scope: Scope) -> None:
             found = value(scope)
@@ -164,7 +166,7 @@ class Statements:
 
     def _placed(self, expression: nodes.Node, statement: nodes.Node) -> Compute:
         """An expression of a tag: its errors have the line of the tag."""
-        compute, site = self.expressions.compute(expression), Site(self.file.path, statement.lineno)
+        compute, site = self.expressions.compute(expression), self.file.site_of(statement)
 
         def placed(scope: Scope) -> Any:
             try:
@@ -218,6 +220,42 @@ class Statements:
         return load
 
 
+def names_of(target: nodes.Node) -> Names:
+    """The names of a target; () for a single name."""
+    if not isinstance(target, nodes.Tuple):
+        return ()
+    return tuple(names_of(each) or getattr(each, "name", "...") for each in target.items)
+
+
+def _source_of(node: nodes.Node) -> str:
+    """The source text of a chain of fields; "" for anything else."""
+    if isinstance(node, nodes.Name):
+        return node.name
+    before = _source_of(node.node) if isinstance(node, (nodes.Getattr, nodes.Getitem)) else ""
+    if before and isinstance(node, nodes.Getattr):
+        return f"{before}.{node.attr}"
+    if before and isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
+        return f"{before}[{node.arg.value!r}]"
+    return ""
+
+
+def _weight(loop: nodes.For) -> tuple[int, int]:
+    """The units and the bytes of one pass, by the nodes of the loop's body. Passes of inner loops are charged by
+    themselves."""
+    parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
+    below = [node for part in parts for node in _nodes_below(part)]
+    outputs = sum(len(node.nodes) for node in below if isinstance(node, nodes.Output))
+    made = sum(isinstance(node, (nodes.Dict, nodes.List, nodes.Tuple)) for node in below)
+    return 1 + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
+
+
+def _nodes_below(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    if not isinstance(node, (nodes.For, nodes.Macro)):
+        for child in node.iter_child_nodes():
+            yield from _nodes_below(child)
+
+
 def _names_in(node: nodes.Node) -> Iterator[nodes.Name]:
     if isinstance(node, nodes.Name):
         yield node
@@ -243,7 +281,7 @@ def binding(target: nodes.Node) -> Callable[[Scope, Any], None]:
 
         return bind
     assert isinstance(target, nodes.Tuple)
-    names, binds = _names(target), [binding(each) for each in target.items]
+    names, binds = names_of(target), [binding(each) for each in target.items]
 
     def bind_several(scope: Scope, value: Any) -> None:
         for each, item in zip(binds, unpacked(value, names), strict=True):

@@ -2,49 +2,87 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from jinja2 import nodes
 
-from ruleop.core.errors import RenderError, Site
-from ruleop.core.templating.compile.compiler import attach_places
-from ruleop.core.templating.template_tree.evaluation import Evaluator, State
+from ruleop.core.errors import Site
+from ruleop.core.templating.template_tree.evaluation import Evaluator
 from ruleop.core.templating.template_tree.expressions import Expressions
+from ruleop.core.templating.template_tree.faults import located
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.template_tree.scope import Scope
+from ruleop.core.templating.template_tree.state import Sites, State
 from ruleop.core.templating.template_tree.statements import Statements, block_node
 from ruleop.core.templating.template_tree.writing import Writer
+from ruleop.core.templating.tree.yaml_reader import read_yaml
 from ruleop.core.templating.values.cost import METER, Exhausted
-from ruleop.core.templating.values.faults import Fault, raise_for
+from ruleop.core.templating.values.data import scalar_text
+from ruleop.core.templating.values.faults import Fault, RuleErrors
+from ruleop.core.templating.values.text import Dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.core.kinds import JSON
-    from ruleop.core.templating.compile.library import Library
+    from ruleop.core.templating.compile.environment import Environment
+    from ruleop.core.templating.template_tree.expressions import Compute
     from ruleop.core.templating.template_tree.nodes import Documents
     from ruleop.core.templating.values.text import Part
 
 Levels: TypeAlias = "dict[str, list[list[nodes.Node]]]"
 """The bodies of each block, the one in force first."""
 
+Rendering: TypeAlias = "tuple[str, list[JSON], Sites]"
+"""The name of a template, its documents, and the places of their fields."""
+
 MAX_RENDERS: Final = 20  # nested calls of render()
+NO_NAMES: Final[dict[str, Any]] = {}
+"""Of a file that is included or imported without context."""
+
+
+class Instrument(Protocol):
+    """Observes what templates do."""
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The functions that changed templates call, as filters."""
+        ...
+
+    def instrument(self, tree: nodes.Template, where: str | Site) -> None:
+        """Changes the tree of a file, by its path, or of a string of watches.yaml, by its site."""
+        ...
+
+    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
+        """Counts one evaluation of a list of statements."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
 class File:
-    """A template file."""
+    """A template file, or a string of watches.yaml: `site` is its own."""
 
     templates: Templates
-    name: str
     path: str
-    body: list[nodes.Node]
+    body: Sequence[nodes.Node]
+    site: Site | None = None
     writer: Writer = field(init=False)
     evaluator: Evaluator = field(init=False)
     form: Form = field(init=False)
     blocks: dict[str, Form] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.writer = Writer(Statements(self.templates.expressions, self), self, self.templates.state)
+        self.evaluator = Evaluator(self.writer, self.templates.state)
+        self.form = Form(self, self.body)
+
+    def site_of(self, node: nodes.Node) -> Site:
+        return self.site or Site(self.path, node.lineno)
+
+    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
+        probe = self.templates.probe
+        return None if probe is None else probe.counter(body)
 
     def text_of(self, body: Sequence[nodes.Node]) -> Callable[[Scope, list[Part]], None]:
         return self.writer.body(body)
@@ -58,108 +96,166 @@ class File:
     def module(self, name: str, scope: Scope) -> dict[str, Any]:
         inner = scope.inner()
         self.templates.file(name).form.write(inner, [])
+        METER.spend(8 + 4 * len(inner.names))
         return {each: value for each, value in inner.names.items() if not each.startswith("_")}
 
     def first_of(self, names: Sequence[str]) -> Form | None:
-        return next((self.templates.file(name).form for name in names if name in self.templates.library.texts), None)
+        return next((self.templates.file(name).form for name in names if self.templates.has(name)), None)
 
     def empty_scope(self) -> Scope:
-        return Scope({}, root=self.templates.environment.globals)
+        return self.templates.scope(NO_NAMES)
 
-    def scope(self, root: Mapping[str, Any]) -> Scope:
+    def scope(self, names: Mapping[str, Any]) -> Scope:
         """The scope of a render, with the blocks as `self`."""
-        scope = Scope({}, root=root)
+        scope = self.templates.scope(names)
         if self.blocks:
             scope.names["self"] = {
                 name: MacroValue(name, (), (), frozenset(), form, scope) for name, form in self.blocks.items()
             }
         return scope
 
-    def __post_init__(self) -> None:
-        self.writer = Writer(Statements(self.templates.expressions, self), self)
-        self.evaluator = Evaluator(self.writer, self.templates.state)
-        self.form = Form(self, self.body)
-
 
 class Templates:
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self.environment = library.environment
-        self.expressions = Expressions(self.environment, self._render)
-        self.state = State()
-        self._files: dict[str, File] = {}
-        self._renders = 0
+    """Renders. Not thread-safe: one render at a time."""
 
-    def render(self, name: str, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
+    def __init__(
+        self,
+        environment: Environment,
+        parsed: Callable[[str], tuple[nodes.Template, str] | None],
+        probe: Instrument | None,
+    ) -> None:
+        """`parsed`: a file's statements and its path, None for a name that no file has."""
+        self.environment, self.probe = environment, probe
+        self.expressions = Expressions(environment, self._render)
+        self.state = State()
+        self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
+        self._parsed = parsed
+        self._files: dict[str, File] = {}
+
+    def has(self, name: str) -> bool:
+        return self._parsed(name) is not None
+
+    def scope(self, names: Mapping[str, Any]) -> Scope:
+        return Scope({}, root=names, defaults=self.environment.globals)
+
+    def render(self, name: str, names: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         """The documents. Raises `Waiting` or `RenderError`."""
-        file = self.file(name)
-        site = Site(file.path, 1)
-        self.state.begin(lenient=lenient)
+        if self.trace is not None and self.state.sites is None:
+            documents, sites = self.traced(name, names, lenient=lenient)
+            self.trace.append((name, documents, sites))
+            return documents
+        file, state = self.file(name), self.state
+        with state, located(Site(file.path, 1)), state.evaluation(lenient=lenient):
+            METER.spend(8)
+            found: list[JSON] = []
+            file.form.evaluate(file.scope(names), found)
+            return found
+
+    def traced(self, name: str, names: Mapping[str, Any], *, lenient: bool = False) -> tuple[list[JSON], Sites]:
+        """The documents, with the place of each of their fields."""
+        outer, sites = self.state.sites, Sites()
+        self.state.sites = sites
         try:
-            with self.library.renderer:
-                found: list[JSON] = []
-                file.form.evaluate(file.scope({**self.environment.globals, **scope}), found)
-                return found
-        except Fault as fault:
-            raise_for(fault, site)
-        except RecursionError:
-            raise RenderError("macros, includes or values are nested too deeply", site) from None
-        except MemoryError:
-            raise RenderError("the template needs too much memory", site) from None
+            return self.render(name, names, lenient=lenient), sites
+        finally:
+            self.state.sites = outer
+
+    def string(self, body: Sequence[nodes.Node], site: Site) -> File:
+        """A string of watches.yaml."""
+        return File(self, site.path, body, site)
+
+    def compute(self, expression: nodes.Node, body: Sequence[nodes.Node]) -> Compute:
+        """The function of an expression of watches.yaml, whose statements are `body`."""
+        compute = self.expressions.compute(expression)
+        count = None if self.probe is None else self.probe.counter(body)
+        if count is None:
+            return compute
+
+        def counted(scope: Scope) -> Any:
+            count()
+            return compute(scope)
+
+        return counted
 
     def file(self, name: str) -> File:
         found = self._files.get(name)
         if found is None:
-            path = self.library.prefix + name
             blocks: Levels = {}
-            found = self._files[name] = File(self, name, path, self._body(name, blocks))
+            tree, path = self._tree(name)
+            found = File(self, path, self._body(tree, blocks))
             found.blocks = {each: Form(found, [block_node(levels)]) for each, levels in blocks.items()}
+            self._files[name] = found
         return found
 
-    def _parsed(self, name: str) -> nodes.Template:
-        path = self.library.prefix + name
-        tree = self.environment._parse(self.library.texts[name], path, path)  # noqa: SLF001 - `parse` would rewrite the errors
-        attach_places(tree, self.environment.printed(), path)
-        return tree
+    def plain_text(self, name: str) -> str:
+        """The text of a file outside of tags, with a mark for each `{{ }}`."""
+        outputs = self._tree(name)[0].find_all(nodes.Output)
+        return "".join(
+            each.data if isinstance(each, nodes.TemplateData) else "_" for output in outputs for each in output.nodes
+        )
 
-    def _body(self, name: str, blocks: Levels) -> list[nodes.Node]:
+    def _tree(self, name: str) -> tuple[nodes.Template, str]:
+        parsed = self._parsed(name)
+        if parsed is None:
+            raise Fault(f"no such template: {name}")
+        return parsed
+
+    def _body(self, tree: nodes.Template, blocks: Levels) -> list[nodes.Node]:
         """The statements of a file; if it extends another, those of that one. `blocks`: those that override its own."""
-        tree = self._parsed(name)
         for each in tree.find_all(nodes.Block):
             blocks.setdefault(each.name, []).append(each.body)
         extends = next(iter(tree.find_all(nodes.Extends)), None)
         if extends is not None and isinstance(extends.template, nodes.Const):
-            return self._body(str(extends.template.value), blocks)
-        return _with_blocks(tree.body, blocks)
+            return self._body(self._tree(str(extends.template.value))[0], blocks)
+        _fill_blocks(tree.body, blocks)
+        return tree.body
 
     def _render(self, name: str, scope: Scope) -> str:
         """`render('x.j2')`: the text of a template with the names of the render, without those that were set since."""
-        if scope.root is self.environment.globals:
+        if scope.root is NO_NAMES:
             raise Fault("render() has no resource here: this template is included or imported without context")
-        if self._renders >= MAX_RENDERS:
+        if self.state.renders >= MAX_RENDERS:
             raise Exhausted("render: templates render each other recursively")
         METER.spend(8)
-        self._renders += 1
+        self.state.renders += 1
         try:
-            return Piece(self.file(name).form, Scope({}, root=scope.root)).as_text()
+            return Piece(self.file(name).form, self.scope(scope.root)).as_text()
         finally:
-            self._renders -= 1
+            self.state.renders -= 1
+
+    def read_captured(self, value: Any, what: str) -> Any:
+        """`from_yaml`: a piece is data as it is written, like a template; any other text is read as plain data."""
+        if isinstance(value, Dump):
+            return value.data
+        if isinstance(value, Piece):
+            found: list[JSON] = []
+            try:
+                value.form.prepare()
+            except RuleErrors as errors:
+                first = errors.mistakes[0]
+                raise Fault(f"{what}: {first.message}").at(first.site, "") from None
+            with self.state.evaluation(lenient=False):
+                value.form.evaluate(value.scope, found)
+            return found[0] if found else None
+        text = scalar_text(value)
+        METER.parse(text)
+        read, mistakes = read_yaml(text, what)
+        if mistakes:
+            raise Fault(f"{what}: not YAML, or YAML with anchors or tags")
+        return read[0].data() if read else None
 
 
-def _with_blocks(body: Sequence[nodes.Node], blocks: Levels) -> list[nodes.Node]:
-    """The statements with the blocks that are in force."""
-    found: list[nodes.Node] = []
-    for node in body:
+def _fill_blocks(body: list[nodes.Node], blocks: Levels) -> None:
+    """Puts the blocks that are in force into the statements. Each file that has any is parsed for itself."""
+    for index, node in enumerate(body):
         if isinstance(node, nodes.Block):
-            found.append(block_node([_with_blocks(each, blocks) for each in blocks[node.name]]))
-            found[-1].lineno = node.lineno
+            levels = blocks[node.name]
+            for each in levels:
+                _fill_blocks(each, blocks)
+            body[index] = block_node(levels)
+            body[index].lineno = node.lineno
             continue
-        changed = node
-        if next(iter(node.find_all(nodes.Block)), None) is not None:
-            changed = copy.copy(node)
-            for name in ("body", "else_", "elif_"):
-                inside = getattr(node, name, None)
-                if isinstance(inside, list):
-                    setattr(changed, name, _with_blocks(inside, blocks))
-        found.append(changed)
-    return found
+        for name in ("body", "else_", "elif_"):
+            inside = getattr(node, name, None)
+            if isinstance(inside, list):
+                _fill_blocks(inside, blocks)

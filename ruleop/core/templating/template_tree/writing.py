@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ruleop.core.templating.template_tree.nodes import TextBlock
     from ruleop.core.templating.template_tree.pieces import Source
     from ruleop.core.templating.template_tree.scope import Scope
+    from ruleop.core.templating.template_tree.state import State
     from ruleop.core.templating.template_tree.statements import Statements
     from ruleop.core.templating.values.text import Part
 
@@ -39,8 +40,8 @@ _SLOT_NUMBER: Final = re.compile("\ufdd0([0-9]+)\ufdd1")
 class Writer:
     """Makes functions that append text to a list."""
 
-    def __init__(self, statements: Statements, file: Source) -> None:
-        self.statements, self.file, self.path = statements, file, file.path
+    def __init__(self, statements: Statements, file: Source, state: State) -> None:
+        self.statements, self.file, self.state, self.path = statements, file, state, file.path
         self.expressions = statements.expressions
 
     def body(self, body: Sequence[nodes.Node]) -> Write:
@@ -87,20 +88,24 @@ class Writer:
         if bodies := bodies_of(node):
             assert isinstance(node, nodes.Stmt)
             return self.statements.control(node, [self.body(each) for each in bodies])
-        return self._slot(node, getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), ""))
+        return self._slot(node, getattr(node, "place", None) or SlotPlace(self.file.site_of(node), ""))
 
     def _slot(self, node: nodes.Node, place: SlotPlace) -> Write:
-        compute = self.value(node)
+        compute, state = self.value(node), self.state
 
         def write(scope: Scope, parts: list[Part]) -> None:
             METER.keep(SLOT_BYTES)
             METER.spend(1)
             try:
                 value = compute(scope)
-            except (RecursionError, MemoryError, Exhausted):
+            except Exhausted as error:
+                raise error.at(place.site, place.expression) from None
+            except (RecursionError, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 - raised if the value is used
                 value = Broken("", fault_in(error).at(place.site, place.expression))
+            if state.hide is not None:
+                value = state.hide(value, place)
             parts.append(Slot(value, place))
 
         return write
@@ -122,7 +127,9 @@ class Writer:
         names = [str(each.value) for each in options if isinstance(each, nodes.Const)]
         form = self.file.first_of(names)
         if form is None:
-            return lambda _: OMIT
+            if node.ignore_missing:
+                return lambda _: OMIT
+            return _fail_to_include
         if node.with_context:
             return lambda scope: Piece(form, scope.inner())
         return lambda _: Piece(form, self.file.empty_scope())
@@ -136,6 +143,10 @@ class Writer:
             return MacroValue("caller", params, defaults, frozenset(), form, scope)
 
         return self.expressions.called(node.call, caller)
+
+
+def _fail_to_include(_: Scope) -> Any:
+    raise Fault("none of these templates exists")
 
 
 def _literal(literal: Lit) -> Write:

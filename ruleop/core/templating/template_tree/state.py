@@ -1,0 +1,85 @@
+"""The state of the render that takes place."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, Exhausted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ruleop.core.errors import Site
+    from ruleop.core.templating.values.text import SlotPlace
+
+Places: TypeAlias = "dict[str | int, Site]"
+
+
+class Sites:
+    """The places of what was rendered."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Places]] = {}  # by the id of each mapping and list, which is kept for that
+
+    def note(self, collection: Any, places: Places) -> None:
+        """Notes the places of entries or items."""
+        if (known := self._found.get(id(collection))) is not None:
+            known[1].update(places)
+        else:
+            self._found[id(collection)] = (collection, dict(places))
+
+    def of(self, collection: Any) -> Places:
+        """The place of each entry or item."""
+        return self._found.get(id(collection), (None, {}))[1]
+
+
+class State:
+    """One per project. `with state:` begins an evaluation, whose account nested ones share."""
+
+    __slots__ = ("before", "depth", "hide", "lenient", "renders", "sites", "weight")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Drops the state of an evaluation that was interrupted, perhaps where it was to be restored."""
+        self.lenient = False  # a value that is not available yet omits its own field or item
+        self.weight = 0  # the characters of its values
+        self.depth = 0  # of evaluations inside others
+        self.renders = 0  # nested calls of render()
+        self.before = 0  # of the meter, at the start of the outermost evaluation
+        self.hide: Callable[[Any, SlotPlace], Any] | None = None  # changes what a `{{ }}` prints
+        self.sites: Sites | None = None  # where the places of fields are noted
+
+    def __enter__(self) -> None:
+        if not self.depth:
+            self.before = METER.begin_render()
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+        if not self.depth:
+            METER.end_render(self.before)
+
+    @contextmanager
+    def evaluation(self, *, lenient: bool) -> Iterator[None]:
+        """The evaluation of documents, which may take place inside another."""
+        outer = self.lenient, self.weight
+        self.lenient, self.weight = lenient, 0
+        try:
+            yield
+        finally:
+            self.lenient, self.weight = outer
+
+    def weigh(self, characters: int) -> None:
+        self.weight += characters
+        if self.weight > MAX_OUTPUT:
+            raise Exhausted(f"the printed values have more than {MAX_OUTPUT:,} characters")
+
+    def note(self, collection: Any, key: str | int, site: Site) -> None:
+        """Notes the place of an entry or an item, if anybody asks."""
+        if self.sites is not None and site.path:
+            self.sites.note(collection, {key: site})
