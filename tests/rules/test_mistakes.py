@@ -11,7 +11,7 @@ from ruleop.core.rules import ProjectErrors
 from ruleop.core.rules.language.tables import keys
 from ruleop.core.rules.language.watches_yaml import TABLES, ChildTable, WatchTable
 from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating.compile.static_kinds import COMPUTED
+from ruleop.core.templating.template_tree.kinds import COMPUTED
 from tests.definitions import definition
 from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, rows, said, table, watch

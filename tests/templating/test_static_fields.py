@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.core.templating.compile.static_kinds import COMPUTED
+from ruleop.core.templating.template_tree.kinds import COMPUTED
 from tests.templating.rendering import library
 
 FIXED = """\
@@ -14,7 +14,6 @@ a: 1
 {% endmacro %}
 {# {{ x }}: 1 #}
 # {{ x }}: 1
-"{{ spec.x }}"
 x: {{ spec.x }}
 url: http://{{ spec.x }}:80
 {{ fields() }}
@@ -31,7 +30,7 @@ nodes:
 text: |
   {{ spec.x }}: up
 {% if spec.x %}
-y: 1
+z: 1
 {% endif %}
 """
 COMPUTING = """\

@@ -56,7 +56,7 @@ from ruleop.core.rules.language.value_types import (
 from ruleop.core.schema.cron import schedule_fault, zone_fault
 from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.core.templating.compile.hints import has_templates
-from ruleop.core.templating.compile.static_kinds import COMPUTED
+from ruleop.core.templating.template_tree.kinds import COMPUTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

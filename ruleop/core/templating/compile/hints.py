@@ -19,7 +19,8 @@ from ruleop.core.templating.compile.other_tools import (
     other_filter,
     syntax_hint,
 )
-from ruleop.core.templating.compile.static_kinds import PLAIN_TEXT, kinds_in, unfold_choices
+from ruleop.core.templating.template_tree.kinds import PLAIN_TEXT, options_of, pairs_of
+from ruleop.core.templating.template_tree.parser import parse_value
 from ruleop.core.templating.tree.layout import RESERVED
 from ruleop.core.templating.values.faults import mistake
 
@@ -148,13 +149,11 @@ def kinds_of(node: YamlNode, parse: Callable[[str], nodes.Template]) -> tuple[fr
         fields[key] = member.value
     if not any(map(has_templates, fields.values())):
         return frozenset({Kind.parse(fields["apiVersion"], fields["kind"])}), None
-    tree = parse("".join(f"{key}: {value}\n" for key, value in fields.items()))
-    unfold_choices(tree)
-    mistakes: list[RuleError] = []
-    kinds, _ = kinds_in([(tree, node.site.path)], mistakes)
-    if kinds and not mistakes:
-        return kinds, None
-    key = next(
-        key for key, value in fields.items() if has_templates(value) and (not mistakes or key in mistakes[0].message)
-    )
-    return frozenset(), RuleError(PLAIN_TEXT.format(key), node.value[key].site)
+    options = {}
+    for key, text in fields.items():
+        site = node.value[key].site
+        written = parse_value(parse(text).body, site.path, site.line)
+        options[key] = options_of(written) if written is not None else []
+        if not options[key]:
+            return frozenset(), RuleError(PLAIN_TEXT.format(key), site)
+    return pairs_of(options["apiVersion"], options["kind"]), None

@@ -6,8 +6,9 @@ found then, with their lines.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import jinja2
 from jinja2 import nodes
@@ -36,7 +37,8 @@ from ruleop.core.templating.compile.named_files import (
 )
 from ruleop.core.templating.compile.places import attach_places
 from ruleop.core.templating.compile.references import Reads, read_tree
-from ruleop.core.templating.compile.static_kinds import computed_fields, kinds_in, unfold_choices
+from ruleop.core.templating.template_tree.kinds import Kinds, computed_fields, may_be_several
+from ruleop.core.templating.template_tree.pieces import Form
 from ruleop.core.templating.template_tree.templates import Instrument, Templates
 from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import scalar_text
@@ -45,10 +47,17 @@ from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ruleop.core.kinds import Kind
+    from ruleop.core.templating.template_tree.nodes import Documents
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
 
 Result = TypeVar("Result")
+CAPTURING: Final[tuple[type[nodes.Macro | nodes.AssignBlock | nodes.CallBlock], ...]] = (
+    nodes.Macro,
+    nodes.AssignBlock,
+    nodes.CallBlock,
+)
 NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
 
 
@@ -80,7 +89,6 @@ class Library:
         self.readings: dict[str, dict[str, Any]] = {}  # the texts of bodies that were read, by their files
         self.read_files: dict[str, Any] = {}  # the files whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
-        self._written: dict[str, nodes.Template] = {}
         self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
 
     # -- templates of rules --------------------------------------------------------------------------------------------
@@ -90,15 +98,13 @@ class Library:
         files = self._files([name])
         main = self.source(name)
         mistakes: list[RuleError] = []
-        in_document = self._document_templates(name)
-        kinds, documents = kinds_in(
-            [(self.source(each).tree, self.source(each).path) for each in in_document], mistakes
-        )
+        self._prepare(name)
+        documents = self.templates.file(name).form.documents
+        kinds = self._kinds(name, documents, mistakes)
         if not kinds and not mistakes:
             mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
         if mistakes:
             raise RuleErrors(mistakes)
-        self._prepare(name)
         return TextTemplate(
             self.templates,
             Site(main.path, 1),
@@ -106,8 +112,22 @@ class Library:
             name,
             files,
             kinds,
-            documents > 1,
+            may_be_several(documents),
         )
+
+    def _kinds(self, name: str, documents: Documents, mistakes: list[RuleError]) -> frozenset[Kind]:
+        """The kinds of a template and of the pieces that may become a part of its documents."""
+        kinds = Kinds(mistakes=mistakes)
+        kinds.add(documents)
+        for each in self._document_templates(name):
+            file = self.templates.file(each)
+            tree = self.source(each).tree
+            captured = [node.body for kind in CAPTURING for node in tree.find_all(kind)]
+            forms = [] if each == name else [file.form]
+            for form in (*forms, *(Form(file, body) for body in captured)):
+                with contextlib.suppress(RuleErrors):  # it is used as text, or is no piece of a document
+                    kinds.add(form.documents)
+        return kinds.finish()
 
     def text_mapping(self, name: str) -> TextTemplate:
         """A template file that renders to one mapping that is not an object: a status."""
@@ -122,8 +142,8 @@ class Library:
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""
-        source = self.source(name)
-        return computed_fields(source.tree, source.path, frozenset(local for local, _ in source.reads.assigned))
+        local = frozenset(local for local, _ in self.source(name).reads.assigned)
+        return list(computed_fields(self.templates.file(name).form.documents, local))
 
     def expression(self, source: str, site: Site) -> Expression:
         """A bare expression, or one wrapped in {{ }}."""
@@ -212,7 +232,7 @@ class Library:
 
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""
-        for each in (self.readings, self.read_files, self._written, self._written_strings):
+        for each in (self.readings, self.read_files, self._written_strings):
             each.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------
@@ -224,14 +244,8 @@ class Library:
         return source
 
     def written_tree(self, name: str) -> nodes.Template:
-        """The tree of a file as it is written, with the places of its slots. Compiling changes that of its source."""
-        tree = self._written.get(name)
-        if tree is None:
-            path = self.prefix + name
-            tree = self._written[name] = self.environment._parse(self.texts[name], path, path)  # noqa: SLF001 - `parse` would rewrite the errors
-            attach_places(tree, self.environment.printed(), path)
-            unfold_choices(tree)
-        return tree
+        """The tree of a file, with the places of its slots."""
+        return self.source(name).tree
 
     def written_trees(self, names: Iterable[str]) -> list[nodes.Template]:
         """The trees of the files and of all that they run."""
@@ -267,7 +281,6 @@ class Library:
         check_reserved(text, Site(path), lines=True)
         tree = self._parse(text, path)
         attach_places(tree, self.environment.printed(), path)
-        unfold_choices(tree)
         return TemplateSource(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
 
     def _parse(self, text: str, path: str) -> nodes.Template:
