@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jinja2
 from jinja2 import nodes
@@ -53,11 +53,6 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
-CAPTURING: Final[tuple[type[nodes.Macro | nodes.AssignBlock | nodes.CallBlock], ...]] = (
-    nodes.Macro,
-    nodes.AssignBlock,
-    nodes.CallBlock,
-)
 NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
 
 
@@ -122,7 +117,9 @@ class Library:
         for each in self._document_templates(name):
             file = self.templates.file(each)
             tree = self.source(each).tree
-            captured = [node.body for kind in CAPTURING for node in tree.find_all(kind)]
+            captured = [macro.body for macro in tree.find_all(nodes.Macro)]
+            captured += [block.body for block in tree.find_all(nodes.AssignBlock)]
+            captured += [block.body for block in tree.find_all(nodes.CallBlock)]
             forms = [] if each == name else [file.form]
             for form in (*forms, *(Form(file, body) for body in captured)):
                 with contextlib.suppress(RuleErrors):  # it is used as text, or is no piece of a document
