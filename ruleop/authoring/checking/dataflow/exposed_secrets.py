@@ -17,8 +17,9 @@ from jinja2 import nodes
 from ruleop.authoring.checking.pod_references import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.rules.checks.secret_reads import secret_ids
-from ruleop.core.secrets.secret_fields import CHECKSUMS, SECRET_FUNCTIONS, is_secret_field
+from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
+from ruleop.core.templating import SECRET_FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

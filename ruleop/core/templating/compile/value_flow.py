@@ -14,6 +14,8 @@ from jinja2 import nodes
 
 from ruleop.core.templating.compile.compiler import printing_nodes
 from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_name, target_names
+from ruleop.core.templating.filters.declarations import Trait
+from ruleop.core.templating.filters.registry import filters_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +27,7 @@ COMPUTED: Final[Path] = ("", "computed")
 """Stands for a value that is computed from a source."""
 
 _MAX_STEPS: Final = 8  # of a path; whether a field is public is decided by fewer
-_ONE_ITEM = frozenset({"first", "last", "min", "max"})
+_ONE_ITEM = filters_with(Trait.ONE_ITEM)
 _NOTHING: frozenset[Path] = frozenset()
 _FROM_SOURCE: frozenset[Path] = frozenset({COMPUTED})
 
