@@ -197,7 +197,7 @@ def b64encode(value: Any, encoding: str = "utf-8") -> str:
 
 @FILTERS.declare("b64decode", "scalar", "string", example=("'YQ==' | b64decode", "a"))
 def b64decode(value: Any, encoding: str = "utf-8") -> str:
-    """The text that is encoded in base64, in the same encodings."""
+    """The inverse of `b64encode`."""
     name = _encoding(encoding)
     try:
         return base64.b64decode(scalar_text(value).encode(), validate=True).decode(name)
@@ -222,7 +222,7 @@ def sha256(value: Any, length: int = 64) -> str:
     "sha1", gives="string", traits=Trait.CHECKSUM, example=("'a' | sha1", "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8")
 )
 def sha1(value: Any) -> str:
-    """The same by another function."""
+    """As `hash`."""
     return digest(value)
 
 
@@ -230,7 +230,7 @@ def sha1(value: Any) -> str:
     "hash", gives="string", traits=Trait.CHECKSUM, example=("'a' | hash('md5')", "0cc175b9c0f1b6a831c399e269772661")
 )
 def digest(value: Any, hashtype: str = "sha1") -> str:
-    """The same by `md5`, `sha1`, `sha224`, `sha256`, `sha384` or `sha512`."""
+    """As `sha256`, by `md5`, `sha1`, `sha224`, `sha256`, `sha384` or `sha512`."""
     if hashtype not in _DIGESTS:
         raise Fault(f"hash takes {', '.join(_DIGESTS[:-1])} or {_DIGESTS[-1]}")
     data = plain(value)
@@ -287,7 +287,7 @@ def quantity(value: Any, unit: str | None = None) -> Exact | int:
 
 
 @FILTERS.declare("condition", "mapping", "string", example=("{} | condition('Ready')", "Unknown"))
-def condition(value: Any, type_: str) -> str:
+def condition(value: Any, name: str) -> str:
     """The status of an object's condition; Unknown if it has no such condition."""
     data = plain(value)
     if not isinstance(data, Mapping):
@@ -295,7 +295,7 @@ def condition(value: Any, type_: str) -> str:
     status = data.get("status")
     conditions = status.get("conditions") if isinstance(status, Mapping) else None
     for entry in conditions if isinstance(conditions, list) else ():
-        if isinstance(entry, Mapping) and entry.get("type") == type_:
+        if isinstance(entry, Mapping) and entry.get("type") == name:
             return str(entry.get("status", "Unknown"))
     return "Unknown"
 

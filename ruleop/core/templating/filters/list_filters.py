@@ -184,7 +184,7 @@ def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse:
 
 @FILTERS.declare("dict2items", "mapping", "list of mapping", example=("{'a': 1} | dict2items", "[{key: a, value: 1}]"))
 def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
-    """The entries of a mapping, each as a mapping."""
+    """The entries of a mapping, each as a mapping with a key and a value."""
     if not isinstance(value, Mapping):
         raise Fault("dict2items takes a mapping")
     if key_name == value_name:
@@ -197,7 +197,7 @@ def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> 
     "items2dict", "list", "mapping", Trait.WALKS_ITEMS, example=("[{'key': 'a', 'value': 1}] | items2dict", "{a: 1}")
 )
 def items2dict(value: Any, key_name: str = "key", value_name: str = "value") -> dict[str, Any]:
-    """The inverse of dict2items; the later of two equal keys wins."""
+    """The inverse of `dict2items`; the later of two equal keys wins."""
     if isinstance(value, (str, Mapping)):
         raise Fault("items2dict takes a list")
     return {scalar_text(given(field_of(item, key_name))): given(field_of(item, value_name)) for item in value}
@@ -345,7 +345,7 @@ def symmetric_difference(value: Any, other: Any) -> list[Any]:
 
 @FILTERS.declare("flatten", "list", "list", example=("[1, [2, [3]]] | flatten", "[1, 2, 3]"))
 def flatten(value: Any, levels: int | None = None, skip_nulls: bool = True) -> list[Any]:
-    """The items of nested lists, down to `levels` if given."""
+    """The items of nested lists, down to `levels` if given, without nulls."""
     _check_lists("flatten", value)
     if levels is not None and int(levels) < 0:
         raise Fault("flatten takes levels from 0")
@@ -379,7 +379,7 @@ def zipped(value: Any, *others: Any) -> list[list[Any]]:
     example=("['a', 'b'] | zip_longest([1], fillvalue='-')", "[[a, 1], [b, '-']]"),
 )
 def zipped_to_longest(value: Any, *others: Any, fillvalue: Any = None) -> list[list[Any]]:
-    """The same, up to the length of the longest list."""
+    """As `zip`, up to the length of the longest list."""
     _check_lists("zip_longest", value, *others)
     longest = max(map(len, (value, *others)))
     METER.spend(longest * (1 + len(others)))
