@@ -233,7 +233,7 @@ def _step(inference: Inference, node: nodes.Getattr | nodes.Getitem, base: Type,
     if base.code == MODULE and base.fields is not None:
         return base.fields.get(str(key), UNKNOWN)
     found = field(base, key)
-    inference.report_step(node, found, text_of(node))
+    inference.report_step(node, found, text_of(node), str(key))
     return found.type
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing.lookups import Lookup, with_field
+from ruleop.authoring.checking.typing.lookups import with_field
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     INTEGER,
@@ -32,11 +32,14 @@ from ruleop.authoring.checking.typing.types import (
     row_of,
     truth_of,
 )
+from ruleop.core.templating.compile.picks import literal_names, picked_names
 from ruleop.core.templating.filters.registry import FILTERS
 from ruleop.core.templating.values.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from ruleop.authoring.checking.typing.lookups import Lookup
 
 _NUMBERS: Final = frozenset({"boolean", "integer", "number"})
 
@@ -197,29 +200,53 @@ def _required(given: Applied) -> Type:
 
 def _merged(given: Applied) -> Type:
     parts = [given.value, *given.args]
-    if all(each.fields is not None and each.node is None and not each.partial for each in parts) and not given.kwargs:
-        merged: dict[str, Type] = {}
-        for each in parts:
-            for name, member in (each.fields or {}).items():
-                both_maps = name in merged and "mapping" in merged[name].kinds & member.kinds
-                merged[name] = MAPPING if both_maps else member
-        return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
-    return MAPPING
+    if given.kwargs or not all(each.fields is not None and each.node is None and not each.partial for each in parts):
+        return MAPPING
+    merged: dict[str, Type] = {}
+    for name, member in (pair for each in parts for pair in (each.fields or {}).items()):
+        before = merged.get(name, member)
+        if name in merged and "mapping" in before.kinds & member.kinds:
+            merged[name] = MAPPING.maybe(before.undefined if member.undefined is not None else None)
+        else:
+            merged[name] = member if member.undefined is None else join((before, member.defined()))
+    return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
 
 
-def _some_members(given: Applied) -> Type:
-    """The mapping, or each mapping of a list, with some of its members. A literal name that it cannot have is
-    reported."""
-    value = given.value
-    if value.kinds == {"mapping"}:
-        item, result = value, MAPPING
-    else:
-        item, result = items_of(value.only("list")), list_of(MAPPING, least=value.least)
-    if given.node.name != "remove_keys":
-        for each in (part for arg in given.node.args for part in getattr(arg, "items", [arg])):
-            if isinstance(each, nodes.Const) and isinstance(each.value, str):
-                given.attribute(item, each.value)
-    return result if value.kinds in ({"mapping"}, {"list"}) else join((MAPPING, list_of(MAPPING)))
+def _of_each(given: Applied, part: Callable[[Type], Type]) -> Type:
+    """The result of a filter that takes a mapping, or each mapping of a list."""
+    kinds = given.value.kinds if given.value.is_known else frozenset({"mapping", "list"})
+    found = [part(given.value.only({"mapping"}))] if "mapping" in kinds else []
+    if "list" in kinds:
+        found.append(list_of(part(items_of(given.value.only({"list"})))))
+    return join(found) if len(found) == 1 else join((MAPPING, LIST))
+
+
+def _picked(given: Applied) -> Type:
+    """A mapping with these of its fields. A name that it cannot have is reported; an optional field stays optional."""
+    names = [name for name in literal_names(given.node.args) if name is not None]
+    is_literal = picked_names(given.node) is not None
+
+    def part(mapping: Type) -> Type:
+        found = {name: given.attribute(mapping, name) for name in names}
+        if not mapping.is_known or not is_literal:
+            return MAPPING
+        is_misspelt = any(each.problem is not None for each in found.values())
+        fields = {name: _left_out(each.type) for name, each in found.items() if each.problem is None}
+        return mapping_of(fields, values=UNKNOWN if is_misspelt else None)
+
+    return _of_each(given, part)
+
+
+def _left_out(found: Type) -> Type:
+    """The type of a field that `pick` leaves out if it is not set; nothing waits for it then."""
+    undefined = found.undefined
+    if undefined is None or undefined.reason == "optional":
+        return found
+    return replace(found, undefined=Undefined("optional", undefined.path, "`pick` leaves out what is not set"))
+
+
+def _without_members(given: Applied) -> Type:
+    return _of_each(given, lambda _: MAPPING)
 
 
 def _subelements(given: Applied) -> Type:
@@ -277,7 +304,7 @@ REFINED: Final[Mapping[str, Callable[[Applied], Type]]] = {
     "sum": _sum, "groupby": _grouped, "dict2items": _dict2items, "items2dict": _items2dict,
     "union": _united, "symmetric_difference": _united, "zip": _zipped,
     "product": lambda given: list_of(LIST) if given.kwargs else _zipped(given),
-    "subelements": _subelements, "keep_keys": _some_members, "pick": _some_members, "remove_keys": _some_members,
+    "subelements": _subelements, "keep_keys": _picked, "pick": _picked, "remove_keys": _without_members,
     "ternary": lambda given: join(given.args[:2]) if len(given.args) > 1 else UNKNOWN,
     "combine": _merged, "condition": lambda _: _STATUS, "ip_network": _of_network,
     "bool": lambda given: join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN,

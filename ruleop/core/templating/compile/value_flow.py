@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import nodes
 
 from ruleop.core.templating.compile.compiler import printing_nodes
+from ruleop.core.templating.compile.picks import picked_names
 from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_name, target_names
 from ruleop.core.templating.filters.declarations import Trait
 from ruleop.core.templating.filters.registry import filters_with
@@ -196,6 +197,9 @@ class _Flow:
             return self._prints(node.body) or self._reveals(node.filter)
         if isinstance(node, nodes.CallBlock):
             return self._prints(node.body) or self._reveals(node.call)
+        if isinstance(node, nodes.Filter) and node.node is not None and (names := picked_names(node)) is not None:
+            given = self.value(node.node)
+            return any(self._reveals_any(self._below(given, name) | self._below(given, None, name)) for name in names)
         return self._reveals(node)
 
     # -- expressions ---------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class Trait(Flag):
     ONE_ITEM = auto()  # returns an item of its input
     TAKES_ATTRIBUTE = auto()
     SAME_TRUTH = auto()  # the result is true only if the input is
+    PICKS_FIELDS = auto()  # of a mapping, by the names that are its arguments
     CHECKSUM = auto()  # the result is public, whatever it is computed from
 
 

@@ -219,7 +219,11 @@ def _chosen(name: str, value: Any, keys: tuple[Any, ...], *, keep: bool) -> Any:
 
 
 @FILTERS.declare(
-    "pick keep_keys", "mapping or list", "mapping or list", example=("spec.extraEnv | pick('name')", "[{name: DEBUG}]")
+    "pick keep_keys",
+    "mapping or list",
+    "mapping or list",
+    Trait.PICKS_FIELDS,
+    example=("spec.extraEnv | pick('name')", "[{name: DEBUG}]"),
 )
 def keep_keys(value: Any, target: Any, *more: Any) -> Any:
     """A mapping, or each mapping of a list, with only these of its keys."""
