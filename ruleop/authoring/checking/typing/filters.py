@@ -311,7 +311,7 @@ REFINED: Final[Mapping[str, Callable[[Applied], Type]]] = {
     "quantity": lambda given: NUMBER if given.arg(0, "unit") is None else INTEGER,
     "to_yaml": _dumped, "to_nice_yaml": _dumped, "to_json": _dumped, "tojson": _dumped,
 }  # fmt: skip
-"""What is known of the result of a filter beyond its declaration, from its input and arguments."""
+"""Filters of whose result more is known than they declare, from their input and arguments."""
 
 
 def result_of(given: Applied) -> Type:

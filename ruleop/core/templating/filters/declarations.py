@@ -1,4 +1,4 @@
-"""What the rest of ruleop knows of a filter or a test, declared beside its function.
+"""The declarations of filters and tests, beside their functions: all that the rest of ruleop knows of them.
 
 Each module of filters has a table of its own; `registry` joins them. The page of templates lists the filters that have
 an example, with the parameters and the docstring of the function. The checker refines what a filter gives where that
