@@ -9,7 +9,7 @@ from jinja2 import nodes
 
 from ruleop.authoring.checking.typing import narrowing, operator_types
 from ruleop.authoring.checking.typing.environments import Environment, is_membership, text_of
-from ruleop.authoring.checking.typing.filters import Applied, members_of, result_of, result_of_method
+from ruleop.authoring.checking.typing.filters import Applied, argument_problem, members_of, result_of, result_of_method
 from ruleop.authoring.checking.typing.inference import Let
 from ruleop.authoring.checking.typing.lookups import Lookup, below, field
 from ruleop.authoring.checking.typing.types import (
@@ -71,7 +71,7 @@ def _apply(
 ) -> Type:
     if node.name not in FILTERS:
         return UNKNOWN
-    _check_input(inference, node, value)
+    _check_call(inference, node, value)
 
     def attribute(item: Type, name: str) -> Lookup:
         found = below(item, name)
@@ -83,14 +83,18 @@ def _apply(
     def apply(name: str, item: Type) -> Type:
         if name not in FILTERS:
             return UNKNOWN
-        inner = nodes.Filter(None, name, node.args[1:], [], None, None, lineno=node.lineno)
-        _check_input(inference, inner, item)
-        return result_of(Applied(item, args[1:], {}, inner, attribute, apply))
+        inner = nodes.Filter(None, name, node.args[1:], node.kwargs, None, None, lineno=node.lineno)
+        _check_call(inference, inner, item)
+        return result_of(Applied(item, args[1:], kwargs, inner, attribute, apply))
 
     return result_of(Applied(value, args, kwargs, node, attribute, apply))
 
 
-def _check_input(inference: Inference, node: nodes.Filter, value: Type) -> None:
+def _check_call(inference: Inference, node: nodes.Filter, value: Type) -> None:
+    """Reports arguments that the filter does not have, and an input that it does not take."""
+    wrong = argument_problem(node) if node.dyn_args is None and node.dyn_kwargs is None else ""
+    if wrong:
+        inference.problem("template", f"{node.name}: {wrong}", node, node.name)
     takes = declared_kinds(FILTERS[node.name].takes)
     if not value.is_known or not value.kinds or value.kinds <= takes:
         return

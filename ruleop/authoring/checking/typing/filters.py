@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
@@ -312,6 +313,29 @@ REFINED: Final[Mapping[str, Callable[[Applied], Type]]] = {
     "to_yaml": _dumped, "to_nice_yaml": _dumped, "to_json": _dumped, "tojson": _dumped,
 }  # fmt: skip
 """Filters of whose result more is known than they declare, from their input and arguments."""
+
+
+_ARGUMENTS: Final[Mapping[str, str]] = {
+    "missing": "{} is missing", "got": "unknown argument {}", "multiple": "the argument {} is given twice",
+    "too": "it takes fewer arguments",
+}  # fmt: skip
+"""The mistakes in the arguments of a filter, by the first word of Python's message."""
+
+
+def argument_problem(node: nodes.Filter) -> str:
+    """The mistake in the number or the names of the arguments; "" if they fit the parameters of the filter."""
+    found = FILTERS[node.name]
+    try:
+        parameters = signature(found.function)
+    except ValueError:  # `list` has none that Python knows
+        return ""
+    positional = [*([found.needs] if found.needs else []), node.node, *node.args]
+    try:
+        parameters.bind(*positional, **{str(each.key): each.value for each in node.kwargs})
+    except TypeError as error:
+        first, *_ = str(error).split()
+        return _ARGUMENTS[first].format(str(error).rpartition(" ")[2].strip("'"))
+    return ""
 
 
 def result_of(given: Applied) -> Type:

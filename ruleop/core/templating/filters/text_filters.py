@@ -21,7 +21,8 @@ from urllib.parse import urlencode as form_encoded
 import re2
 
 from ruleop.core.templating.filters.declarations import Filters, Trait
-from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted, width
+from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted
+from ruleop.core.templating.values.cost import width as bounded_width
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach
@@ -37,9 +38,9 @@ _SIZED: Final = "list or mapping or string"
 
 
 @FILTERS.declare("indent", "scalar", "string", Trait.KEEPS_TEXT)
-def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False) -> Any:
-    by = width_ if isinstance(width_, str) else " " * width(width_, "an indentation")
-    width(len(by), "an indentation")
+def indent(value: Any, width: Any = 4, first: bool = False, blank: bool = False) -> Any:
+    by = width if isinstance(width, str) else " " * bounded_width(width, "an indentation")
+    bounded_width(len(by), "an indentation")
     indentation = Indent(by, bool(first), bool(blank))
     return value.indented(indentation) if isinstance(value, (Text, Dump)) else indentation.apply(scalar_text(value))
 
@@ -62,17 +63,17 @@ def join(value: Any, d: str = "", attribute: Any = None) -> str:
 
 
 @FILTERS.declare("center", "scalar", "string")
-def center(value: Any, width_: int = 80) -> str:
-    return scalar_text(value).center(width(width_, "a width"))
+def center(value: Any, width: int = 80) -> str:
+    return scalar_text(value).center(bounded_width(width, "a width"))
 
 
 @FILTERS.declare("wordwrap", gives="string")
 def wordwrap(
-    value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
+    value: Any, width: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
 ) -> str:
     text = scalar_text(value)
     METER.spend(len(text))
-    lines, columns = text.splitlines(), int(width_)
+    lines, columns = text.splitlines(), int(width)
     if break_long_words:  # cutting a long word copies its rest for every line
         METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
     wrapper = TextWrapper(
