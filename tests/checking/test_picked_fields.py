@@ -62,6 +62,20 @@ def test_picked_fields_are_compared_with_the_schema_of_the_child(spec: str, cont
     assert all(message in each for each in found), found
 
 
+@pytest.mark.parametrize(
+    "spread",
+    [
+        "{{ {'stdin': true} if spec.debug }}",
+        "{{ {'stdin': true} if spec.debug else {} }}",
+        "{{ {'stdin': true if spec.debug} }}",
+        "{{ spec.more | default({}) | pick('stdin') }}",
+        "{{ {'tty': true} | combine(spec.more | default({}) | pick('stdin')) }}",
+    ],
+)
+def test_a_key_may_be_written_beside_a_spread_that_can_leave_it_out(spread: str) -> None:
+    assert deployment("", f"stdin: false\n{spread}") == []
+
+
 def test_a_finding_is_at_the_line_of_the_spread() -> None:
     body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\n{{ spec | pick('size') }}\n"
     (found,) = findings("children: {body: {template: body.yaml}}", body=body)

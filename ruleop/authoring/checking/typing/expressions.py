@@ -273,7 +273,9 @@ def infer_dict(inference: Inference, node: nodes.Dict, env: Environment) -> Type
     fields: dict[str, Type] = {}
     is_open = False
     for pair in node.items:
-        value = inference.use(inference.infer(pair.value, env), pair.value, omits=True)
+        given = inference.infer(pair.value, env)
+        omitted = given.undefined if given.undefined is not None and given.undefined.reason == "omit" else None
+        value = inference.use(given, pair.value, omits=True).maybe(omitted)
         key = inference.used(pair.key, env)
         if isinstance(pair.key, nodes.Const):
             fields[str(pair.key.value)] = value

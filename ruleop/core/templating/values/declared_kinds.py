@@ -6,6 +6,7 @@ number here, and a scalar is what can be written as text.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "mapping", "list", "other"})
@@ -19,6 +20,7 @@ _KINDS_OF_WORDS: Final = {
 }
 
 
+@functools.cache
 def declared_kinds(words: str) -> frozenset[str]:
     """The kinds that a declaration allows, without what it says of their items."""
     return frozenset().union(*(_KINDS_OF_WORDS[each.partition(" of ")[0]] for each in words.split(" or ")))

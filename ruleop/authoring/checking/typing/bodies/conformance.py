@@ -126,6 +126,8 @@ class Conformance:
     def _duplicates(self, body: Members, spread: Slot, path: str) -> None:
         """Reports the keys of the mapping that are certainly spread into it too. An optional field may be the other
         half of a condition."""
+        if spread.type.partial or spread.type.undefined is not None:
+            return
         certain = {name for name, each in (own_fields(spread.type) or {}).items() if _has_value(each)}
         for member in body.members:
             written = member.body
