@@ -83,12 +83,21 @@ def test_a_finding_is_at_the_line_of_the_spread() -> None:
 
 
 def test_picked_fields_count_as_given_where_the_child_requires_them() -> None:
-    service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  ports:\n    - name: a\n      "
-    spread = "{% for each in spec.ports | default([]) %}{{ each | pick(NAME) }}{% endfor %}\n"
+    service = """\
+    apiVersion: v1
+    kind: Service
+    metadata: {name: a}
+    spec:
+      ports:
+        {% for each in spec.ports | default([]) %}
+        - protocol: TCP
+          {{ each | pick('name', 'port') }}
+        {% endfor %}
+    """
     watch = "children: {body: {template: body.yaml}}"
-    assert said(findings(watch, body=service + spread.replace("NAME", "'port'"))) == []
-    (found,) = said(findings(watch, body=service + spread.replace("NAME", "'targetPort'")))
-    assert "targetPort is not in the schema" in found
+    assert said(findings(watch, body=service)) == []
+    (found,) = said(findings(watch, body=service.replace("'name', 'port'", "'name'")))
+    assert "spec.ports[0].port is required by the schema of Service" in found
 
 
 @pytest.mark.parametrize(
