@@ -28,6 +28,12 @@ MISTAKES = [
     ("spec.hosts[0]", "warning maybe-missing: spec.hosts[0] may be missing (the list may be shorter)"),
     ("spec.ports | default([]) | items2dict | length", "error unknown-field: spec.ports[].key is not in the schema"),
     ("spec.hosts | map('dict2items') | length", "error type-mismatch: an item is a string, and dict2items takes"),
+    ("spec.image | regex_replace('a')", "error template: regex_replace: replacement is missing"),
+    ("spec.image | b64encode('utf-8', 'a')", "error template: b64encode: it takes fewer arguments"),
+    ("spec.image | truncate(3, ende='')", "error template: truncate: unknown argument ende"),
+    ("spec.image | sha256(8, length=8)", "error template: sha256: the argument length is given twice"),
+    ("spec.hosts | map('replace', 'a') | join", "error template: replace: new is missing"),
+    ("spec | pick | to_json", "error template: pick: target is missing"),
     ("spec | pick('imgae')", "error unknown-field: spec.imgae is not in the schema (did you mean spec.image?)"),
     ("spec.ports | default([]) | map('pick', ['nmae'])", "error unknown-field: spec.ports[].nmae is not in"),
     ("spec.size | keep_keys('a')", "error type-mismatch: spec.size is an integer, and keep_keys takes"),
@@ -95,7 +101,8 @@ QUIET = [
     "spec | pick('note', 'image') | to_json", "spec.labels | remove_keys(['x']) | to_json", "(spec.image | ip_network('prefix')) + 1",
     "spec.hosts | product(spec.hosts) | map('join', '-') | join", "spec.image is version('1.2', '>=', version_type='semver')",
     "(spec.hosts | product([spec.size]) | map('last') | sum) + 1", "spec.hosts | reject('ip_address') | join",
-    "status.ready | default(0)", "status.phase == 'x'", "omit", "spec.size if spec.debug",
+    "spec.image | indent(width=2)", "spec.hosts | map('replace', 'a', new='b') | join", "spec.hosts | list | join(d=',')",
+    "spec.image | truncate(9, true, end='')", "status.ready | default(0)", "status.phase == 'x'", "omit", "spec.size if spec.debug",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The table of filters agrees with the filters: what they take, and the kinds that they give."""
+"""The declarations of filters agree with the filters: what they take, and the kinds that they give."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import pytest
 
 from ruleop.authoring.checking.typing.environments import Environment
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
-from ruleop.authoring.checking.typing.filters import FILTERS, FUNCTIONS, TESTS
+from ruleop.authoring.checking.typing.filters import REFINED
 from ruleop.authoring.checking.typing.inference import Inference
 from ruleop.authoring.checking.typing.type_findings import Report, Source
-from ruleop.authoring.checking.typing.types import kind_of, of_data
+from ruleop.authoring.checking.typing.types import declared, kind_of, of_data
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.rules import Findings
-from ruleop.core.templating import FUNCTIONS as SCOPE_FUNCTIONS
-from ruleop.core.templating import Library, Waiting, view
-from ruleop.core.templating.filters.registry import FILTER_NAMES
+from ruleop.core.templating import FUNCTION_NAMES, Library, Waiting, view
+from ruleop.core.templating.filters.registry import FILTERS, TESTS
+from ruleop.core.templating.functions import FUNCTIONS
+from ruleop.core.templating.values.declared_kinds import KINDS, declared_kinds
+from ruleop.core.templating.values.methods import METHODS
 
 LIBRARY = Library({})
 ARGUMENTS = {
@@ -38,32 +40,39 @@ SAMPLES: dict[str, list[Any]] = {
 }
 
 
-def test_each_filter_has_a_row() -> None:
-    assert set(FILTERS) == FILTER_NAMES
+def test_a_declaration_is_in_known_words() -> None:
+    for words in (
+        *(word for each in FILTERS.values() for word in (each.takes, each.gives)),
+        *(each.true_for for each in TESTS.values() if each.true_for),
+        *(each.gives for each in (*FUNCTIONS.values(), *METHODS.values())),
+    ):
+        assert declared_kinds(words) <= KINDS
+        assert declared(words).kinds == declared_kinds(words)
 
 
-def test_each_test_has_a_row() -> None:
-    assert set(TESTS) == set(Library({}).environment.tests)
+def test_only_filters_are_refined() -> None:
+    assert set(REFINED) <= set(FILTERS)
 
 
-def test_each_function_has_a_row() -> None:
-    assert set(SCOPE_FUNCTIONS) <= set(FUNCTIONS)
-    assert {name for name in Library({}).environment.globals if name != "omit"} <= set(FUNCTIONS)
+def test_each_function_is_declared() -> None:
+    assert {name for name in Library({}).environment.globals if name != "omit"} <= FUNCTION_NAMES
 
 
-@pytest.mark.parametrize("name", sorted(FILTER_NAMES))
-def test_a_filter_takes_and_gives_what_its_row_has(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(FILTERS))
+def test_a_filter_takes_and_gives_what_it_declares(name: str) -> None:
     source = f"value | {name}({ARGUMENTS.get(name, '')})"
     expression = LIBRARY.expression(source, Site("a", 1))
-    takes = FILTERS[name].takes
+    takes, gives = declared_kinds(FILTERS[name].takes), declared_kinds(FILTERS[name].gives)
     for kind, sample in ((kind, sample) for kind, samples in SAMPLES.items() for sample in samples):
         try:
             result = expression.evaluate({"value": view("value", {"value": sample}).field("value")})
         except (RenderError, Waiting):
             continue
-        assert takes is None or kind in takes, f"{name} takes {kind}"
+        assert kind in takes, f"{name} takes {kind}"
         inferred = _inferred(source, sample)
         found = kind_of(result)
+        assert result is None or found in gives, f"{name} gives {found}"
+        assert inferred.kinds <= gives or not inferred.is_known, (sample, inferred.kinds)
         if inferred.kinds or inferred.undefined is None:
             assert found in inferred.kinds or (result is None and inferred.undefined), (sample, result, inferred.kinds)
 

@@ -1,5 +1,5 @@
 """The generated parts of the pages: all keys in docs/reference/keys.md and docs/testing.md, from the tables that parse
-the files; the checks, the reasons of Ready, and the options of the commands.
+the files; the checks, the reasons of Ready, the filters, and the options of the commands.
 
 `python -m tests.docs.reference` writes the pages again, and the outputs of examples that differ.
 """
@@ -11,6 +11,7 @@ import os
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from inspect import Parameter, cleandoc, signature
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.check_ids import CHECKS
 from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
+from ruleop.core.templating.filters.registry import FILTERS
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.options import options
@@ -167,9 +169,37 @@ def reasons() -> str:
     return "\n".join(["| reason | |", "|---|---|", *(f"| {name} | {text} |" for name, text in REASONS.items())]) + "\n"
 
 
+def filters() -> str:
+    """The filters that have an example. Those of Jinja without one are as in Jinja."""
+    rows = (
+        f"| {_usage(name)} | {_cell(' '.join(cleandoc(each.function.__doc__ or '').split()))} "
+        f"| `{_cell(each.example[0])}` gives `{each.example[1]}` |"
+        for name, each in FILTERS.items()
+        if each.example is not None
+    )
+    return "\n".join(["| filter | | example |", "|---|---|---|", *rows]) + "\n"
+
+
+def _usage(name: str) -> str:
+    """The filter with its parameters as a template writes them, and its other names."""
+    declared = FILTERS[name]
+    found = [*signature(declared.function).parameters.values()][2 if declared.needs else 1 :]
+    others = (other for other, each in FILTERS.items() if each.function is declared.function and other != name)
+    brackets = f"({', '.join(map(_parameter, found))})" if found else ""
+    return ", ".join([f"`{name}{brackets}`", *(f"`{other}`" for other in others)])
+
+
+def _parameter(each: Parameter) -> str:
+    if each.kind is Parameter.VAR_POSITIONAL:
+        return "..."
+    default = repr(each.default) if isinstance(each.default, str) else str(each.default).lower()
+    return each.name if each.default is Parameter.empty else f"{each.name}={default}"
+
+
 TABLES: dict[Path, tuple[str, Callable[[], str]]] = {
     ROOT / "docs" / "checks.md": ("checks", checks),
     ROOT / "docs" / "rules" / "status.md": ("reasons", reasons),
+    ROOT / "docs" / "templates.md": ("filters", filters),
     ROOT / "docs" / "reference" / "options.md": ("options", options),
 }
 """The page of each other generated part, with the name in its marks."""

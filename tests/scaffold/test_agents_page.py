@@ -17,7 +17,7 @@ from ruleop.cli.program import COMMANDS, program
 from ruleop.core.rules import load_with_sources
 from ruleop.core.rules.language.tables import keys
 from ruleop.core.rules.language.watches_yaml import ChildTable, WatchTable
-from ruleop.core.templating import FILTER_NAMES, FUNCTIONS
+from ruleop.core.templating import FILTER_NAMES, SCOPE_FUNCTIONS
 from tests.folders import write_files
 
 PAGE = agents_page()
@@ -64,7 +64,7 @@ def test_the_page_names_all_keys_filters_and_functions() -> None:
     for table in (WatchTable, ChildTable):
         assert [key.name for _, key in keys(table) if f"| `{key.name}` | " not in PAGE] == []
     assert [each for each in FILTER_NAMES if f"`{each}`" not in PAGE] == []
-    assert [each for each in FUNCTIONS if not re.search(rf"`{each}\b", PAGE)] == []
+    assert [each for each in SCOPE_FUNCTIONS if not re.search(rf"`{each}\b", PAGE)] == []
 
 
 def test_the_commands_of_the_page_exist() -> None:

@@ -23,7 +23,7 @@ VALUES = {
     # text
     "'aB' | upper": "AB", "'aB' | lower": "ab", "'ab cd' | title": "Ab Cd", "'ab' | capitalize": "Ab", "' a ' | trim": "a", "'xax' | trim('x')": "a", "5 | string": "5", "true | string": "true",
     "'a-b' | replace('-', '.')": "a.b", "'aaa' | replace('a', 'b', 2)": "bba", "'aaa' | replace('a', 'b', -1)": "bbb", "'a\nb' | indent(2)": "a\n  b", "'a\nb' | indent(2, true)": "  a\n  b",
-    "'a\n\nb' | indent(2, false, true)": "a\n  \n  b", "'a\nb' | indent('> ')": "a\n> b", "'a' | center(5)": "  a  ", "'abcdef' | truncate(4, true, '..', 0)": "ab..", "'a b c' | wordwrap(3)": "a b\nc",
+    "'a\n\nb' | indent(2, false, true)": "a\n  \n  b", "'a\nb' | indent('> ')": "a\n> b", "'a' | center(5)": "  a  ", "'a' | center(width=3)": " a ", "'a\nb' | indent(width=2)": "a\n  b", "'abcdef' | truncate(4, true, '..', 0)": "ab..", "'a b c' | wordwrap(3)": "a b\nc",
     "'a\n\nb' | wordwrap(3)": "a\n\nb", "'a b c' | wordcount": 3, "'a,b' | split(',')": ["a", "b"], "'a b' | split": ["a", "b"], "'a,b,c' | split(',', 1)": ["a", "b,c"], "'a b/&' | urlencode": "a%20b/%26", "{'a': 'b c'} | urlencode": "a=b%20c",
     "'%s-%03d' | format('a', 5)": "a-005", "'%(x)s' | format(x=1)": "1", "'%s' % 'a'": "a", "'%s,%s' % (1, true)": "1,true", "'%(a)d' % {'a': 3}": "3", "'%.2f' % 1.005": "1.00", "'%d%%' % 5": "5%", "'%.1f' % ('1500m' | quantity)": "1.5",
     "'%s' % none | default('x')": RenderError, "5 | quote": "5", "'a b' | shell_quote": "'a b'", "\"it's\" | shell_quote": "'it'\"'\"'s'", "'' | shell_quote": "''", "'abc' | reverse": "cba", "'abc' | first": "a", "'abc' | last": "c", "'abc' | length": 3, "'abc' | list": ["a", "b", "c"],

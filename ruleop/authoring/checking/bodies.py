@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.templating import TextTemplate, Tree, YamlNode
-from ruleop.core.templating.bodies.body import Body
+from ruleop.core.templating.bodies.body import Body, Field
 from ruleop.core.templating.bodies.body_writer import Printed, StandIn, Writer, as_text
 from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
 from ruleop.core.templating.bodies.search import bodies_of_file
+from ruleop.core.templating.compile.picks import picked_names
 from ruleop.core.templating.tree.layout import VALUE, lay_out
 
 if TYPE_CHECKING:
@@ -25,6 +27,17 @@ def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[B
     if isinstance(part.compiled, TextTemplate):
         return tuple(bodies_of_file(part.compiled.name, library, stand_in))
     return tuple(_Marker(library).body(each) for each in _of_each_kind(part))
+
+
+def fields_of(body: Body) -> Iterator[Field]:
+    """The fields of a body, with those that a slot picks by name: `{{ spec | pick('cpu') }}` alone on its line."""
+    for field in body.fields:
+        (slot, *others) = field.pieces or ("",)
+        names = picked_names(slot.node) if isinstance(slot, Printed) and not others else None
+        if names is None:
+            yield field
+        for name in names or ():
+            yield replace(field, path=(*field.path, name), whole=False, spread=False)
 
 
 def _of_each_kind(part: Part) -> Iterator[YamlNode]:

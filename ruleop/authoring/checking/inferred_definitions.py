@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Items, Literal, Members, Text, Whole
+from ruleop.authoring.checking.typing.bodies.typed_bodies import Items, Literal, Members, Text, Whole, own_fields
 from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.type_findings import Report
@@ -80,7 +80,7 @@ def status_fields(bodies: Iterable[Body]) -> dict[str, StatusField] | None:
     sites: dict[str, Site] = {}
     types: dict[str, list[Type]] = {}
     for body in bodies:
-        if not isinstance(body, Members) or body.is_open:
+        if not isinstance(body, Members) or body.is_open or body.spreads:
             return None
         for member in body.members:
             sites.setdefault(member.name, member.site)
@@ -97,8 +97,10 @@ def _type_of(body: Body) -> Type:
         case Text():
             return STRING
         case Members():
-            values = UNKNOWN if body.spreads else _union([_type_of(each.body) for each in body.computed])
-            fields = {each.name: _type_of(each.body) for each in body.members}
+            spread = [own_fields(each.type) for each in body.spreads]
+            values = UNKNOWN if None in spread else _union([_type_of(each.body) for each in body.computed])
+            fields = {name: each.defined() for found in spread for name, each in (found or {}).items()}
+            fields |= {each.name: _type_of(each.body) for each in body.members}
             return mapping_of(fields, values=values if body.is_open else None)
         case Items():
             found = [_type_of(each) for each in body.items]

@@ -11,6 +11,7 @@ from jinja2 import nodes
 from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.core.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.core.secrets.secret_fields import CHECKSUMS
 from ruleop.core.templating.bodies.body_writer import Printed
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 NAME: Final = ("metadata", "name")
 NAMESPACE: Final = ("metadata", "namespace")
-_CLEAN: Final = NUMBERS | {"dns_label", "sha256", "sha1", "hash", "regex_replace"}
+_CLEAN: Final = NUMBERS | CHECKSUMS | {"dns_label", "regex_replace"}
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
 _DERIVE: Final = "derive the name from the CR"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jinja2 import nodes
 
+from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.kinds import GroupKind
 from ruleop.core.schema.builtin.table import builtin_resource
@@ -55,7 +56,7 @@ def fields_of_pod(body: Body) -> Iterator[tuple[Field, FieldPath]]:
     kind = body.kind
     prefix = _POD_SPECS.get((kind.group, kind.kind))
     if prefix is not None:
-        for field in body.fields:
+        for field in fields_of(body):
             if field.path[: len(prefix)] == prefix:
                 yield field, field.path[len(prefix) :]
 

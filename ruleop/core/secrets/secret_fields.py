@@ -1,5 +1,5 @@
-"""The fields of Secrets that need protection where a template reads them, the functions whose results do, and the
-filters whose results do not."""
+"""The fields of Secrets that need protection where a template reads them, and the filters whose
+results do not."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.core.kinds import LAST_APPLIED
 from ruleop.core.secrets.secret_values import DATA_FIELDS
+from ruleop.core.templating import Trait, filters_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SECRET_FUNCTIONS: Final = frozenset({"random_password", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
-"""Functions whose results are secret wherever they are used."""
-CHECKSUMS: Final = frozenset({"sha256", "sha1", "hash", "length", "count"})
-"""Filters whose results are public whatever they are computed from."""
+CHECKSUMS: Final = filters_with(Trait.CHECKSUM)
 _PUBLIC: Final = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
 _NAMES: Final = frozenset({"name", "namespace", "uid"})  # of the metadata
 

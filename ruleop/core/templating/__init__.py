@@ -6,7 +6,15 @@ from ruleop.core.templating.compile.library import Library
 from ruleop.core.templating.compile.other_tools import instead_of
 from ruleop.core.templating.compile.references import SAME_ITEMS, Reference
 from ruleop.core.templating.compile.value_flow import slots_from
-from ruleop.core.templating.filters.registry import FILTER_NAMES
+from ruleop.core.templating.filters.declarations import Trait
+from ruleop.core.templating.filters.registry import FILTER_NAMES, filters_with
+from ruleop.core.templating.functions import (
+    FUNCTION_NAMES,
+    NONDETERMINISTIC,
+    SCOPE_FUNCTIONS,
+    SECRET_FUNCTIONS,
+    TIME_FUNCTIONS,
+)
 from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar
@@ -36,32 +44,21 @@ from ruleop.core.templating.values.undefined import (
 )
 
 _WORDS = (
-    "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
+    "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs "
+    "omit lipsum"
 )
-_GLOBALS = (
-    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now "
-    "age after within duration "
-    "genCA genSignedCert genSelfSignedCert htpasswd"
-)
-JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
+JINJA_NAMES = frozenset([*_WORDS.split(), *FUNCTION_NAMES])
 """Keywords and globals of Jinja, and functions of ruleop: reserved, so no id or name of a rule may be one of them."""
-
-NONDETERMINISTIC = frozenset({"random_password", "now", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
-"""Functions whose result differs on every call: allowed only in children that are created once and never updated."""
-
-TIME_FUNCTIONS = frozenset({"age", "after", "within"})
-"""Functions whose result changes with time alone: a plan that has called one is made again when it does."""
-
-FUNCTIONS = frozenset({"has_kind", "duration", *TIME_FUNCTIONS, *NONDETERMINISTIC})
-"""Functions that a scope provides, because their results depend on the cluster, a seed or the clock."""
 
 __all__ = [
     "FILTER_NAMES",
-    "FUNCTIONS",
+    "FUNCTION_NAMES",
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
     "SAME_ITEMS",
+    "SCOPE_FUNCTIONS",
+    "SECRET_FUNCTIONS",
     "TIME_FUNCTIONS",
     "Announced",
     "Broken",
@@ -87,10 +84,12 @@ __all__ = [
     "StringTemplate",
     "TemplateFunction",
     "TextTemplate",
+    "Trait",
     "Tree",
     "UndefinedValue",
     "Waiting",
     "YamlNode",
+    "filters_with",
     "instead_of",
     "loop_items",
     "partial_view",

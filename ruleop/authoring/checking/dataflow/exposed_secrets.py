@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import nodes
 
+from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.pod_references import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.rules.checks.secret_reads import secret_ids
-from ruleop.core.secrets.secret_fields import CHECKSUMS, SECRET_FUNCTIONS, is_secret_field
+from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
+from ruleop.core.templating import SECRET_FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,7 +78,7 @@ def _readable(body: Body) -> Iterator[tuple[Field, str, str]]:
     if body.kind.versionless == SECRET:
         return
     is_config = (body.kind.group, body.kind.kind) == ("", "ConfigMap")
-    for field in body.fields:
+    for field in fields_of(body):
         names = [step for step in field.path if isinstance(step, str)]
         if is_config and names[:1] in (["data"], ["binaryData"]) and not _CERTIFICATE.fullmatch(names[-1]):
             yield field, "a ConfigMap", _CONFIG

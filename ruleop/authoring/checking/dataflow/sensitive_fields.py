@@ -12,6 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.authoring.checking.pod_references import CONTAINERS, fields_of_pod
 
@@ -80,7 +81,7 @@ def _is_no_image(is_free: IsSource, path: Path) -> bool:
 
 def _sensitive(body: Body) -> Iterator[tuple[Field, str]]:
     if body.kind.group == _RBAC:
-        for field in body.fields:
+        for field in fields_of(body):
             if field.path[:1] in {("rules",), ("subjects",), ("roleRef",), ("aggregationRule",)} or not field.path:
                 yield field, "rules"
         return

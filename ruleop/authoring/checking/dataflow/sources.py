@@ -17,6 +17,7 @@ from ruleop.authoring.checking.bodies import bodies
 from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, slots_from
+from ruleop.core.templating.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -34,8 +35,8 @@ Path = tuple[str | None, ...]
 IsSource = Callable[[Path], bool]
 _Lets = dict[str, tuple[YamlNode, "frozenset[SlotPlace]"]]
 
-NUMBERS: Final = frozenset({"length", "count", "int", "float", "sum", "abs", "round"})
-"""Filters whose results are numbers."""
+NUMBERS: Final = filters_that_give(frozenset({"integer", "number"})) | {"sum"}
+"""Filters whose results are numbers. `sum` also gives lists, with `start=[]`."""
 _LET, _OTHER, _ITEM = "let", "other", "item"
 
 

@@ -9,7 +9,7 @@ from jinja2 import nodes
 
 from ruleop.authoring.checking.typing import narrowing, operator_types
 from ruleop.authoring.checking.typing.environments import Environment, is_membership, text_of
-from ruleop.authoring.checking.typing.filters import FILTERS, FUNCTIONS, TESTS, Applied, members_of, method_of
+from ruleop.authoring.checking.typing.filters import Applied, argument_problem, members_of, result_of, result_of_method
 from ruleop.authoring.checking.typing.inference import Let
 from ruleop.authoring.checking.typing.lookups import Lookup, below, field
 from ruleop.authoring.checking.typing.types import (
@@ -21,6 +21,7 @@ from ruleop.authoring.checking.typing.types import (
     UNKNOWN,
     Type,
     Undefined,
+    declared,
     describe,
     item_of,
     join,
@@ -31,21 +32,23 @@ from ruleop.authoring.checking.typing.types import (
     of_constant,
     truth_of,
 )
-from ruleop.core.rules.checks.read_names import FUNCTION_NAMES
+from ruleop.core.templating import FUNCTION_NAMES, Trait
+from ruleop.core.templating.filters.registry import FILTERS, TESTS
+from ruleop.core.templating.functions import FUNCTIONS
+from ruleop.core.templating.values.declared_kinds import declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.authoring.checking.typing.inference import Inference, Visit
 
-_LOOKS_AT_MISSING: Final = frozenset({"default", "d", "required"})
-
 
 def infer_filter(inference: Inference, node: nodes.Filter, env: Environment) -> Type:
     if node.node is None:
         return STRING
     value = inference.infer(node.node, env)
-    keeps_missing = node.name in _LOOKS_AT_MISSING
+    declared_filter = FILTERS.get(node.name)
+    keeps_missing = declared_filter is not None and Trait.TAKES_UNDEFINED in declared_filter.traits
     if not keeps_missing:
         value = inference.use(value, node.node)
     value, waits = (value, None) if keeps_missing else (value.defined(), value.undefined)
@@ -66,10 +69,9 @@ def _argument(inference: Inference, node: nodes.Node, env: Environment, *, keeps
 def _apply(
     inference: Inference, node: nodes.Filter, value: Type, args: tuple[Type, ...], kwargs: dict[str, Type]
 ) -> Type:
-    row = FILTERS.get(node.name)
-    if row is None:
+    if node.name not in FILTERS:
         return UNKNOWN
-    _check_input(inference, node, value, row.takes)
+    _check_call(inference, node, value)
 
     def attribute(item: Type, name: str) -> Lookup:
         found = below(item, name)
@@ -79,18 +81,22 @@ def _apply(
         return found
 
     def apply(name: str, item: Type) -> Type:
-        other = FILTERS.get(name)
-        inner = nodes.Filter(None, name, node.args[1:], [], None, None, lineno=node.lineno)
-        if other is None:
+        if name not in FILTERS:
             return UNKNOWN
-        _check_input(inference, inner, item, other.takes)
-        return other.gives(Applied(item, args[1:], {}, inner, attribute, apply))
+        inner = nodes.Filter(None, name, node.args[1:], node.kwargs, None, None, lineno=node.lineno)
+        _check_call(inference, inner, item)
+        return result_of(Applied(item, args[1:], kwargs, inner, attribute, apply))
 
-    return row.gives(Applied(value, args, kwargs, node, attribute, apply))
+    return result_of(Applied(value, args, kwargs, node, attribute, apply))
 
 
-def _check_input(inference: Inference, node: nodes.Filter, value: Type, takes: frozenset[str] | None) -> None:
-    if takes is None or not value.is_known or not value.kinds or value.kinds <= takes:
+def _check_call(inference: Inference, node: nodes.Filter, value: Type) -> None:
+    """Reports arguments that the filter does not have, and an input that it does not take."""
+    wrong = argument_problem(node) if node.dyn_args is None and node.dyn_kwargs is None else ""
+    if wrong:
+        inference.problem("template", f"{node.name}: {wrong}", node, node.name)
+    takes = declared_kinds(FILTERS[node.name].takes)
+    if not value.is_known or not value.kinds or value.kinds <= takes:
         return
     what = text_of(node.node) or ("an item" if node.node is None else "this value")
     wrong, possible = misfit(value.kinds, takes)
@@ -125,12 +131,16 @@ def _defined(inference: Inference, node: nodes.Test, value: Type) -> Type:
 
 
 def _tested(inference: Inference, node: nodes.Test, value: Type, env: Environment) -> bool | None:
-    compared = operator_types.TESTS.get(node.name)
-    if compared is not None and node.args:
-        return inference.compare(compared, (value, node.node), (inference.quiet(node.args[0], env), node.args[0]), node)
-    kinds = TESTS.get(node.name)
-    if kinds is None or not value.is_known or not value.kinds:
+    test = TESTS.get(node.name)
+    if test is None:
         return None
+    if test.compares and node.args:
+        return inference.compare(
+            test.compares, (value, node.node), (inference.quiet(node.args[0], env), node.args[0]), node
+        )
+    if not test.true_for or not value.is_known or not value.kinds:
+        return None
+    kinds = declared_kinds(test.true_for)
     if value.kinds <= kinds:
         return True
     return False if not value.kinds & kinds else None
@@ -157,7 +167,10 @@ def infer_call(inference: Inference, node: nodes.Call, env: Environment) -> Type
         inference.use(value, argument, omits=True)
     if name == "render" and node.args and isinstance(node.args[0], nodes.Const):
         inference.run_file(str(node.args[0].value), inference.base)
-    return FUNCTIONS.get(name, UNKNOWN)
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return UNKNOWN
+    return mapping_of(dict.fromkeys(function.fields, STRING)) if function.fields else declared(function.gives)
 
 
 def _method(inference: Inference, node: nodes.Call, method: nodes.Getattr, env: Environment) -> Type:
@@ -174,14 +187,13 @@ def _method(inference: Inference, node: nodes.Call, method: nodes.Getattr, env: 
         return UNKNOWN
     if method.attr == "get" and "mapping" in base.kinds:
         return _get(inference, node, method, base, args)
-    results = [found for kind in sorted(base.kinds) if (found := method_of(kind, method.attr, base)) is not None]
+    results = [found for kind in sorted(base.kinds) if (found := result_of_method(kind, method.attr, base, node.args))]
     if not results:
         what = text_of(method.node) or "this value"
         message = f"{what} is {describe(base.kinds)}, which has no method {method.attr}()"
         inference.problem("type-mismatch", message, method, f"{text_of(method.node)}.{method.attr}", method.attr)
         return UNKNOWN
-    result = join(results)
-    return replace(result, least=1) if method.attr in {"split", "rsplit"} and node.args else result
+    return join(results)
 
 
 def _get(inference: Inference, node: nodes.Call, method: nodes.Getattr, base: Type, args: list[Type]) -> Type:
@@ -225,7 +237,7 @@ def _step(inference: Inference, node: nodes.Getattr | nodes.Getitem, base: Type,
     if base.code == MODULE and base.fields is not None:
         return base.fields.get(str(key), UNKNOWN)
     found = field(base, key)
-    inference.report_step(node, found, text_of(node))
+    inference.report_step(node, found, text_of(node), str(key))
     return found.type
 
 
@@ -261,7 +273,9 @@ def infer_dict(inference: Inference, node: nodes.Dict, env: Environment) -> Type
     fields: dict[str, Type] = {}
     is_open = False
     for pair in node.items:
-        value = inference.use(inference.infer(pair.value, env), pair.value, omits=True)
+        given = inference.infer(pair.value, env)
+        omitted = given.undefined if given.undefined is not None and given.undefined.reason == "omit" else None
+        value = inference.use(given, pair.value, omits=True).maybe(omitted)
         key = inference.used(pair.key, env)
         if isinstance(pair.key, nodes.Const):
             fields[str(pair.key.value)] = value

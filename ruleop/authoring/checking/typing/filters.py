@@ -1,13 +1,14 @@
-"""The types that each filter, test and function of templates takes and returns."""
+"""The types that filters and methods of templates return, where more is known of them than they declare."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing.lookups import Lookup, with_field
+from ruleop.authoring.checking.typing.lookups import with_field
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     INTEGER,
@@ -15,13 +16,13 @@ from ruleop.authoring.checking.typing.types import (
     MAPPING,
     NULL,
     NUMBER,
-    OTHER,
     SCALARS,
     STRING,
     UNKNOWN,
     Dumped,
     Type,
     Undefined,
+    declared,
     entry_of,
     is_empty_list,
     item_of,
@@ -32,19 +33,16 @@ from ruleop.authoring.checking.typing.types import (
     row_of,
     truth_of,
 )
+from ruleop.core.templating.compile.picks import literal_names, picked_names
+from ruleop.core.templating.filters.registry import FILTERS
 from ruleop.core.templating.values.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-Kinds: TypeAlias = frozenset[str]
+    from ruleop.authoring.checking.typing.lookups import Lookup
 
-TEXT: Final[Kinds] = SCALARS
-ANY: Final[Kinds | None] = None
-_LISTS: Final[Kinds] = frozenset({"list"})
-_MAPPINGS: Final[Kinds] = frozenset({"mapping"})
-_SIZED: Final[Kinds] = frozenset({"list", "mapping", "string"})
-_NUMBERS: Final[Kinds] = frozenset({"boolean", "integer", "number"})
+_NUMBERS: Final = frozenset({"boolean", "integer", "number"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +68,6 @@ class Applied:
             if name and keyword.key == name:
                 found = keyword.value
         return found.value if isinstance(found, nodes.Const) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A filter: the kinds that it takes (None: all), and the type that it gives."""
-
-    takes: Kinds | None
-    gives: Callable[[Applied], Type]
-
-
-def _always(result: Type) -> Callable[[Applied], Type]:
-    return lambda _: result
 
 
 def items_of(value: Type) -> Type:
@@ -215,29 +201,53 @@ def _required(given: Applied) -> Type:
 
 def _merged(given: Applied) -> Type:
     parts = [given.value, *given.args]
-    if all(each.fields is not None and each.node is None and not each.partial for each in parts) and not given.kwargs:
-        merged: dict[str, Type] = {}
-        for each in parts:
-            for name, member in (each.fields or {}).items():
-                both_maps = name in merged and "mapping" in merged[name].kinds & member.kinds
-                merged[name] = MAPPING if both_maps else member
-        return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
-    return MAPPING
+    if given.kwargs or not all(each.fields is not None and each.node is None and not each.partial for each in parts):
+        return MAPPING
+    merged: dict[str, Type] = {}
+    for name, member in (pair for each in parts for pair in (each.fields or {}).items()):
+        before = merged.get(name, member)
+        if name in merged and "mapping" in before.kinds & member.kinds:
+            merged[name] = MAPPING.maybe(before.undefined if member.undefined is not None else None)
+        else:
+            merged[name] = member if member.undefined is None else join((before, member.defined()))
+    return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
 
 
-def _some_members(given: Applied) -> Type:
-    """The mapping, or each mapping of a list, with some of its members. A literal name that it cannot have is
-    reported."""
-    value = given.value
-    if value.kinds == {"mapping"}:
-        item, result = value, MAPPING
-    else:
-        item, result = items_of(value.only("list")), list_of(MAPPING, least=value.least)
-    if given.node.name != "remove_keys":
-        for each in (part for arg in given.node.args for part in getattr(arg, "items", [arg])):
-            if isinstance(each, nodes.Const) and isinstance(each.value, str):
-                given.attribute(item, each.value)
-    return result if value.kinds in ({"mapping"}, {"list"}) else join((MAPPING, list_of(MAPPING)))
+def _of_each(given: Applied, part: Callable[[Type], Type]) -> Type:
+    """The result of a filter that takes a mapping, or each mapping of a list."""
+    kinds = given.value.kinds if given.value.is_known else frozenset({"mapping", "list"})
+    found = [part(given.value.only({"mapping"}))] if "mapping" in kinds else []
+    if "list" in kinds:
+        found.append(list_of(part(items_of(given.value.only({"list"})))))
+    return join(found) if len(found) == 1 else join((MAPPING, LIST))
+
+
+def _picked(given: Applied) -> Type:
+    """A mapping with these of its fields. A name that it cannot have is reported; an optional field stays optional."""
+    names = [name for name in literal_names(given.node.args) if name is not None]
+    is_literal = picked_names(given.node) is not None
+
+    def part(mapping: Type) -> Type:
+        found = {name: given.attribute(mapping, name) for name in names}
+        if not mapping.is_known or not is_literal:
+            return MAPPING
+        is_misspelt = any(each.problem is not None for each in found.values())
+        fields = {name: _left_out(each.type) for name, each in found.items() if each.problem is None}
+        return mapping_of(fields, values=UNKNOWN if is_misspelt else None)
+
+    return _of_each(given, part)
+
+
+def _left_out(found: Type) -> Type:
+    """The type of a field that `pick` leaves out if it is not set; nothing waits for it then."""
+    undefined = found.undefined
+    if undefined is None or undefined.reason == "optional":
+        return found
+    return replace(found, undefined=Undefined("optional", undefined.path, "`pick` leaves out what is not set"))
+
+
+def _without_members(given: Applied) -> Type:
+    return _of_each(given, lambda _: MAPPING)
 
 
 def _subelements(given: Applied) -> Type:
@@ -260,105 +270,88 @@ def _zipped(given: Applied) -> Type:
     return list_of(row_of(items_of(given.value), *map(items_of, given.args)))
 
 
-_TEXT: Final = Row(TEXT, _always(STRING))
-_OF_STRING: Final = Row(frozenset({"string"}), _always(STRING))
-_TO_STRING: Final = Row(ANY, _always(STRING))
-_SAME_TEXT: Final = Row(TEXT, lambda given: replace(STRING, code=given.value.code))
-_ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=_kept(given)))
-_ENTRIES: Final = Row(_MAPPINGS, lambda given: entries_of(given.value))
-_ROWS: Final = Row(_SIZED, lambda given: list_of(_same_items(given)))
-_UNION: Final = Row(_LISTS, lambda given: list_of(join(items_of(each) for each in (given.value, *given.args))))
-_DUMP: Final = Row(ANY, lambda given: replace(STRING, code=Dumped(given.value)))
+def _ordered(given: Applied) -> Type:
+    return replace(_with_attribute(given), least=_kept(given))
+
+
+def _united(given: Applied) -> Type:
+    return list_of(join(items_of(each) for each in (given.value, *given.args)))
+
+
+def _same_text(given: Applied) -> Type:
+    return replace(STRING, code=given.value.code)
+
+
+def _dumped(given: Applied) -> Type:
+    return replace(STRING, code=Dumped(given.value))
+
+
 _STATUS: Final = replace(STRING, constants=frozenset(("string", each) for each in ("True", "False", "Unknown")))
 
-FILTERS: Final[Mapping[str, Row]] = {
-    **dict.fromkeys(("default", "d"), Row(ANY, _default)), "required": Row(ANY, _required),
-    **dict.fromkeys(("string", "center", "replace", "regex_replace", "b64encode", "b64decode", "dns_label"), _TEXT),
-    "regex_escape": _TEXT, **dict.fromkeys(("format", "basename", "dirname", "host"), _OF_STRING),
-    "ip_network": Row(frozenset({"string"}), _of_network), "ip_in": Row(frozenset({"string"}), _always(BOOLEAN)),
-    **dict.fromkeys(("quote", "shell_quote", "wordwrap", "urlencode", "sha256", "sha1", "capitalize"), _TO_STRING),
-    **dict.fromkeys(("hash", "filesizeformat"), _TO_STRING),
-    **dict.fromkeys(("lower", "title", "upper"), _TO_STRING), **dict.fromkeys(("indent", "trim"), _SAME_TEXT),
-    "truncate": Row(ANY, lambda given: STRING if given.value.kinds <= SCALARS else UNKNOWN),
-    "join": Row(_SIZED, _joined),
-    "split": Row(TEXT, lambda given: list_of(STRING, least=1 if given.args else 0)),
-    "regex_match": Row(TEXT, _always(BOOLEAN)), "regex_findall": Row(TEXT, _always(LIST)),
-    "regex_search": Row(TEXT, lambda given: join((STRING, NULL)) if len(given.args) < 2 else UNKNOWN),
-    **dict.fromkeys(("first", "last", "min", "max"), Row(_SIZED, _one)), "list": Row(_SIZED, _with_attribute),
-    **dict.fromkeys(("sort", "unique"), _ITEMS), **dict.fromkeys(("items", "dictsort"), _ENTRIES),
-    **dict.fromkeys(("batch", "slice"), _ROWS),
-    "reverse": Row(_SIZED, lambda given: STRING if given.value.kinds == {"string"} else _same_items(given)),
-    **dict.fromkeys(("select", "reject"), Row(_SIZED, _same_items)), "map": Row(_SIZED, _map),
-    **dict.fromkeys(("selectattr", "rejectattr"), Row(_SIZED, _selected_by_attribute)),
-    "sum": Row(_SIZED, _sum), "groupby": Row(_SIZED, _grouped),
-    **dict.fromkeys(("length", "count"), Row(_SIZED, _always(INTEGER))),
-    "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _items2dict),
-    **dict.fromkeys(("difference", "intersect"), Row(_LISTS, _same_items)),
-    **dict.fromkeys(("union", "symmetric_difference"), _UNION),
-    "flatten": Row(_LISTS, _always(LIST)),
-    "zip": Row(_LISTS, _zipped), "zip_longest": Row(_LISTS, _always(list_of(LIST))),
-    "product": Row(_LISTS, lambda given: list_of(LIST) if given.kwargs else _zipped(given)),
-    "subelements": Row(_MAPPINGS | _LISTS, _subelements),
-    **dict.fromkeys(("keep_keys", "pick", "remove_keys"), Row(_MAPPINGS | _LISTS, _some_members)),
-    "ternary": Row(ANY, lambda given: join(given.args[:2]) if len(given.args) > 1 else UNKNOWN),
-    "combine": Row(_MAPPINGS | _LISTS, _merged), "condition": Row(_MAPPINGS, _always(_STATUS)),
-    "bool": Row(
-        frozenset({"boolean", "integer", "number", "string", "null"}),
-        lambda given: join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN,
-    ),
-    "round": Row(SCALARS, _always(NUMBER)), "abs": Row(_NUMBERS, _always(NUMBER)), "float": Row(ANY, _always(NUMBER)),
-    "int": Row(ANY, _always(INTEGER)), "wordcount": Row(ANY, _always(INTEGER)),
-    "quantity": Row(
-        frozenset({"string", "integer", "number"}),
-        lambda given: NUMBER if given.arg(0, "unit") is None else INTEGER,
-    ),
-    **dict.fromkeys(("to_yaml", "to_nice_yaml", "to_json", "tojson"), _DUMP),
-    **dict.fromkeys(("from_yaml", "from_json"), Row(ANY, _always(UNKNOWN))),
+REFINED: Final[Mapping[str, Callable[[Applied], Type]]] = {
+    "default": _default, "d": _default, "required": _required,
+    "indent": _same_text, "trim": _same_text,
+    "truncate": lambda given: STRING if given.value.kinds <= SCALARS else UNKNOWN,
+    "join": _joined,
+    "split": lambda given: list_of(STRING, least=1 if given.args else 0),
+    "regex_search": lambda given: join((STRING, NULL)) if len(given.args) < 2 else UNKNOWN,
+    "first": _one, "last": _one, "min": _one, "max": _one,
+    "list": _with_attribute, "sort": _ordered, "unique": _ordered,
+    "items": lambda given: entries_of(given.value), "dictsort": lambda given: entries_of(given.value),
+    "batch": lambda given: list_of(_same_items(given)), "slice": lambda given: list_of(_same_items(given)),
+    "reverse": lambda given: STRING if given.value.kinds == {"string"} else _same_items(given),
+    "select": _same_items, "reject": _same_items, "difference": _same_items, "intersect": _same_items,
+    "map": _map, "selectattr": _selected_by_attribute, "rejectattr": _selected_by_attribute,
+    "sum": _sum, "groupby": _grouped, "dict2items": _dict2items, "items2dict": _items2dict,
+    "union": _united, "symmetric_difference": _united, "zip": _zipped,
+    "product": lambda given: list_of(LIST) if given.kwargs else _zipped(given),
+    "subelements": _subelements, "keep_keys": _picked, "pick": _picked, "remove_keys": _without_members,
+    "ternary": lambda given: join(given.args[:2]) if len(given.args) > 1 else UNKNOWN,
+    "combine": _merged, "condition": lambda _: _STATUS, "ip_network": _of_network,
+    "bool": lambda given: join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN,
+    "quantity": lambda given: NUMBER if given.arg(0, "unit") is None else INTEGER,
+    "to_yaml": _dumped, "to_nice_yaml": _dumped, "to_json": _dumped, "tojson": _dumped,
 }  # fmt: skip
-"""A row for each registered filter."""
+"""Filters of whose result more is known than they declare, from their input and arguments."""
 
-TESTS: Final[Mapping[str, Kinds | None]] = {
-    "none": frozenset({"null"}), "string": frozenset({"string"}), "mapping": frozenset({"mapping"}),
-    "boolean": frozenset({"boolean"}), "integer": frozenset({"integer"}), "float": None, "number": None,
-    "sequence": None, "iterable": None, "defined": None, "undefined": None, "odd": None, "even": None,
-    "divisibleby": None, "filter": None, "test": None, "false": None, "true": None, "lower": None, "upper": None,
-    "sameas": None, "==": None, "eq": None, "equalto": None, "!=": None, "ne": None, ">": None, "gt": None,
-    "greaterthan": None, "<": None, "lt": None, "lessthan": None, ">=": None, "ge": None, "<=": None, "le": None,
-    "in": None, "version": None, "match": None, "search": None, "contains": None, "subset": None, "superset": None,
-    "ip_in": None, "ip_address": None, "ipv4_address": None, "ipv6_address": None,
+
+_ARGUMENTS: Final[Mapping[str, str]] = {
+    "missing": "{} is missing", "got": "unknown argument {}", "multiple": "the argument {} is given twice",
+    "too": "it takes fewer arguments",
 }  # fmt: skip
-"""A row for each registered test: the kinds for which it is true, where it is true for all values of these kinds and
-for no other; else None."""
-
-_CERTIFICATE: Final = mapping_of({"Cert": STRING, "Key": STRING})
-FUNCTIONS: Final[Mapping[str, Type]] = {
-    "range": list_of(INTEGER), "dict": MAPPING, "namespace": OTHER, "cycler": OTHER, "joiner": OTHER, "lipsum": STRING,
-    "file": STRING, "render": STRING, "has_kind": BOOLEAN, "age": NUMBER, "after": BOOLEAN, "within": BOOLEAN,
-    "duration": NUMBER, "random_password": STRING, "now": STRING,
-    "genCA": _CERTIFICATE, "genSignedCert": _CERTIFICATE, "genSelfSignedCert": _CERTIFICATE, "htpasswd": STRING,
-    "super": STRING, "caller": STRING,
-}  # fmt: skip
-"""The result of each function."""
-
-_TEXT_RESULTS: Final[Mapping[str, Type]] = {
-    **dict.fromkeys(("split", "rsplit", "splitlines"), list_of(STRING)),
-    **dict.fromkeys(("partition", "rpartition"), list_of(STRING, least=3)),
-    **dict.fromkeys(("find", "rfind", "count"), INTEGER),
-    **dict.fromkeys(
-        ("startswith", "endswith", "isdigit", "isalpha", "isalnum", "islower", "isupper", "isspace", "isnumeric"),
-        BOOLEAN,
-    ),
-}
+"""The mistakes in the arguments of a filter, by the first word of Python's message."""
 
 
-def method_of(kind: str, name: str, value: Type) -> Type | None:
-    """The result of a method of values of this kind, except `get`; None if it has no such method."""
-    words = {"string": "text", "mapping": "mapping", "list": "list"}
-    if (words.get(kind, ""), name) not in METHODS:
+def argument_problem(node: nodes.Filter) -> str:
+    """The mistake in the number or the names of the arguments; "" if they fit the parameters of the filter."""
+    found = FILTERS[node.name]
+    try:
+        parameters = signature(found.function)
+    except ValueError:  # `list` has none that Python knows
+        return ""
+    positional = [*([found.needs] if found.needs else []), node.node, *node.args]
+    try:
+        parameters.bind(*positional, **{str(each.key): each.value for each in node.kwargs})
+    except TypeError as error:
+        first, *_ = str(error).split()
+        return _ARGUMENTS[first].format(str(error).rpartition(" ")[2].strip("'"))
+    return ""
+
+
+def result_of(given: Applied) -> Type:
+    refined = REFINED.get(given.node.name)
+    return refined(given) if refined is not None else declared(FILTERS[given.node.name].gives)
+
+
+_LEAST_PARTS: Final[Mapping[str, int]] = {"split": 1, "rsplit": 1, "partition": 3, "rpartition": 3}
+
+
+def result_of_method(kind: str, name: str, value: Type, args: Sequence[Any]) -> Type | None:
+    """The result of a method of values of this kind; None if it has no such method."""
+    method = METHODS.get(("text" if kind == "string" else kind, name))
+    if method is None:
         return None
-    if kind == "string":
-        return _TEXT_RESULTS.get(name, STRING)
-    if kind == "list":
-        return INTEGER
+    if kind != "mapping":
+        return replace(declared(method.gives), least=_LEAST_PARTS.get(name, 0) if args else 0)
     keys, values = list_of(STRING, least=value.least), list_of(members_of(value), least=value.least)
     return {"items": entries_of(value), "keys": keys, "values": values}.get(name, UNKNOWN)

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from jinja2 import nodes
 
 from ruleop.authoring.checking.typing.environments import Environment, attribute_path, canonical, joined
-from ruleop.authoring.checking.typing.filters import TESTS
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
+from ruleop.core.templating import Trait, filters_with
+from ruleop.core.templating.filters.registry import TESTS
+from ruleop.core.templating.values.declared_kinds import declared_kinds
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.inference import Inference
 
 _MAX_DEPTH: Final = 12  # of conditions joined by `and` and `or`
-_SAME_TRUTH: Final = frozenset({"list", "length", "count", "string", "bool", "trim", "sort", "unique", "reverse"})
-"""Filters whose result is true only if their input is."""
+_SAME_TRUTH: Final = filters_with(Trait.SAME_TRUTH)
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "gteq": operator.ge, "lt": operator.lt,
     "lteq": operator.le,
@@ -27,7 +28,6 @@ _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 _LEAST: Final[Mapping[str, int]] = {"gt": 1, "gteq": 0, "eq": 0, "ne": 0}
 """The items that a list has at least if its length compares so with a number, beyond that number."""
 Change: TypeAlias = Callable[[Type], Type]
-_EQUAL: Final = frozenset({"eq", "==", "equalto"})
 
 
 def truthy(value: Type) -> Type:
@@ -140,12 +140,13 @@ def _tested(inference: Inference, node: nodes.Test, env: Environment, *, truth: 
     if node.name in {"defined", "undefined"}:
         is_set = (node.name == "defined") is truth
         return _defined(inference, node.node, env) if is_set else _undefined(inference, node.node, env)
-    if node.name in _EQUAL and node.args:
+    test = TESTS.get(node.name)
+    if test is not None and test.compares == "eq" and node.args:
         return _equal(inference, node.node, node.args[0], env, truth=truth)
     env = _defined(inference, node.node, env)
-    kinds = TESTS.get(node.name)
-    if kinds is None:
+    if test is None or not test.true_for:
         return env
+    kinds = declared_kinds(test.true_for)
     return _with(inference, node.node, env, lambda value: value.only(kinds) if truth else value.without(kinds))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ruleop.authoring.checking.typing.lookups import Problem
 from ruleop.authoring.checking.typing.types import (
@@ -19,22 +19,12 @@ from ruleop.authoring.checking.typing.types import (
 )
 from ruleop.core.schema.nearest import did_you_mean
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 class Outcome(NamedTuple):
     type: Type
     problem: Problem | None = None
     is_possible: bool = False  # it works for some values
     truth: bool | None = None  # of a comparison, if it is the same for all values
-
-
-TESTS: Final[Mapping[str, str]] = {
-    "==": "eq", "eq": "eq", "equalto": "eq", "!=": "ne", "ne": "ne", ">": "gt", "gt": "gt", "greaterthan": "gt",
-    "<": "lt", "lt": "lt", "lessthan": "lt", ">=": "gteq", "ge": "gteq", "<=": "lteq", "le": "lteq", "in": "in",
-}  # fmt: skip
-"""The operators of the tests that compare."""
 
 
 def _result(operator: str, left: str, right: str) -> str | None:

@@ -6,15 +6,18 @@ to hold for every value of the set, and joining two branches can only remove fin
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import KINDS, SchemaNode
 from ruleop.core.templating import Origin
+from ruleop.core.templating.values.declared_kinds import KINDS, declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
 
 Reason: TypeAlias = Literal[
     "optional", "no-spec", "undesired", "unserved", "live", "empty", "omit", "later", "unknown", "unset"
@@ -113,6 +116,17 @@ OTHER: Final = Type(frozenset({"other"}))
 SCALARS: Final = frozenset({"boolean", "integer", "number", "string"})
 NUMBERS: Final = frozenset({"boolean", "integer", "number"})
 CONTAINERS: Final = frozenset({"mapping", "list"})
+
+
+@functools.cache
+def declared(words: str) -> Type:
+    """The type that a filter, a function or a method declares to give."""
+    return join(map(_declared_kind, words.split(" or ")))
+
+
+def _declared_kind(words: str) -> Type:
+    kind, _, items = words.partition(" of ")
+    return list_of(declared(items)) if items else Type(declared_kinds(kind))
 
 
 def missing(undefined: Undefined) -> Type:

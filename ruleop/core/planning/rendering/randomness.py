@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.planning.rendering.certificates import Authority, Request, authority, issue, request
 from ruleop.core.planning.rendering.passwords import password_line
 from ruleop.core.templating import Fault, TemplateFunction
+from ruleop.core.templating.functions import FUNCTIONS
 from ruleop.core.templating.values.cost import METER, Exhausted
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 ALPHABET = string.ascii_letters + string.digits
 MAX_LENGTH = 256
-COSTLY = frozenset({"genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
+COSTLY = frozenset(name for name, each in FUNCTIONS.items() if each.package)
 """Functions that return a placeholder until the object is created."""
 
 

@@ -20,6 +20,7 @@ from ruleop.core.rules.language.durations import parse_duration
 from ruleop.core.schema.cron import is_zone, times_problem
 from ruleop.core.schema.formats import FORMATS
 from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate
+from ruleop.core.templating.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -50,9 +51,8 @@ _TIMELESS: Final = frozenset(
 )
 """Keys that decide which objects there are, or whose. They must not change with time alone."""
 
-CERTIFICATES: Final = frozenset({"genCA", "genSignedCert", "genSelfSignedCert"})
+_CERTIFICATES: Final = frozenset(name for name, each in FUNCTIONS.items() if each.package == "cryptography")
 SECRETS: Final = Kind("", "v1", "Secret")
-_EXTRAS = {**dict.fromkeys(CERTIFICATES, "cryptography"), "htpasswd": "bcrypt"}
 
 
 def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
@@ -70,9 +70,9 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
                 findings.mistake("random", message, site, word=name, start=part.site)
             continue
         for name, site in calls:
-            if name in _EXTRAS and importlib.util.find_spec(_EXTRAS[name]) is None:
+            if (package := FUNCTIONS[name].package) and importlib.util.find_spec(package) is None:
                 message = (
-                    f"`{name}` needs the Python package {_EXTRAS[name]}, which is not installed: "
+                    f"`{name}` needs the Python package {package}, which is not installed: "
                     "pip install 'ruleop[certificates]'"
                 )
                 findings.mistake("template", message, site, word=name, start=part.site)
@@ -108,7 +108,7 @@ def _changes_with_each_write(reference: Reference) -> bool:
 def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> None:
     for key, makers, made in (
         ("rotateEvery", NONDETERMINISTIC - {"now"}, "random values"),
-        ("renewBefore", NONDETERMINISTIC & CERTIFICATES, "certificates"),
+        ("renewBefore", _CERTIFICATES, "certificates"),
     ):
         if (site := child.table.key_sites.get(key)) is None:
             continue

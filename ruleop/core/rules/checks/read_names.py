@@ -20,7 +20,7 @@ from ruleop.core.rules.checks.scopes import ALWAYS, RESERVED, Part
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.structural import schema_at
-from ruleop.core.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
+from ruleop.core.templating import FUNCTION_NAMES, JINJA_NAMES, SCOPE_FUNCTIONS, Reference, instead_of
 from ruleop.core.templating.values.data import PARTIAL
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
-FUNCTION_NAMES = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 _MOST_LISTED = 6  # ids in a message
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -79,7 +78,7 @@ def check_defined_names(draft: Draft, findings: Findings) -> None:
 def _is_reserved(what: str, name: str, site: Site, findings: Findings) -> bool:
     owner = (
         "reserved by ruleop"
-        if name in RESERVED or name in FUNCTIONS
+        if name in RESERVED or name in SCOPE_FUNCTIONS
         else "reserved by Jinja"
         if name in JINJA_NAMES
         else ""

@@ -21,13 +21,12 @@ from ruleop.core.rules.checks.scopes import written
 from ruleop.core.secrets.secrecy import Secrecy, words_of
 from ruleop.core.secrets.secret_fields import (
     CHECKSUMS,
-    SECRET_FUNCTIONS,
     is_name_field,
     is_public_field,
     is_secret_field,
 )
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import SAME_ITEMS, Reference, TextTemplate, slots_from
+from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Reference, TextTemplate, slots_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -14,6 +14,8 @@ from jinja2 import nodes
 from jinja2.meta import TrackingCodeGenerator
 
 from ruleop.core.errors import Site
+from ruleop.core.templating.filters.declarations import Trait
+from ruleop.core.templating.filters.registry import filters_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -71,26 +73,8 @@ def read_tree(tree: nodes.Template, path: str, first_line: int) -> Reads:
     return Reads(names, tuple(walker.references), tuple(walker.calls), tuple(walker.assigned))
 
 
-_ATTRIBUTE_FILTERS = frozenset(
-    {"map", "selectattr", "rejectattr", "sort", "sum", "groupby", "unique", "min", "max", "join"}
-)
-SAME_ITEMS = frozenset(
-    {
-        "sort",
-        "list",
-        "unique",
-        "reverse",
-        "select",
-        "reject",
-        "selectattr",
-        "rejectattr",
-        "default",
-        "d",
-        "difference",
-        "intersect",
-    }
-)
-"""Filters that return items of their input: a loop over the result reads the same fields as one over the input."""
+_ATTRIBUTE_FILTERS = filters_with(Trait.TAKES_ATTRIBUTE)
+SAME_ITEMS = filters_with(Trait.SAME_ITEMS)
 _ITEM: str | None = None
 
 

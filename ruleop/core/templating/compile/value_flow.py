@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
+from ruleop.core.templating.compile.picks import picked_names
 from ruleop.core.templating.compile.places import printing_nodes
 from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_name, target_names
+from ruleop.core.templating.filters.declarations import Trait
+from ruleop.core.templating.filters.registry import filters_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +28,7 @@ COMPUTED: Final[Path] = ("", "computed")
 """Stands for a value that is computed from a source."""
 
 _MAX_STEPS: Final = 8  # of a path; whether a field is public is decided by fewer
-_ONE_ITEM = frozenset({"first", "last", "min", "max"})
+_ONE_ITEM = filters_with(Trait.ONE_ITEM)
 _NOTHING: frozenset[Path] = frozenset()
 _FROM_SOURCE: frozenset[Path] = frozenset({COMPUTED})
 
@@ -194,6 +197,9 @@ class _Flow:
             return self._prints(node.body) or self._reveals(node.filter)
         if isinstance(node, nodes.CallBlock):
             return self._prints(node.body) or self._reveals(node.call)
+        if isinstance(node, nodes.Filter) and node.node is not None and (names := picked_names(node)) is not None:
+            given = self.value(node.node)
+            return any(self._reveals_any(self._below(given, name) | self._below(given, None, name)) for name in names)
         return self._reveals(node)
 
     # -- expressions ---------------------------------------------------------------------------------------------------

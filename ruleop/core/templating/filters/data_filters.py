@@ -16,6 +16,7 @@ import orjson
 
 from ruleop.core.kinds import SERVER_METADATA
 from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX, is_label
+from ruleop.core.templating.filters.declarations import Filters, Trait
 from ruleop.core.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
 from ruleop.core.templating.filters.list_filters import identity
 from ruleop.core.templating.tree.yaml_writer import yaml_text
@@ -24,7 +25,10 @@ from ruleop.core.templating.values.data import is_list, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Text
 
+FILTERS: Final = Filters()
 
+
+@FILTERS.declare("combine", "mapping or list", "mapping", example=("{'a': 1} | combine({'b': 2})", "{a: 1, b: 2}"))
 def combine(value: Any, *others: Any, recursive: bool = True, list_merge: str = "replace") -> dict[str, Any]:
     """The mappings merged into one. The later of two values wins; nested mappings are merged too unless `recursive` is
     false."""
@@ -80,8 +84,9 @@ _BOOLEANS = {
 }
 
 
+@FILTERS.declare("bool", "scalar or null", "boolean or null", Trait.SAME_TRUTH, example=("'off' | bool", "false"))
 def boolean(value: Any) -> bool | None:
-    """Common spellings of true and false as a boolean; null stays null."""
+    """`yes`, `on`, `true`, `1` and their opposites as a boolean; null stays null."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in _BOOLEANS:
@@ -102,7 +107,9 @@ def json_bytes(data: Any, *, pretty: bool = False, sort: bool = False) -> bytes:
         raise Fault(f"this value cannot be written as JSON ({error})") from None
 
 
+@FILTERS.declare("to_yaml", gives="string", traits=Trait.KEEPS_TEXT, example=("{'a': [1]} | to_yaml", '"a:\\n- 1"'))
 def to_yaml(value: Any) -> Dump:
+    """The value as YAML."""
     return Dump(plain(value), _yaml_within_bounds)
 
 
@@ -115,14 +122,26 @@ def _yaml_within_bounds(data: Any, *, indent: int = 2, sort: bool = False) -> st
     return text
 
 
+@FILTERS.declare(
+    "to_nice_yaml",
+    gives="string",
+    traits=Trait.KEEPS_TEXT,
+    example=("{'b': {'a': 1}} | to_nice_yaml", '"b:\\n    a: 1"'),
+)
 def to_nice_yaml(value: Any, indent: int = 4, sort_keys: bool = True, width: int = 0) -> Dump:  # noqa: ARG001 - Ansible's; lines are never wrapped
+    """As `to_yaml`, with sorted keys and 4 columns."""
     columns = int(indent)
     if not 2 <= columns <= 4:
         raise Fault("to_nice_yaml takes an indent from 2 to 4")
     return Dump(plain(value), partial(_yaml_within_bounds, indent=columns, sort=bool(sort_keys)))
 
 
+@FILTERS.declare(
+    "to_json tojson", gives="string", traits=Trait.KEEPS_TEXT, example=("{'a': [1]} | to_json", "'{\"a\":[1]}'")
+)
 def to_json(value: Any, indent: int | None = None) -> Dump:
+    """The value as JSON."""
+
     def render(data: Any) -> str:
         text = json_bytes(data, pretty=bool(indent)).decode()
         METER.text(len(text))
@@ -131,7 +150,19 @@ def to_json(value: Any, indent: int | None = None) -> Dump:
     return Dump(plain(value), render)
 
 
+@FILTERS.declare(
+    "from_yaml", traits=Trait.KEEPS_TEXT, needs="read_captured", example=("'a: [1]' | from_yaml", "{a: [1]}")
+)
+def from_yaml(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
+    """The data of a text in YAML."""
+    return read_captured(value, "from_yaml")
+
+
+@FILTERS.declare(
+    "from_json", traits=Trait.KEEPS_TEXT, needs="read_captured", example=("'{\"a\": 1}' | from_json", "{a: 1}")
+)
 def from_json(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
+    """The data of a text in JSON."""
     if isinstance(value, Text):
         return read_captured(value, "from_json")
     text = scalar_text(value)
@@ -152,7 +183,10 @@ def _encoding(name: Any) -> str:
     return found
 
 
+@FILTERS.declare("b64encode", "scalar", "string", example=("'a' | b64encode", "YQ=="))
 def b64encode(value: Any, encoding: str = "utf-8") -> str:
+    """The text in base64. An encoding is `utf-8`, `latin-1` (any bytes, a character each), `utf-16-le` or
+    `utf-16-be`."""
     name = _encoding(encoding)
     try:
         data = scalar_text(value).encode(name, "strict" if name == "latin-1" else "surrogatepass")
@@ -161,7 +195,9 @@ def b64encode(value: Any, encoding: str = "utf-8") -> str:
     return base64.b64encode(data).decode()
 
 
+@FILTERS.declare("b64decode", "scalar", "string", example=("'YQ==' | b64decode", "a"))
 def b64decode(value: Any, encoding: str = "utf-8") -> str:
+    """The inverse of `b64encode`."""
     name = _encoding(encoding)
     try:
         return base64.b64decode(scalar_text(value).encode(), validate=True).decode(name)
@@ -174,18 +210,27 @@ _UNSTABLE_METADATA = SERVER_METADATA | {"ownerReferences"}
 _DIGESTS: Final = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 
 
+@FILTERS.declare("sha256", gives="string", traits=Trait.CHECKSUM, example=("'a' | sha256(8)", "ca978112"))
 def sha256(value: Any, length: int = 64) -> str:
+    """The hash of any value, cut to a length; of an object without status and the server's fields."""
     if not 1 <= int(length) <= 64:
         raise Fault("sha256 takes a length from 1 to 64")
     return digest(value, "sha256")[: int(length)]
 
 
+@FILTERS.declare(
+    "sha1", gives="string", traits=Trait.CHECKSUM, example=("'a' | sha1", "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8")
+)
 def sha1(value: Any) -> str:
+    """As `hash`."""
     return digest(value)
 
 
+@FILTERS.declare(
+    "hash", gives="string", traits=Trait.CHECKSUM, example=("'a' | hash('md5')", "0cc175b9c0f1b6a831c399e269772661")
+)
 def digest(value: Any, hashtype: str = "sha1") -> str:
-    """The hash of a text, or of the canonical JSON of any other value."""
+    """As `sha256`, by `md5`, `sha1`, `sha224`, `sha256`, `sha384` or `sha512`."""
     if hashtype not in _DIGESTS:
         raise Fault(f"hash takes {', '.join(_DIGESTS[:-1])} or {_DIGESTS[-1]}")
     data = plain(value)
@@ -218,6 +263,7 @@ _PART = re.compile(r"[a-z0-9]+\Z")
 _HASHED = re.compile(r".*-h[a-z2-7]{13}\Z", re.DOTALL)
 
 
+@FILTERS.declare("dns_label", "scalar", "string", example=("metadata.name | dns_label('db', 0)", "shop-db-0"))
 def dns_label(value: Any, *others: Any) -> str:
     """The parts joined by `-`, as a valid name of at most 63 characters. Where the name would be ambiguous (because of
     upper case, dots, length, or dashes in the parts) a hash of the parts is appended, so that two inputs with the same
@@ -233,12 +279,15 @@ def dns_label(value: Any, *others: Any) -> str:
     return f"{head}-{tail}" if head else tail
 
 
+@FILTERS.declare("quantity", "string or number", "number", example=("'1Gi' | quantity('Mi')", "1024"))
 def quantity(value: Any, unit: str | None = None) -> Exact | int:
+    """`500m` and `2Gi` as exact numbers; in whole units, if a unit is given."""
     amount = exact_quantity(value)
     return amount if unit is None else in_unit(amount, unit)
 
 
-def condition(value: Any, type_: str) -> str:
+@FILTERS.declare("condition", "mapping", "string", example=("{} | condition('Ready')", "Unknown"))
+def condition(value: Any, name: str) -> str:
     """The status of an object's condition; Unknown if it has no such condition."""
     data = plain(value)
     if not isinstance(data, Mapping):
@@ -246,7 +295,7 @@ def condition(value: Any, type_: str) -> str:
     status = data.get("status")
     conditions = status.get("conditions") if isinstance(status, Mapping) else None
     for entry in conditions if isinstance(conditions, list) else ():
-        if isinstance(entry, Mapping) and entry.get("type") == type_:
+        if isinstance(entry, Mapping) and entry.get("type") == name:
             return str(entry.get("status", "Unknown"))
     return "Unknown"
 
@@ -277,8 +326,9 @@ def _network(name: str, value: Any) -> _Network:
     raise Fault(f"{name}: not an IP address or network, such as 10.0.0.1, 10.0.0.0/16 or fd00::/48")
 
 
+@FILTERS.declare("ip_network", "string", "string or integer", example=("'10.0.0.5/24' | ip_network", "10.0.0.0/24"))
 def ip_network(value: Any, part: str | None = None) -> str | int:
-    """The network of an address with a prefix, or a part of it."""
+    """The network of an address, or a part of it: `network`, `prefix`, `netmask`, `broadcast`, `size` or `version`."""
     network = _network("ip_network", value)
     if part is None:
         return str(network)
@@ -288,6 +338,7 @@ def ip_network(value: Any, part: str | None = None) -> str | int:
     return found if isinstance(found, int) else str(found)
 
 
+@FILTERS.declare("host", "string", "string", example=("'10.0.0.0/24' | host(1)", "10.0.0.1"))
 def host(value: Any, number: int) -> str:
     """The address with this number in the network, from 0; a negative number counts from its end."""
     network = _network("host", value)
@@ -297,6 +348,7 @@ def host(value: Any, number: int) -> str:
         raise Fault("host: the network has fewer addresses") from None
 
 
+@FILTERS.declare("ip_in", "string", "boolean", example=("'10.0.0.5' | ip_in('10.0.0.0/8')", "true"))
 def ip_in(value: Any, network: Any, *more: Any) -> bool:
     """Whether the address or network is inside of one of the networks."""
     inner = _network("ip_in", value)

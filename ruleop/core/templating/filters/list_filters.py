@@ -13,12 +13,17 @@ from typing import Any, Final
 
 import orjson
 
+from ruleop.core.templating.filters.declarations import Filters, Trait
 from ruleop.core.templating.values.cost import LIST_BYTES, METER, NODE_BYTES, PAIR_BYTES
 from ruleop.core.templating.values.data import is_list, noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import Group, MappingEntry, field_of, reach
 from ruleop.core.templating.values.operators import LONG_TEXT, comparable, given, operate
 from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
+
+FILTERS: Final = Filters()
+SIZED: Final = "list or mapping or string"
+_BY_ATTRIBUTE: Final = Trait.WALKS_ITEMS | Trait.TAKES_ATTRIBUTE
 
 
 def attributes(values: Iterable[Any], attribute: Any) -> Iterator[Any]:
@@ -64,6 +69,7 @@ def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = Fals
     return [items[number] for number in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
 
 
+@FILTERS.declare("sort", SIZED, "list", _BY_ATTRIBUTE | Trait.SAME_ITEMS | Trait.SAME_TRUTH)
 def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
     return _sorted(_items_with(value, attribute), _sort_key(attribute, case_sensitive), reverse=bool(reverse))
 
@@ -77,21 +83,25 @@ def identity(value: Any) -> bytes:
     return found
 
 
+@FILTERS.declare("unique", SIZED, "list", _BY_ATTRIBUTE | Trait.SAME_ITEMS | Trait.SAME_TRUTH)
 def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
     order = _sort_key(attribute, case_sensitive)
     return _distinct(_items_with(value, attribute), by=lambda item: identity(order(item)))
 
 
+@FILTERS.declare("min", SIZED, traits=_BY_ATTRIBUTE | Trait.ONE_ITEM)
 def least(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
     items = _items_with(value, attribute)
     return min(items, key=_sort_key(attribute, case_sensitive)) if items else _empty_list("min")
 
 
+@FILTERS.declare("max", SIZED, traits=_BY_ATTRIBUTE | Trait.ONE_ITEM)
 def greatest(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
     items = _items_with(value, attribute)
     return max(items, key=_sort_key(attribute, case_sensitive)) if items else _empty_list("max")
 
 
+@FILTERS.declare("sum", SIZED, "number or list", _BY_ATTRIBUTE)
 def total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
     """The sum of numbers, or the concatenation of lists."""
     items = list(value) if attribute is None else list(attributes(value, attribute))
@@ -109,10 +119,12 @@ def total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
     return start
 
 
+@FILTERS.declare("first", SIZED, traits=Trait.ONE_ITEM)
 def first(value: Any) -> Any:
     return next(iter(value), _empty_list("first"))
 
 
+@FILTERS.declare("last", SIZED, traits=Trait.ONE_ITEM)
 def last(value: Any) -> Any:
     if isinstance(value, str):
         return value[-1:] or _empty_list("last")
@@ -124,10 +136,12 @@ def _empty_list(name: str) -> UndefinedValue:
     return Unknown(f"{name}: the list is empty; use `default(...)` if it may be", name=name)
 
 
+@FILTERS.declare("reverse", SIZED, "list or string", Trait.SAME_ITEMS | Trait.SAME_TRUTH)
 def reverse(value: Any) -> Any:
     return value[::-1] if isinstance(value, str) else list(value)[::-1]
 
 
+@FILTERS.declare("groupby", SIZED, "list", _BY_ATTRIBUTE)
 def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sensitive: bool = False) -> list[Group]:
     def key_of(item: Any) -> Any:
         found = reach(item, attribute)
@@ -144,14 +158,23 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
     return [Group(key_of(members[0]), members) for members in groups.values()]
 
 
+@FILTERS.declare("items", "mapping", "list", example=("spec.settings | items | map(attribute='value')", "[blue, true]"))
 def items(value: Any) -> list[MappingEntry]:
+    """The entries of a mapping."""
     if isinstance(value, Mapping):
         METER.entries(len(value))
         return list(map(MappingEntry._make, value.items()))
     raise Fault("items takes a mapping")
 
 
+@FILTERS.declare(
+    "dictsort",
+    "mapping",
+    "list",
+    example=("spec.settings | dictsort | map(attribute='key') | join(' ')", "colour debug"),
+)
 def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False) -> list[MappingEntry]:
+    """The entries of a mapping, sorted."""
     position = {"key": 0, "value": 1}.get(by)
     if position is None:
         raise Fault("dictsort: by is 'key' or 'value'")
@@ -159,7 +182,9 @@ def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse:
     return _sorted(items(value), lambda entry: order(entry[position]), reverse=bool(reverse))
 
 
+@FILTERS.declare("dict2items", "mapping", "list of mapping", example=("{'a': 1} | dict2items", "[{key: a, value: 1}]"))
 def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
+    """The entries of a mapping, each as a mapping with a key and a value."""
     if not isinstance(value, Mapping):
         raise Fault("dict2items takes a mapping")
     if key_name == value_name:
@@ -168,8 +193,11 @@ def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> 
     return [{key_name: key, value_name: item} for key, item in value.items()]
 
 
+@FILTERS.declare(
+    "items2dict", "list", "mapping", Trait.WALKS_ITEMS, example=("[{'key': 'a', 'value': 1}] | items2dict", "{a: 1}")
+)
 def items2dict(value: Any, key_name: str = "key", value_name: str = "value") -> dict[str, Any]:
-    """The inverse of dict2items; the later of two equal keys wins."""
+    """The inverse of `dict2items`; the later of two equal keys wins."""
     if isinstance(value, (str, Mapping)):
         raise Fault("items2dict takes a list")
     return {scalar_text(given(field_of(item, key_name))): given(field_of(item, value_name)) for item in value}
@@ -190,16 +218,37 @@ def _chosen(name: str, value: Any, keys: tuple[Any, ...], *, keep: bool) -> Any:
     return [part(given(item)) for item in value] if is_list(value) else part(value)
 
 
+@FILTERS.declare(
+    "pick keep_keys",
+    "mapping or list",
+    "mapping or list",
+    Trait.PICKS_FIELDS,
+    example=("spec.extraEnv | pick('name')", "[{name: DEBUG}]"),
+)
 def keep_keys(value: Any, target: Any, *more: Any) -> Any:
+    """A mapping, or each mapping of a list, with only these of its keys."""
     return _chosen("keep_keys", value, (target, *more), keep=True)
 
 
+@FILTERS.declare(
+    "remove_keys",
+    "mapping or list",
+    "mapping or list",
+    example=("spec.extraEnv | remove_keys('name')", '[{value: "1"}]'),
+)
 def remove_keys(value: Any, target: Any, *more: Any) -> Any:
+    """A mapping, or each mapping of a list, without these of its keys."""
     return _chosen("remove_keys", value, (target, *more), keep=False)
 
 
+@FILTERS.declare(
+    "subelements",
+    "mapping or list",
+    "list of list",
+    example=("[{'n': 1, 'l': [2, 3]}] | subelements('l') | map('last')", "[2, 3]"),
+)
 def subelements(value: Any, subelements: Any, skip_missing: bool = False) -> list[list[Any]]:
-    """A row of each item, or value of a mapping, and each item of its list at the path `subelements`."""
+    """Each item, or value of a mapping, with each item of the list at this path in it."""
     items = list(value.values()) if isinstance(value, Mapping) else value
     if not is_list(items):
         raise Fault(f"subelements takes a list or a mapping, not {noun(value)}")
@@ -218,6 +267,7 @@ def subelements(value: Any, subelements: Any, skip_missing: bool = False) -> lis
     return rows
 
 
+@FILTERS.declare("batch", SIZED, "list of list", Trait.WALKS_ITEMS)
 def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[list[Any]]:
     items, size = list(value), int(linecount)
     if size < 1:
@@ -230,6 +280,7 @@ def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[l
     return batches
 
 
+@FILTERS.declare("slice", SIZED, "list of list", Trait.WALKS_ITEMS)
 def slices(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[list[Any]]:
     """The items in `slices` columns. If the number of items is not a multiple, the first columns have one more."""
     items, count = list(value), int(slices)
@@ -267,12 +318,14 @@ def _distinct(items: Iterable[Any], known: Iterable[bytes] = (), *, by: Callable
     return result
 
 
+@FILTERS.declare("difference", "list", "list", Trait.SAME_ITEMS, example=("[1, 2] | difference([2, 3])", "[1]"))
 def difference(value: Any, other: Any) -> list[Any]:
     """The items that the other list does not have, without repetitions."""
     _check_lists("difference", value, other)
     return _distinct(value, map(identity, other))
 
 
+@FILTERS.declare("intersect", "list", "list", Trait.SAME_ITEMS, example=("[1, 2] | intersect([2, 3])", "[2]"))
 def intersect(value: Any, other: Any) -> list[Any]:
     """The items that both lists have, without repetitions."""
     _check_lists("intersect", value, other)
@@ -280,18 +333,21 @@ def intersect(value: Any, other: Any) -> list[Any]:
     return _distinct(item for item in value if identity(item) in shared)
 
 
+@FILTERS.declare("union", "list", "list", example=("[1, 2] | union([2, 3])", "[1, 2, 3]"))
 def union(value: Any, other: Any) -> list[Any]:
     """The items of both lists, without repetitions."""
     _check_lists("union", value, other)
     return _distinct(itertools.chain(value, other))
 
 
+@FILTERS.declare("symmetric_difference", "list", "list", example=("[1, 2] | symmetric_difference([2, 3])", "[1, 3]"))
 def symmetric_difference(value: Any, other: Any) -> list[Any]:
     """The items that only one of the lists has, without repetitions."""
     _check_lists("symmetric_difference", value, other)
     return [*_distinct(value, map(identity, other)), *_distinct(other, map(identity, value))]
 
 
+@FILTERS.declare("flatten", "list", "list", example=("[1, [2, [3]]] | flatten", "[1, 2, 3]"))
 def flatten(value: Any, levels: int | None = None, skip_nulls: bool = True) -> list[Any]:
     """The items of nested lists, down to `levels` if given, without nulls."""
     _check_lists("flatten", value)
@@ -313,19 +369,28 @@ def flatten(value: Any, levels: int | None = None, skip_nulls: bool = True) -> l
     return result
 
 
+@FILTERS.declare("zip", "list", "list of list", example=("['a', 'b'] | zip([1, 2])", "[[a, 1], [b, 2]]"))
 def zipped(value: Any, *others: Any) -> list[list[Any]]:
     """Lists of the first items, the second items and so on, up to the length of the shortest list."""
     _check_lists("zip", value, *others)
     return [list(row) for row in zip(value, *others, strict=False)]
 
 
+@FILTERS.declare(
+    "zip_longest",
+    "list",
+    "list of list",
+    example=("['a', 'b'] | zip_longest([1], fillvalue='-')", "[[a, 1], [b, '-']]"),
+)
 def zipped_to_longest(value: Any, *others: Any, fillvalue: Any = None) -> list[list[Any]]:
+    """As `zip`, up to the length of the longest list."""
     _check_lists("zip_longest", value, *others)
     longest = max(map(len, (value, *others)))
     METER.spend(longest * (1 + len(others)))
     return [list(row) for row in itertools.zip_longest(value, *others, fillvalue=fillvalue)]
 
 
+@FILTERS.declare("product", "list", "list of list", example=("[1, 2] | product(['a'])", "[[1, a], [2, a]]"))
 def product(value: Any, *others: Any, repeat: int = 1) -> list[list[Any]]:
     """Each combination of an item of each list, the last list varying fastest."""
     _check_lists("product", value, *others)

@@ -1,5 +1,5 @@
 """The filters and tests that templates may use: Jinja's own, where they are useful for objects and their cost can be
-bounded, and ruleop's.
+bounded, and ruleop's. All that is known of them is declared here, and beside the functions of the other modules.
 
 Each is wrapped by `_guarded`: an undefined value raises its fault, captured text is converted to a string, and the size
 of input and output is counted. Not offered are Jinja's filters for HTML (`escape`, `safe`, `urlize`, ...), `attr` and
@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import jinja2.filters
 import jinja2.tests
 
 from ruleop.core.templating.filters import data_filters, list_filters, text_filters
+from ruleop.core.templating.filters.declarations import Filter, Filters, Test, Trait
 from ruleop.core.templating.filters.exact_numbers import Exact
+from ruleop.core.templating.filters.list_filters import SIZED
 from ruleop.core.templating.filters.text_filters import version
 from ruleop.core.templating.values.cost import METER, Exhausted, check_size
 from ruleop.core.templating.values.data import View, scalar_text
+from ruleop.core.templating.values.declared_kinds import declared_kinds
 from ruleop.core.templating.values.faults import Fault, reworded
 from ruleop.core.templating.values.lookup import reach
 from ruleop.core.templating.values.methods import replaced
@@ -32,25 +35,11 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-Filter = Callable[..., Any]
 
-_TAKES_UNDEFINED = frozenset({"default", "d", "required"})
-_MAY_RETURN_ARGUMENT = frozenset({*_TAKES_UNDEFINED, "ternary"})
-_TAKES_TEXT = frozenset(
-    {"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_nice_yaml", "to_json", "tojson",
-     "required"}
-)  # fmt: skip
-_WALKS_ITEMS = frozenset(
-    {"list", "sort", "unique", "min", "max", "sum", "map", "select", "reject", "selectattr", "rejectattr", "batch",
-     "slice", "groupby", "items2dict"}
-)  # fmt: skip
-"""Filters to which text is a list of its characters."""
-
-
-def _guarded(name: str, function: Filter) -> Filter:
-    takes_undefined, takes_text = name in _TAKES_UNDEFINED, name in _TAKES_TEXT
-    charge = _items_of_text if name in _WALKS_ITEMS else METER.text
-    argument = _unchanged if name in _MAY_RETURN_ARGUMENT else given
+def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE) -> Callable[..., Any]:
+    takes_undefined, takes_text = Trait.TAKES_UNDEFINED in traits, Trait.KEEPS_TEXT in traits
+    charge = _items_of_text if Trait.WALKS_ITEMS in traits else METER.text
+    argument = _unchanged if Trait.GIVES_ARGUMENT in traits else given
 
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) is str:
@@ -114,16 +103,23 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+_OWN: Final = Filters()
+
 # -- undefined values --------------------------------------------------------------------------------------------------
 
+_OF_UNDEFINED: Final = Trait.TAKES_UNDEFINED | Trait.GIVES_ARGUMENT | Trait.KEEPS_TEXT
 
+
+@_OWN.declare("default d", traits=_OF_UNDEFINED | Trait.SAME_ITEMS)
 def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
     if isinstance(value, UndefinedValue) or (boolean and not value):
         return default_value
     return value
 
 
+@_OWN.declare("required", traits=_OF_UNDEFINED, example=("spec.image | required('say which image')", '"1.20"'))
 def required(value: Any, message: Any = "a value is required here") -> Any:
+    """The value; an error with this message if it is missing, null or empty."""
     if isinstance(value, UndefinedValue):
         fault = value.fault()
         raise fault if fault.kind == "later" else Fault(scalar_text(message), redacted="a value is required here")
@@ -132,7 +128,9 @@ def required(value: Any, message: Any = "a value is required here") -> Any:
     return value
 
 
+@_OWN.declare("ternary", traits=Trait.GIVES_ARGUMENT, example=("(spec.size > 2) | ternary('big', 'small')", "big"))
 def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> Any:
+    """The first if the value is true, else the second; the third, if given, for null."""
     if value is None and none_val is not None:
         return none_val
     return true_val if value else false_val
@@ -141,6 +139,7 @@ def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> 
 # -- filters and tests by name -----------------------------------------------------------------------------------------
 
 
+@_OWN.declare("map", SIZED, "list", Trait.WALKS_ITEMS | Trait.TAKES_ATTRIBUTE, needs="environment")
 def map_(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     if "attribute" in kwargs:
         attribute = kwargs.pop("attribute")
@@ -151,7 +150,7 @@ def map_(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: A
             return list(list_filters.attributes(value, attribute))
         return [default(reach(item, attribute), fallback) for item in value]
     name, *rest = args or [""]
-    filter_ = cast("Filter | None", environment.filters.get(str(name)))
+    filter_ = cast("Callable[..., Any] | None", environment.filters.get(str(name)))
     if filter_ is None:
         raise Fault("map takes attribute='...', or the name of an existing filter")
     return [filter_(item, *rest, **kwargs) for item in value]
@@ -167,20 +166,26 @@ def _item_test(environment: Environment, args: tuple[Any, ...], kwargs: dict[str
     return lambda item: bool(test(item, *rest, **kwargs))
 
 
+_BY_ATTRIBUTE: Final = Trait.WALKS_ITEMS | Trait.SAME_ITEMS | Trait.TAKES_ATTRIBUTE
+
+
 def _tests_definedness(args: tuple[Any, ...]) -> bool:
     return bool(args) and args[0] in {"defined", "undefined"}
 
 
+@_OWN.declare("select", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="environment")
 def select(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     test = _item_test(environment, args, kwargs)
     return [item for item in value if test(item)]
 
 
+@_OWN.declare("reject", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="environment")
 def reject(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     test = _item_test(environment, args, kwargs)
     return [item for item in value if not test(item)]
 
 
+@_OWN.declare("selectattr", SIZED, "list", _BY_ATTRIBUTE, needs="environment")
 def selectattr(environment: Environment, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute passes the test. Items without the attribute do not."""
     test, takes_undefined = _item_test(environment, args, kwargs), _tests_definedness(args)
@@ -188,6 +193,7 @@ def selectattr(environment: Environment, value: Iterable[Any], attribute: Any, *
     return [item for item, found in pairs if (takes_undefined or not isinstance(found, UndefinedValue)) and test(found)]
 
 
+@_OWN.declare("rejectattr", SIZED, "list", _BY_ATTRIBUTE, needs="environment")
 def rejectattr(environment: Environment, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute does not pass the test, and those without the attribute."""
     test, takes_undefined = _item_test(environment, args, kwargs), _tests_definedness(args)
@@ -197,88 +203,59 @@ def rejectattr(environment: Environment, value: Iterable[Any], attribute: Any, *
     ]
 
 
+@_OWN.declare("round", "scalar", "number")
 def round_(value: Any, precision: int = 0, method: str = "common") -> float:
     if not -20 <= int(precision) <= 20:
         raise Fault("round takes a precision from -20 to 20")
     return jinja2.filters.do_round(float(value), int(precision), method)  # type: ignore[arg-type]
 
 
-_FILTERS: dict[str, Filter] = {
-    "default": default, "d": default, "required": required,
-    "string": scalar_text, "indent": text_filters.indent, "trim": text_filters.trim, "center": text_filters.center,
-    "format": printf, "split": text_filters.split, "quote": text_filters.quote, "shell_quote": text_filters.shell_quote,
-    "join": text_filters.join, "replace": replaced, "wordwrap": text_filters.wordwrap,
-    "urlencode": text_filters.urlencode, "regex_match": text_filters.regex_match,
-    "regex_replace": text_filters.regex_replace, "regex_findall": text_filters.regex_findall,
-    "regex_search": text_filters.regex_search, "regex_escape": text_filters.regex_escape,
-    "basename": text_filters.basename, "dirname": text_filters.dirname,
-    "list": list, "first": list_filters.first, "last": list_filters.last, "items": list_filters.items,
-    "dictsort": list_filters.dictsort, "reverse": list_filters.reverse, "sort": list_filters.sort,
-    "unique": list_filters.unique, "min": list_filters.least, "max": list_filters.greatest, "sum": list_filters.total,
-    "groupby": list_filters.groupby, "batch": list_filters.batch, "slice": list_filters.slices,
-    "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict, "difference": list_filters.difference,
-    "intersect": list_filters.intersect, "union": list_filters.union,
-    "symmetric_difference": list_filters.symmetric_difference, "flatten": list_filters.flatten,
-    "zip": list_filters.zipped, "zip_longest": list_filters.zipped_to_longest, "product": list_filters.product,
-    "subelements": list_filters.subelements, "keep_keys": list_filters.keep_keys, "pick": list_filters.keep_keys,
-    "remove_keys": list_filters.remove_keys, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
-    "combine": data_filters.combine, "to_yaml": data_filters.to_yaml,
-    "to_nice_yaml": data_filters.to_nice_yaml, "to_json": data_filters.to_json,
-    "tojson": data_filters.to_json, "b64encode": data_filters.b64encode, "b64decode": data_filters.b64decode,
-    "sha256": data_filters.sha256, "sha1": data_filters.sha1, "hash": data_filters.digest,
-    "dns_label": data_filters.dns_label, "quantity": data_filters.quantity,
-    "condition": data_filters.condition, "ip_network": data_filters.ip_network, "host": data_filters.host,
-    "ip_in": data_filters.ip_in,
-}  # fmt: skip
-_BY_NAME: dict[str, Filter] = {
-    "map": map_,
-    "select": select,
-    "reject": reject,
-    "selectattr": selectattr,
-    "rejectattr": rejectattr,
-    "truncate": cast("Filter", jinja2.filters.do_truncate),
+_of_jinja = cast("dict[str, Callable[..., Any]]", jinja2.filters.FILTERS)
+FILTERS: Final[Mapping[str, Filter]] = {
+    **text_filters.FILTERS,
+    **list_filters.FILTERS,
+    **data_filters.FILTERS,
+    **_OWN,
+    "string": Filter(scalar_text, "scalar", "string", Trait.SAME_TRUTH),
+    "format": Filter(printf, "string", "string"),
+    "replace": Filter(replaced, "scalar", "string"),
+    "truncate": Filter(_of_jinja["truncate"], needs="environment"),
+    "list": Filter(list, SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS | Trait.SAME_TRUTH),
+    "abs": Filter(_of_jinja["abs"], "boolean or number", "number"),
+    "float": Filter(_of_jinja["float"], gives="number"),
+    **{name: Filter(_of_jinja[name], gives="integer") for name in ("int", "wordcount")},
+    **{
+        name: Filter(_of_jinja[name], SIZED, "integer", Trait.CHECKSUM | Trait.SAME_TRUTH)
+        for name in ("length", "count")
+    },
+    **{
+        name: Filter(_of_jinja[name], gives="string")
+        for name in ("capitalize", "filesizeformat", "lower", "title", "upper")
+    },
 }
-"""Filters whose first argument is the environment."""
-_JINJA_FILTERS = (
-    "abs",
-    "capitalize",
-    "count",
-    "filesizeformat",
-    "float",
-    "int",
-    "length",
-    "lower",
-    "title",
-    "upper",
-    "wordcount",
-)
+FILTER_NAMES: Final = frozenset(FILTERS)
 
 
-FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJA_FILTERS, "from_yaml", "from_json"})
+def filters_with(trait: Trait) -> frozenset[str]:
+    return frozenset(name for name, each in FILTERS.items() if trait in each.traits)
 
 
-def _same_everywhere() -> dict[str, Filter]:
-    """The filters that need nothing of a project."""
-    functions = {**_FILTERS, **{name: cast("Filter", jinja2.filters.FILTERS[name]) for name in _JINJA_FILTERS}}
-    return {name: _guarded(name, function) for name, function in functions.items()}
+def filters_that_give(kinds: frozenset[str]) -> frozenset[str]:
+    """The filters that give nothing but values of these kinds."""
+    return frozenset(name for name, each in FILTERS.items() if declared_kinds(each.gives) <= kinds)
 
 
-_SHARED = _same_everywhere()
+_SHARED: Final = {name: _guarded(name, each.function, each.traits) for name, each in FILTERS.items() if not each.needs}
+"""The filters that need nothing of a project."""
 
 
-def build_filters(environment: Environment, read_captured: Callable[[Any, str], Any]) -> dict[str, Filter]:
-    functions: dict[str, Filter] = {name: partial(function, environment) for name, function in _BY_NAME.items()}
-    functions["from_yaml"] = lambda value: read_captured(value, "from_yaml")
-    functions["from_json"] = partial(data_filters.from_json, read_captured)
-    return {**_SHARED, **{name: _guarded(name, function) for name, function in functions.items()}}
+def build_filters(environment: Environment, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
+    given_as = {"environment": environment, "read_captured": read_captured}
+    bound = {name: partial(each.function, given_as[each.needs]) for name, each in FILTERS.items() if each.needs}
+    return {**_SHARED, **{name: _guarded(name, each, FILTERS[name].traits) for name, each in bound.items()}}
 
 
 _JINJA_TESTS = cast("dict[str, Callable[..., Any]]", jinja2.tests.TESTS)
-_TESTS = (
-    "none", "boolean", "false", "true", "integer", "float", "string", "mapping", "number", "iterable", "sameas",
-    "==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "<", "lt", "lessthan", ">=", "ge", "<=", "le",
-)  # fmt: skip
-_TESTS_BY_NAME = ("filter", "test")  # whether there is one of this name
 
 
 def _tested(function: Callable[..., Any]) -> Callable[..., bool]:
@@ -310,7 +287,7 @@ def _tested_number(function: Callable[..., Any]) -> Callable[..., bool]:
     return call
 
 
-_TESTS_LIKE_FILTERS: dict[str, Filter] = {
+_LIKE_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "version": version,
     "match": text_filters.matches_at_start,
     "search": text_filters.regex_match,
@@ -324,24 +301,40 @@ _TESTS_LIKE_FILTERS: dict[str, Filter] = {
 }
 """Tests whose work depends on the size of their values, by Ansible's names."""
 
-_SHARED_TESTS: dict[str, Callable[..., bool]] = {
-    **{name: _tested(_JINJA_TESTS[name]) for name in _TESTS},
-    **{name: _tested_number(_JINJA_TESTS[name]) for name in ("odd", "even", "divisibleby")},
-    **{name: _guarded(name, test) for name, test in _TESTS_LIKE_FILTERS.items()},
-    "lower": _tested_case(str.islower),
-    "upper": _tested_case(str.isupper),
-    "sameas": lambda value, other: given(value) is given(other),
-    "mapping": lambda value: isinstance(given(value), Mapping),
-    "in": contains,
-    "defined": lambda value: not isinstance(value, UndefinedValue),
-    "undefined": lambda value: isinstance(value, UndefinedValue),
-    "sequence": lambda value: (
-        isinstance(given(value), (list, tuple, range, str))
-        or (isinstance(value, View) and isinstance(value.data, list))
+_COMPARING: Final = {
+    "eq": "== eq equalto", "ne": "!= ne", "gt": "> gt greaterthan", "lt": "< lt lessthan", "gteq": ">= ge",
+    "lteq": "<= le",
+}  # fmt: skip
+TESTS: Final[Mapping[str, Test]] = {
+    **{
+        name: Test(_tested(_JINJA_TESTS[name]), compares=operator)
+        for operator, names in _COMPARING.items()
+        for name in names.split()
+    },
+    "in": Test(contains, compares="in"),
+    "none": Test(_tested(_JINJA_TESTS["none"]), "null"),
+    **{name: Test(_tested(_JINJA_TESTS[name]), name) for name in ("boolean", "integer", "string")},
+    **{name: Test(_tested(_JINJA_TESTS[name])) for name in ("false", "true", "float", "number", "iterable")},
+    **{name: Test(_tested_number(_JINJA_TESTS[name])) for name in ("odd", "even", "divisibleby")},
+    **{name: Test(_JINJA_TESTS[name], needs="environment") for name in ("filter", "test")},
+    "lower": Test(_tested_case(str.islower)),
+    "upper": Test(_tested_case(str.isupper)),
+    "sameas": Test(lambda value, other: given(value) is given(other)),
+    "mapping": Test(lambda value: isinstance(given(value), Mapping), "mapping"),
+    "defined": Test(lambda value: not isinstance(value, UndefinedValue)),
+    "undefined": Test(lambda value: isinstance(value, UndefinedValue)),
+    "sequence": Test(
+        lambda value: (
+            isinstance(given(value), (list, tuple, range, str))
+            or (isinstance(value, View) and isinstance(value.data, list))
+        )
     ),
+    **{name: Test(_guarded(name, test)) for name, test in _LIKE_FILTERS.items()},
 }
 
 
 def build_tests(environment: Environment) -> dict[str, Callable[..., bool]]:
-    by_name = {name: _tested(partial(_JINJA_TESTS[name], environment)) for name in _TESTS_BY_NAME}
-    return {**_SHARED_TESTS, **by_name}
+    return {
+        name: _tested(partial(each.function, environment)) if each.needs else each.function
+        for name, each in TESTS.items()
+    }

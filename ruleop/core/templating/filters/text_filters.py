@@ -20,7 +20,9 @@ from urllib.parse import urlencode as form_encoded
 
 import re2
 
-from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted, width
+from ruleop.core.templating.filters.declarations import Filters, Trait
+from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted
+from ruleop.core.templating.values.cost import width as bounded_width
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach
@@ -31,14 +33,19 @@ from ruleop.core.templating.values.undefined import UndefinedValue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+FILTERS: Final = Filters()
+_SIZED: Final = "list or mapping or string"
 
-def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False) -> Any:
-    by = width_ if isinstance(width_, str) else " " * width(width_, "an indentation")
-    width(len(by), "an indentation")
+
+@FILTERS.declare("indent", "scalar", "string", Trait.KEEPS_TEXT)
+def indent(value: Any, width: Any = 4, first: bool = False, blank: bool = False) -> Any:
+    by = width if isinstance(width, str) else " " * bounded_width(width, "an indentation")
+    bounded_width(len(by), "an indentation")
     indentation = Indent(by, bool(first), bool(blank))
     return value.indented(indentation) if isinstance(value, (Text, Dump)) else indentation.apply(scalar_text(value))
 
 
+@FILTERS.declare("trim", "scalar", "string", Trait.KEEPS_TEXT | Trait.SAME_TRUTH)
 def trim(value: Any, chars: str | None = None) -> Any:
     if isinstance(value, Text):
         return value.trimmed(chars)
@@ -47,6 +54,7 @@ def trim(value: Any, chars: str | None = None) -> Any:
     return text.strip(chars)
 
 
+@FILTERS.declare("join", _SIZED, "string", Trait.TAKES_ATTRIBUTE)
 def join(value: Any, d: str = "", attribute: Any = None) -> str:
     """The items joined into text; with `attribute`, the attributes of the items that have it."""
     if attribute is not None:
@@ -54,16 +62,18 @@ def join(value: Any, d: str = "", attribute: Any = None) -> str:
     return joined_by(d, value)
 
 
-def center(value: Any, width_: int = 80) -> str:
-    return scalar_text(value).center(width(width_, "a width"))
+@FILTERS.declare("center", "scalar", "string")
+def center(value: Any, width: int = 80) -> str:
+    return scalar_text(value).center(bounded_width(width, "a width"))
 
 
+@FILTERS.declare("wordwrap", gives="string")
 def wordwrap(
-    value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
+    value: Any, width: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
 ) -> str:
     text = scalar_text(value)
     METER.spend(len(text))
-    lines, columns = text.splitlines(), int(width_)
+    lines, columns = text.splitlines(), int(width)
     if break_long_words:  # cutting a long word copies its rest for every line
         METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
     wrapper = TextWrapper(
@@ -76,22 +86,29 @@ def wordwrap(
     return joined_by(wrapstring, [piece for line in lines for piece in wrapper.wrap(line) or [""]])
 
 
+@FILTERS.declare("split", "scalar", "list of string", example=("'a,b' | split(',')", "[a, b]"))
 def split(value: Any, separator: str | None = None, maxsplit: int = -1) -> list[str]:
-    found: list[str] = METHODS["text", "split"](scalar_text(value), separator, maxsplit)
+    """The parts between the separators, or between white space."""
+    found: list[str] = METHODS["text", "split"].call(scalar_text(value), separator, maxsplit)
     return found
 
 
+@FILTERS.declare("quote", gives="string", example=("spec.size | quote", '"3"'))
 def quote(value: Any) -> str:
+    """Converts to a string; adds no quotes."""
     return scalar_text(value)
 
 
+@FILTERS.declare("shell_quote", gives="string", example=("'a b' | shell_quote", "\"'a b'\""))
 def shell_quote(value: Any) -> str:
+    """Quotes for a shell."""
     text = scalar_text(value)
     if "\0" in text:
         raise Fault("shell_quote: the text contains a NUL character")
     return shlex.quote(text)
 
 
+@FILTERS.declare("urlencode", gives="string")
 def urlencode(value: Any) -> str:
     data = plain(value)
     if isinstance(data, Mapping):
@@ -99,11 +116,15 @@ def urlencode(value: Any) -> str:
     return percent_encoded(scalar_text(data))
 
 
+@FILTERS.declare("basename", "string", "string", example=("'/etc/app.conf' | basename", "app.conf"))
 def basename(value: Any) -> str:
+    """The last part of a path."""
     return posixpath.basename(_path("basename", value))
 
 
+@FILTERS.declare("dirname", "string", "string", example=("'/etc/app.conf' | dirname", "/etc"))
 def dirname(value: Any) -> str:
+    """The path before its last part."""
     return posixpath.dirname(_path("dirname", value))
 
 
@@ -180,13 +201,17 @@ def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
         yield match
 
 
+@FILTERS.declare("regex_match", "scalar", "boolean", example=("spec.image | regex_match('^1[.]')", "true"))
 def regex_match(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> bool:
     """Whether the pattern matches anywhere in the text; anchor it with ^ and $."""
     return next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None) is not None
 
 
+@FILTERS.declare(
+    "regex_search", "scalar", "string or null or list", example=("spec.image | regex_search('[0-9]+$')", '"20"')
+)
 def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = False, multiline: bool = False) -> Any:
-    """The first match, or a list of the given groups of it; null if there is no match."""
+    r"""The first match, or null; with groups (`'\\1'`), a list of them."""
     references = [_GROUP.fullmatch(scalar_text(group)) for group in groups]
     if None in references:
         raise Fault(r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'")
@@ -199,9 +224,11 @@ def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = Fals
         raise Fault("regex_search: the pattern has no such group") from None
 
 
+@FILTERS.declare("regex_replace", "scalar", "string", example=("spec.image | regex_replace('[.]', '-')", "1-20"))
 def regex_replace(
     value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False
 ) -> str:
+    r"""Replaces all matches. The replacement may name groups: `'\\1'`."""
     text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
     names = (name or number for name, number in _GROUP.findall(new))
     groups = Counter(int(name) if name.isdecimal() else name for name in names)
@@ -220,6 +247,7 @@ def regex_replace(
     return "".join([*pieces, text[at:]])
 
 
+@FILTERS.declare("regex_escape", "scalar", "string", example=("spec.image | regex_escape", "'1\\.20'"))
 def regex_escape(value: Any) -> str:
     """A pattern that matches this text only."""
     return re.escape(scalar_text(value))
@@ -230,6 +258,7 @@ def matches_at_start(value: Any, pattern: str, *, ignorecase: bool = False, mult
     return regex_match(value, f"\\A(?:{scalar_text(pattern)})", ignorecase=ignorecase, multiline=multiline)
 
 
+@FILTERS.declare("regex_findall", "scalar", "list", example=("spec.image | regex_findall('[0-9]+')", '["1", "20"]'))
 def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> list[Any]:
     """All matches: the text of each, the text of its only group, or a list of its groups."""
     found: list[Any] = []

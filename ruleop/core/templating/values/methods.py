@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import ListView, MapView, scalar_text
@@ -14,7 +14,12 @@ from ruleop.core.templating.values.operators import comparable, given, passes
 from ruleop.core.templating.values.text import Dump, Text
 from ruleop.core.templating.values.undefined import Missing, UndefinedValue
 
-Method = Callable[..., Any]
+
+class Method(NamedTuple):
+    """`gives` is in words of `declared_kinds`."""
+
+    call: Callable[..., Any]
+    gives: str
 
 
 def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -24,7 +29,7 @@ def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str
         known = sorted(known for kind, known in METHODS if kind == type_name(obj))
         raise Fault(f"unknown method {name}()" + (f"; use one of {', '.join(known)}" if known else ""))
     try:
-        return method(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
+        return method.call(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
     except (TypeError, ValueError, LookupError):
         raise Fault(f"{name}() cannot take these arguments") from None
 
@@ -45,7 +50,7 @@ _SEARCHES = {
 _STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
 
 
-def _text_method(name: str) -> Method:
+def _text_method(name: str) -> Callable[..., Any]:
     function = getattr(str, name)
 
     def method(text: Any, *args: Any) -> Any:
@@ -118,20 +123,22 @@ def _count(items: Any, item: Any) -> int:
     return [comparable(each) for each in items].count(comparable(item))
 
 
-_OF_TEXT = (
-    "upper", "lower", "title", "capitalize", "swapcase", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines",
-    "partition", "rpartition", "startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "count",
-    "isdigit", "isalpha", "isalnum", "islower", "isupper", "isspace", "isnumeric",
-)  # fmt: skip
-
-METHODS: dict[tuple[str, str], Method] = {("text", name): _text_method(name) for name in _OF_TEXT}
-METHODS |= {
-    ("text", "replace"): replaced,
-    ("text", "join"): joined_by,
-    ("mapping", "items"): _items,
-    ("mapping", "keys"): _keys,
-    ("mapping", "values"): _values,
-    ("mapping", "get"): _get,
-    ("list", "index"): _index,
-    ("list", "count"): _count,
+_OF_TEXT: Final = {
+    "string": "upper lower title capitalize swapcase strip lstrip rstrip removeprefix removesuffix",
+    "list of string": "split rsplit splitlines partition rpartition",
+    "integer": "find rfind count",
+    "boolean": "startswith endswith isdigit isalpha isalnum islower isupper isspace isnumeric",
+}
+METHODS: Final[Mapping[tuple[str, str], Method]] = {
+    **{
+        ("text", name): Method(_text_method(name), gives) for gives, names in _OF_TEXT.items() for name in names.split()
+    },
+    ("text", "replace"): Method(replaced, "string"),
+    ("text", "join"): Method(joined_by, "string"),
+    ("mapping", "items"): Method(_items, "list"),
+    ("mapping", "keys"): Method(_keys, "list of string"),
+    ("mapping", "values"): Method(_values, "list"),
+    ("mapping", "get"): Method(_get, "any"),
+    ("list", "index"): Method(_index, "integer"),
+    ("list", "count"): Method(_count, "integer"),
 }

@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Body, Items, Literal, Members, Slot, Text, Whole, typed
+from ruleop.authoring.checking.typing.bodies.typed_bodies import (
+    Body,
+    Items,
+    Literal,
+    Members,
+    Slot,
+    Text,
+    Whole,
+    own_fields,
+    typed,
+)
 from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
 from ruleop.authoring.checking.typing.type_findings import Report, Source
@@ -86,6 +96,7 @@ class Conformance:
             return
         for spread in body.spreads:
             self._value(spread.type, node, path, spread)
+            self._duplicates(body, spread, path)
         known = node if node is not None and "mapping" in node.kinds else None
         for member in body.members:
             below = known.member(member.name) if known is not None else None
@@ -112,8 +123,26 @@ class Conformance:
         message = f"{inner} is not in the schema of {self.kind}{hint}"
         self._add(Problem("unknown-field", message, site, (name,)), f"{name}:")
 
+    def _duplicates(self, body: Members, spread: Slot, path: str) -> None:
+        """Reports the keys of the mapping that are certainly spread into it too. An optional field may be the other
+        half of a condition."""
+        if spread.type.partial or spread.type.undefined is not None:
+            return
+        certain = {name for name, each in (own_fields(spread.type) or {}).items() if _has_value(each)}
+        for member in body.members:
+            written = member.body
+            if (
+                member.name in certain
+                and not _is_null(written)
+                and (not isinstance(written, Whole) or _has_value(written.slot.type))
+            ):
+                inner = f"{path}.{member.name}" if path else member.name
+                message = f"{spread.expression} adds {inner} a second time: merge the two with `combine`"
+                self._add(Problem("yaml", message, member.site, (member.name,)), f"{member.name}:")
+
     def _required(self, body: Members, node: SchemaNode, path: str) -> None:
         names = {member.name for member in body.members if not _is_null(member.body)}
+        names |= {name for each in body.spreads for name in own_fields(each.type) or ()}
         if not path:
             names |= {"apiVersion", "kind", "metadata", "status"}
         place = Site(body.site.path)
@@ -251,6 +280,11 @@ class Conformance:
 
 _TEXT = re.compile(r"\)\s*$|\|\s*to_(?:nice_)?(?:yaml|json)\b")
 """An expression that results in text for a place that takes data: the call of a macro, or data as text."""
+
+
+def _has_value(found: Type) -> bool:
+    """Whether the value is never missing or null, which would omit its field."""
+    return found.undefined is None and "null" not in found.kinds
 
 
 def _is_null(body: Body) -> bool:

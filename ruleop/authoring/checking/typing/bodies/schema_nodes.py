@@ -15,6 +15,7 @@ from ruleop.core.schema.builtin.builtin_types import type_schemas
 from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
 from ruleop.core.schema.crd.structural import META_FIELDS
 from ruleop.core.schema.openapi import OBJECT_META
+from ruleop.core.templating.values.declared_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Kind
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.openapi import Schema
-
-KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "mapping", "list", "other"})
-"""The kinds of JSON values; integers are not numbers here. Macros and the like are `other`."""
 
 _KINDS_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
     "object": frozenset({"mapping"}),

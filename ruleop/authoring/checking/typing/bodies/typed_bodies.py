@@ -73,7 +73,7 @@ class Members:
     @property
     def is_open(self) -> bool:
         """Whether not all of its keys are known."""
-        return bool(self.spreads or self.computed)
+        return bool(self.computed) or any(own_fields(each.type) is None for each in self.spreads)
 
     def member(self, name: str) -> Member | None:
         return next((each for each in self.members if each.name == name), None)
@@ -84,6 +84,12 @@ class Items:
     items: tuple[Body, ...]
     spreads: tuple[Slot, ...]
     site: Site
+
+
+def own_fields(found: Type) -> Mapping[str, Type] | None:
+    """The fields of a mapping that a template made; None if it may have others."""
+    is_made = found.kinds == {"mapping"} and found.node is None and found.values is None
+    return found.fields if is_made else None
 
 
 Body: TypeAlias = Literal | Whole | Text | Members | Items
