@@ -31,16 +31,17 @@ from ruleop.core.templating.template_tree.nodes import (
 from ruleop.core.templating.template_tree.pieces import Piece
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
-from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES
-from ruleop.core.templating.values.data import noun, plain_and_weight
+from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES
+from ruleop.core.templating.values.data import noun, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault, NotThereYet
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
-from ruleop.core.templating.values.undefined import OMIT, UndefinedValue
+from ruleop.core.templating.values.undefined import OMIT, Broken, UndefinedValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ruleop.core.kinds import JSON
+    from ruleop.core.templating.template_tree.lines import Inline
     from ruleop.core.templating.template_tree.nodes import Block, Node
     from ruleop.core.templating.template_tree.scope import Scope
     from ruleop.core.templating.template_tree.state import Places, State
@@ -148,6 +149,10 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: member for key, member in value.items() if member is not None} if None in value.values() else value
     return [each for each in value if each is not None] if isinstance(value, list) and None in value else value
+
+
+def _nothing(_: Scope) -> Any:
+    return NOTHING
 
 
 def _site_of(value: Node, key: Site) -> Site:
@@ -273,11 +278,19 @@ class Evaluator:
         return (lambda _: []) if isinstance(value, list) else lambda _: value
 
     def _value(self, node: Value) -> Evaluate:
-        compute, place = self.writer.value(node.expression.node), node.expression.place
-        return lambda scope: self._plain(self._computed(compute, scope, place), place, alone=place.alone)
+        compute, place, state = self.writer.value(node.expression.node), node.expression.place, self.state
+        alone = place.alone
+
+        def evaluate(scope: Scope) -> Any:
+            value = self._computed(compute, scope, place)
+            if type(value) is str:
+                state.weigh(len(value))
+                return value
+            return self._plain(value, place, alone=alone)
+
+        return evaluate
 
     def _computed(self, compute: Evaluate, scope: Scope, place: SlotPlace) -> Any:
-        METER.spend(1)
         try:
             value = compute(scope)
             return value if self.state.hide is None else self.state.hide(value, place)
@@ -286,7 +299,7 @@ class Evaluator:
         except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
             fault = fault_in(error)
             if self.lenient and isinstance(fault, NotThereYet):
-                return OMIT
+                return Broken("", fault)
             raise fault.at(place.site, place.expression) from None
 
     def _plain(self, value: Any, place: SlotPlace, *, alone: bool) -> Any:
@@ -338,8 +351,10 @@ class Evaluator:
                 return NOTHING if value is None or value is OMIT else self._text([Slot(value, place)])
 
             return one
-        writes = [self.writer.part(each) for each in node.parts]
         has_statements = any(not isinstance(each, (str, Expression)) for each in node.parts)
+        if not has_statements and not any(isinstance(each, Expression) and each.place.alone for each in node.parts):
+            return self._line(node.parts)
+        writes = [self.writer.part(each) for each in node.parts]
 
         def join(scope: Scope) -> Any:
             parts: list[Part] = []
@@ -348,6 +363,40 @@ class Evaluator:
             if has_statements and node.plain:
                 return self._plain_scalar(parts)
             return self._text(parts)
+
+        return join
+
+    def _line(self, parts: Sequence[str | Expression | Inline]) -> Evaluate:
+        """Text in which no value stands alone on its line: each value is written as it is."""
+        pieces: list[tuple[str, Evaluate, SlotPlace]] = [
+            ("", self.writer.value(each.node), each.place)
+            if isinstance(each, Expression)
+            else (str(each), _nothing, _NOWHERE)
+            for each in parts
+        ]
+        state = self.state
+
+        def join(scope: Scope) -> Any:
+            text = ""
+            METER.keep(SLOT_BYTES)
+            for literal, compute, place in pieces:
+                if literal:
+                    text += literal
+                    continue
+                value = self._computed(compute, scope, place)
+                if type(value) is not str:
+                    try:
+                        value = scalar_text(value)
+                    except NotThereYet as error:
+                        if state.lenient:
+                            return NOTHING
+                        raise error.at(place.site, place.expression) from None
+                    except Fault as fault:
+                        raise fault.at(place.site, place.expression) from None
+                text += value
+            METER.made(text)
+            state.weigh(len(text))
+            return text
 
         return join
 
@@ -418,12 +467,12 @@ class Evaluator:
             sites: Places = {
                 str(each.key): _site_of(each.value, each.site) for each in node.members if isinstance(each, Entry)
             }
-            state = self.state
+            state, units = self.state, 1 + len(entries)
 
             def static(scope: Scope) -> Any:
                 result = {}
                 METER.keep(PAIR_BYTES)
-                METER.spend(1 + (len(entries) >> 2))
+                METER.spend(units)
                 for key, value in entries:
                     found = value(scope)
                     if found is not NOTHING:
@@ -460,7 +509,7 @@ class Evaluator:
             found = value(scope)
             items = collected.items()
             if found is not NOTHING:
-                if site is not None:
+                if site is not None and state.sites is not None:
                     state.note(items, len(items), site)
                 items.append(found)
 
@@ -480,7 +529,8 @@ class Evaluator:
                 if key in result:
                     raise _repeated(key, collected, site)
                 result[key], collected.sites[key] = found, site
-                state.note(result, key, value_site)
+                if state.sites is not None:
+                    state.note(result, key, value_site)
 
             return add
         name = self._key(entry.key)

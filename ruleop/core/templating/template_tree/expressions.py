@@ -105,7 +105,11 @@ class Expressions:
     # -- fields --------------------------------------------------------------------------------------------------------
 
     def _getattr(self, node: nodes.Getattr) -> Compute:
-        of, name = self.compute(node.node), node.attr
+        name = node.attr
+        if isinstance(node.node, nodes.Name):
+            variable = node.node.name
+            return lambda scope: field_of(scope.get(variable), name)
+        of = self.compute(node.node)
         return lambda scope: field_of(of(scope), name)
 
     def _getitem(self, node: nodes.Getitem) -> Compute:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ruleop.core.errors import Site
     from ruleop.core.templating.values.text import SlotPlace
@@ -64,15 +63,11 @@ class State:
         if not self.depth:
             METER.end_render(self.before)
 
-    @contextmanager
-    def evaluation(self, *, lenient: bool) -> Iterator[None]:
-        """The evaluation of documents, which may take place inside another."""
+    def begin(self, *, lenient: bool) -> tuple[bool, int]:
+        """Begins the evaluation of documents. Returns the state of that around it, to be restored."""
         outer = self.lenient, self.weight
         self.lenient, self.weight = lenient, 0
-        try:
-            yield
-        finally:
-            self.lenient, self.weight = outer
+        return outer
 
     def weigh(self, characters: int) -> None:
         self.weight += characters

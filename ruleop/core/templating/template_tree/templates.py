@@ -70,12 +70,14 @@ class File:
     writer: Writer = field(init=False)
     evaluator: Evaluator = field(init=False)
     form: Form = field(init=False)
+    located: located = field(init=False)
     blocks: dict[str, Form] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.writer = Writer(Statements(self.templates.expressions, self), self, self.templates.state)
         self.evaluator = Evaluator(self.writer, self.templates.state)
         self.form = Form(self, self.body)
+        self.located = located(self.site or Site(self.path, 1))
 
     def site_of(self, node: nodes.Node) -> Site:
         return self.site or Site(self.path, node.lineno)
@@ -145,11 +147,15 @@ class Templates:
             self.trace.append((name, documents, sites))
             return documents
         file, state = self.file(name), self.state
-        with state, located(Site(file.path, 1)), state.evaluation(lenient=lenient):
-            METER.spend(8)
-            found: list[JSON] = []
-            file.form.evaluate(file.scope(names), found)
-            return found
+        outer = state.begin(lenient=lenient)
+        try:
+            with state, file.located:
+                METER.spend(8)
+                found: list[JSON] = []
+                file.form.evaluate(file.scope(names), found)
+                return found
+        finally:
+            state.lenient, state.weight = outer
 
     def traced(self, name: str, names: Mapping[str, Any], *, lenient: bool = False) -> tuple[list[JSON], Sites]:
         """The documents, with the place of each of their fields."""
@@ -234,8 +240,11 @@ class Templates:
             except RuleErrors as errors:
                 first = errors.mistakes[0]
                 raise Fault(f"{what}: {first.message}").at(first.site, "") from None
-            with self.state.evaluation(lenient=False):
+            outer = self.state.begin(lenient=False)
+            try:
                 value.form.evaluate(value.scope, found)
+            finally:
+                self.state.lenient, self.state.weight = outer
             return found[0] if found else None
         text = scalar_text(value)
         METER.parse(text)
