@@ -272,7 +272,7 @@ async def give_up(harness: ReconcilerHarness, cpu: Cpu, number: int) -> list[flo
         start = cpu.now
         assert await harness.reconcile() == Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
         used.append(cpu.now - start)
-        harness.reconciler.remove(WEB)  # the next is another one
+        harness.reconciler.remove(WEB)  # the next one is new, too
     cpu.plans.clear()
     return used
 
@@ -321,7 +321,7 @@ async def test_a_plan_that_is_given_up_with_the_whole_patience_is_made_at_last_w
     assert harness.reconciler.slow == {WEB: True}
 
 
-async def test_what_is_given_up_in_its_turn_takes_no_patience_of_others(cpu):
+async def test_a_plan_that_is_given_up_in_its_turn_takes_no_patience_of_others(cpu):
     harness = harness_with()
     await give_up(harness, cpu, 1)
     cpu.step = 50.0
@@ -331,7 +331,9 @@ async def test_what_is_given_up_in_its_turn_takes_no_patience_of_others(cpu):
 
 
 @pytest.mark.parametrize(("certainly", "expected"), [(False, Urgency.CHANGE), (True, Urgency.RETRY)])
-async def test_what_may_be_wronged_comes_before_what_certainly_takes_long(monkeypatch, certainly, expected):
+async def test_plans_that_had_little_patience_come_before_those_that_certainly_take_long(
+    monkeypatch, certainly, expected
+):
     harness, asked = harness_with(), []
     slow_plans = harness.reconciler.environment.slow_plans
     monkeypatch.setattr(slow_plans, "begin", lambda _slow, urgency, _wake: asked.append(urgency))
@@ -340,7 +342,7 @@ async def test_what_may_be_wronged_comes_before_what_certainly_takes_long(monkey
     assert asked == [expected]
 
 
-async def test_what_was_ended_before_comes_last(endless_plans, monkeypatch):
+async def test_plans_that_were_ended_before_come_last(endless_plans, monkeypatch):
     harness, asked = harness_with(), []
     slow_plans = harness.reconciler.environment.slow_plans
     monkeypatch.setattr(slow_plans, "begin", lambda _slow, urgency, _wake: asked.append(urgency))

@@ -193,7 +193,7 @@ def _are_resources(value: Mapping[str, Any]) -> bool:
 
 
 def _has_any_text(resources: Schema) -> bool:
-    """Whether an amount of the resources may be text that is no quantity."""
+    """Whether an amount of the resources may be any text."""
     parts = [part for name in ("limits", "requests") if (part := (resources.get("properties") or {}).get(name))]
     amounts = [each for part in parts for each in (part.get("properties") or {}).values()]
     amounts += [others for part in parts if isinstance(others := part.get("additionalProperties"), Mapping)]
