@@ -60,6 +60,7 @@ MISTAKES = [
     ("", "env: {A: b}", "containers[0].env must be a list, not a mapping"),
     ("", "env: [{name: A, value: {{ spec.size }}}]", "spec.size is an integer, and"),
     ("", "env: [{name: A, vale: a}]", "env[0].vale is not in the schema of Deployment (did you mean"),
+    ("", "args: {{ [1, 2] }}", "error type-mismatch: a value in [1, 2] is an integer, and spec.template.spec.containers[0].args[] must be a string"),
     ("", "ports: [{containerPort: '80'}]", 'containerPort must be an integer, not "80": remove the quotes'),
     ("", "ports: [{containerPort: 80, protocol: HTTP}]", "error invalid-literal: spec.template.spec.containers[0].ports[0].protocol"),
     ("", "imagePullPolicy: Sometimes", "error invalid-literal"),
@@ -68,6 +69,10 @@ MISTAKES = [
     ("", "resources: {limits: {memory: 1GB}}", "must be a quantity such as 500m or 1Gi"),
     ("", "env: [{name: A, value: 'a{{ spec.hosts }}'}]", "error type-mismatch: spec.hosts is a list, which cannot be a part of text"),
     ("", "env: [{name: A, value: 'a{{ spec.image if spec.debug }}'}]", "warning maybe-missing: spec.image if spec.debug can leave no value"),
+    ("", "resources: {limits: {memory: {{ spec.note }}}}", "warning type-mismatch: spec.note may be any text, and spec.template.spec.containers[0].resources.limits.memory must be a quantity such as 500m or 1Gi: give the field a pattern"),
+    ("", "resources: {limits: {memory: '{{ spec.image }}'}}", "warning type-mismatch: spec.image may be any text, and"),
+    ("", "resources: {limits: {memory: '{{ spec.image }}Gi'}}", "warning type-mismatch: spec.image may be any text, and"),
+    ("", "resources: {limits: {{ spec.labels }}}", "warning type-mismatch: spec.labels[] may be any text, and"),
     ("{% if spec.debug %}\nreplica: 3\n{% endif %}", "", "error unknown-field: spec.replica"),
     ("{% for host in spec.hosts %}\nreplica: 3\n{% endfor %}", "", "error unknown-field: spec.replica"),
     ("{% if spec.debug %}\nreplicas: 1\n{% else %}\nreplicas: '1'\n{% endif %}", "", "error invalid-literal: spec.replicas"),
@@ -105,6 +110,10 @@ QUIET = [
     ("", "env:\n  - name: A\n    value: b\n  {{ spec.more.env | default([]) }}"),
     ("", "env:\n  {{ vars.zones | map('string') | list | to_yaml }}"),
     ("", "resources: {limits: {memory: {{ spec.memory }}, cpu: 1}}"),
+    ("", "resources: {limits: {memory: '{{ spec.memory }}', cpu: '{{ spec.size }}m'}}"),
+    ("", "resources: {limits: {memory: {{ spec.amount }}, cpu: '{{ spec.mode }}'}}"),
+    ("", "resources: {limits: {memory: {{ metadata.name }}, cpu: {{ vars.registry }}}}"),
+    ("", "resources: {limits: {memory: {{ spec.image if spec.image == '1Gi' else '2Gi' }}}}"),
     ("", "resources:\n  {{ spec.more | default({}) | to_yaml | indent(2) }}"),
     (
         "",
@@ -182,7 +191,7 @@ def test_an_object_of_watches_yaml_is_compared() -> None:
     """
     found = said(findings(watch))
     assert sorted(found) == [
-        "error type-mismatch: labels is an integer, and metadata.labels.number must be a string",
+        "error type-mismatch: a value in labels is an integer, and metadata.labels.number must be a string",
         "error type-mismatch: spec.image is a string, and spec.ports[0].port must be an integer: use `| int`, or change its type in the CRD",
         "error type-mismatch: spec.ports[1].nodePort must be an integer, and text with slots is a string",
         "error type-mismatch: spec.size is an integer, and spec.ports[1].name must be a string: use `| string`",

@@ -45,6 +45,7 @@ spec:
                 labels: {type: object, additionalProperties: {type: string}, default: {}}
                 more: {type: object, x-kubernetes-preserve-unknown-fields: true}
                 note: {type: string}
+                amount: {type: string, pattern: '^[0-9]+Gi$', default: 1Gi}
                 nothing: {type: string, nullable: true, default: a}
                 service: {type: object, default: {}, properties: {port: {type: integer, default: 80}, type: {type: string}}}
                 tls:

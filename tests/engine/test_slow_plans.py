@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import pytest
 
 from ruleop.core.kinds import GroupKind
-from ruleop.core.planning import planner
+from ruleop.core.planning import guard, planner
 from ruleop.core.planning.guard import GUARD
 from ruleop.core.planning.late_plans import CAP, FIRST, Late
 from ruleop.core.planning.model.marks import RECONCILE_PERIOD
@@ -18,7 +19,7 @@ from ruleop.core.recording.typed_json import decode, encode
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Request, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.engine.reconcile.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
-from ruleop.operator.engine.reconcile.slow_plans import ARRIVAL, PAUSE, Slow, SlowPlans
+from ruleop.operator.engine.reconcile.slow_plans import ARRIVAL, LEAST, LONGEST_WAIT, PAUSE, Slow, SlowPlans
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.virtual_time import run_in_virtual_time
 
@@ -172,11 +173,21 @@ def slow_steps(monkeypatch):
     return plans
 
 
+async def in_its_turn(harness: ReconcilerHarness) -> Result:
+    """The result of the pass that takes place when it is its turn."""
+    woken = asyncio.Event()
+    harness.reconciler.workers.add = lambda *_: woken.set()
+    while (result := await harness.reconcile()) == Result(requeue_after=TURN_AT_LATEST, reason=PLAN_IS_SLOW):
+        await woken.wait()
+        woken.clear()
+    return result
+
+
 async def test_a_slow_plan_is_given_up_and_made_again_when_it_is_its_turn(slow_steps):
     harness = harness_with()
     assert await harness.reconcile() == Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
     assert not harness.writes()
-    await harness.reconcile()
+    await in_its_turn(harness)
     assert slow_steps[:2] == [True, False]
     assert harness.condition()["status"] == "True"
 
@@ -201,9 +212,9 @@ async def test_a_slow_plan_waits_while_it_is_the_turn_of_another(slow_steps):
 async def test_a_resource_is_slow_until_its_plans_are_short(slow_steps, monkeypatch):
     harness = harness_with()
     await harness.reconcile()
-    assert harness.reconciler.slow == {WEB}
+    assert harness.reconciler.slow == {WEB: True}
     monkeypatch.setattr(GUARD, "patience", 100.0)
-    await harness.reconcile()
+    await in_its_turn(harness)
     assert not harness.reconciler.slow
 
 
@@ -214,6 +225,132 @@ async def test_nothing_is_kept_of_a_slow_resource_that_is_gone(slow_steps):
     harness.stores.catch_up()
     await harness.reconcile()
     assert not harness.reconciler.slow
+
+
+# -- many new ones at once ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Cpu:
+    """A clock of CPU time that only the steps of plans advance, and the plans that were begun: whether each was
+    hasty."""
+
+    now: float = 0.0
+    step: float = 0.0  # seconds that each step needs
+    plans: list[bool] = field(default_factory=list)
+
+    def work(self) -> None:
+        self.plans.append(GUARD.running.hasty)
+        ends = self.now + self.step
+        while self.now < ends:
+            self.now += 0.001
+            GUARD.check(0, None)
+
+
+@pytest.fixture
+def cpu(monkeypatch):
+    """The guard's patience is a second."""
+    found, find_existing = Cpu(), planner.find_existing
+
+    def slow(*args: Any) -> Any:
+        found.work()
+        return (yield from find_existing(*args))
+
+    monkeypatch.setattr(planner, "find_existing", slow)
+    monkeypatch.setattr(guard.time, "thread_time", lambda: found.now)
+    monkeypatch.setattr(guard.gc, "get_stats", lambda: [{}, {}, {"collections": 0}])  # a full one gives more time
+    monkeypatch.setattr(GUARD, "_collections", 0)
+    monkeypatch.setattr(GUARD, "limit", 1000.0)
+    monkeypatch.setattr(GUARD, "patience", 1.0)
+    return found
+
+
+async def give_up(harness: ReconcilerHarness, cpu: Cpu, number: int) -> list[float]:
+    """The time that each plan of as many new custom resources used, which would have taken long."""
+    used, cpu.step = [], 50.0
+    for _ in range(number):
+        start = cpu.now
+        assert await harness.reconcile() == Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
+        used.append(cpu.now - start)
+        harness.reconciler.remove(WEB)  # the next one is new, too
+    cpu.plans.clear()
+    return used
+
+
+async def test_the_more_new_plans_are_given_up_the_sooner_is_the_next(cpu):
+    harness = harness_with()
+    assert await give_up(harness, cpu, 64) == pytest.approx([1.0, 0.5, 0.25, *[LEAST] * 61], abs=0.01)
+    assert LEAST == 1 / 8
+    cpu.step = 0.01
+    await harness.until_settled()
+    assert harness.condition()["status"] == "True"
+
+
+async def test_plans_that_are_finished_give_the_patience_back(cpu):
+    harness = harness_with()
+    await give_up(harness, cpu, 64)
+    cpu.step = 0.01
+    for _ in range(8):
+        await harness.reconcile()
+    assert await give_up(harness, cpu, 1) == pytest.approx([1.0], abs=0.01)
+
+
+async def test_a_plan_with_less_than_the_whole_patience_has_it_when_it_is_its_turn(cpu):
+    """It was wronged: it is late, and nothing else. Neither its own patience nor that of the next ones is less."""
+    harness = harness_with()
+    await give_up(harness, cpu, 64)
+    cpu.step = 0.9
+    assert (await harness.reconcile()).reason == PLAN_IS_SLOW
+    assert harness.reconciler.slow == {WEB: False}
+    await in_its_turn(harness)
+    assert all(cpu.plans)
+    assert harness.condition()["status"] == "True"
+    assert not harness.reconciler.slow
+
+
+async def test_a_plan_that_is_given_up_with_the_whole_patience_is_made_at_last_without_haste(cpu):
+    harness = harness_with()
+    await give_up(harness, cpu, 64)
+    cpu.step = 50.0
+    await harness.reconcile()
+    assert await in_its_turn(harness) == Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
+    assert harness.reconciler.slow == {WEB: True}
+    await in_its_turn(harness)
+    assert cpu.plans[:3] == [True, True, False]
+    assert harness.condition()["status"] == "True"
+    assert harness.reconciler.slow == {WEB: True}
+
+
+async def test_a_plan_that_is_given_up_in_its_turn_takes_no_patience_of_others(cpu):
+    harness = harness_with()
+    await give_up(harness, cpu, 1)
+    cpu.step = 50.0
+    harness.reconciler.slow[WEB] = False
+    await in_its_turn(harness)
+    assert harness.reconciler.environment.slow_plans.share == 0.5
+
+
+@pytest.mark.parametrize(("certainly", "expected"), [(False, Urgency.CHANGE), (True, Urgency.RETRY)])
+async def test_plans_that_had_little_patience_come_before_those_that_certainly_take_long(
+    monkeypatch, certainly, expected
+):
+    harness, asked = harness_with(), []
+    slow_plans = harness.reconciler.environment.slow_plans
+    monkeypatch.setattr(slow_plans, "begin", lambda _slow, urgency, _wake: asked.append(urgency))
+    harness.reconciler.slow[WEB] = certainly
+    await harness.reconcile()
+    assert asked == [expected]
+
+
+async def test_plans_that_were_ended_before_come_last(endless_plans, monkeypatch):
+    harness, asked = harness_with(), []
+    slow_plans = harness.reconciler.environment.slow_plans
+    monkeypatch.setattr(slow_plans, "begin", lambda _slow, urgency, _wake: asked.append(urgency))
+    assert (await harness.reconcile()).reason == LATE
+    harness.reconciler.slow[WEB] = True
+    harness.time += FIRST
+    await harness.reconcile()
+    assert asked == [Urgency.RESYNC]
 
 
 # -- whose turn it is --------------------------------------------------------------------------------------------------
@@ -269,6 +406,15 @@ def test_the_first_plan_after_a_pause_does_not_wait():
     assert lane(test) == [(0.0, "a"), (10.0, "b")]
 
 
+def test_the_first_plan_waits_after_one_that_was_given_up():
+    def test(found: Lane) -> None:
+        found.slow_plans.give_up(1.0)
+        found.add("a")
+        asyncio.get_running_loop().call_later(1, found.slow_plans.give_up, 1.0)  # which begins no pause of its own
+
+    assert lane(test) == [(3.0, "a")]
+
+
 def test_namespaces_take_turns():
     def test(found: Lane) -> None:
         for number in range(60):
@@ -286,6 +432,17 @@ def test_changed_resources_go_before_failed_ones():
         found.add("changed")
 
     assert [name for _, name in lane(test)][:2] == ["first", "changed"]
+
+
+def test_a_plan_that_certainly_takes_long_has_a_turn_however_many_come_first():
+    def test(found: Lane) -> None:
+        found.add("first", seconds=0.1)
+        found.add("long", urgency=Urgency.RETRY)
+        for number in range(2000):
+            found.add(f"new-{number}", seconds=0.02)
+
+    (start,) = (start for start, name in lane(test) if name == "long")
+    assert LONGEST_WAIT <= start < LONGEST_WAIT + 1
 
 
 def test_a_resource_that_does_not_come_misses_its_turn():

@@ -44,6 +44,7 @@ def _little_time(monkeypatch):
 class Timed:
     seconds: float = 0.0
     hasty: bool = False
+    share: float = 1.0
 
 
 def endless(*_: Any) -> Any:
@@ -249,6 +250,14 @@ def test_a_hasty_plan_is_given_up_long_before_its_time_is_up(monkeypatch):
     assert not harness.plan().problems
 
 
+@pytest.fixture
+def no_collections(monkeypatch):
+    """A full collection would give a plan more time."""
+    monkeypatch.setattr(module.gc, "get_stats", lambda: [{}, {}, {"collections": 0}])
+    monkeypatch.setattr(GUARD, "_collections", 0)
+
+
+@pytest.mark.usefixtures("no_collections")
 def test_a_hasty_plan_may_use_its_patience_in_each_turn(monkeypatch):
     """It has been divided, so nobody has waited for it. In later turns it may take longer."""
     clock = [0.0]
@@ -269,6 +278,32 @@ def test_a_hasty_plan_may_use_its_patience_in_each_turn(monkeypatch):
     assert turn(module.LATER - 0.1) is None
     with pytest.raises(SlowPlanError):
         turn(module.LATER + 0.1)
+
+
+@pytest.mark.usefixtures("no_collections")
+@pytest.mark.parametrize(("turns", "least"), [(0, 0.25), (1, 0.25 * module.LATER)])
+def test_a_hasty_plan_has_its_share_of_the_patience(monkeypatch, turns, least):
+    clock, steps = [0.0], [0.001] * turns
+    monkeypatch.setattr(module.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(GUARD, "limit", 100.0)
+    monkeypatch.setattr(GUARD, "patience", 1.0)
+    planning = hasty(Harness.of(FROM_FILE, **template("  a: b\n")))
+    planning.share = 0.25
+
+    def use(seconds: float) -> bool:
+        clock[0] += seconds
+        GUARD.check(0, None)
+        return True
+
+    for seconds in steps:
+        assert planning.run(lambda seconds=seconds: use(seconds)) is None
+    assert planning.run(lambda: use(least * 0.9)) is None
+    planning = hasty(Harness.of(FROM_FILE, **template("  a: b\n")))
+    planning.share = 0.25
+    for seconds in steps:
+        assert planning.run(lambda seconds=seconds: use(seconds)) is None
+    with pytest.raises(SlowPlanError):
+        planning.run(lambda: use(least * 1.1))
 
 
 def test_a_full_collection_does_not_use_the_patience_of_a_plan(monkeypatch):

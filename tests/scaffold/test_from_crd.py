@@ -62,6 +62,18 @@ def test_an_image_becomes_a_deployment_and_its_ready_replicas_a_field_that_the_s
     assert ([*without.status], [*project.status]) == ([], ["readyReplicas"])
 
 
+@pytest.mark.parametrize("amount", [TEXT, {**TEXT, "pattern": "^[0-9]+Gi$"}])
+@pytest.mark.parametrize("amounts", ["properties", "additionalProperties"])
+def test_resources_that_may_be_any_text_are_left_out_of_a_deployment(amount, amounts, tmp_path):
+    limits = {"type": "object", amounts: {"memory": amount} if amounts == "properties" else amount}
+    resources = {"type": "object", "default": {}, "properties": {"limits": limits}}
+    [project] = crd_projects([of({"image": TEXT, "resources": resources}, "image")])
+    [container] = rendered(planned(project, tmp_path))["Deployment/zone-sample"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert ("resources" in container) == ("pattern" in amount)
+
+
 @pytest.mark.parametrize("required", [True, False])
 def test_a_cluster_scoped_kind_has_a_child_in_a_namespace(required, tmp_path):
     obj = definition({"properties": {"size": {"type": "integer", "default": 3}}}, scope="Cluster", required=required)

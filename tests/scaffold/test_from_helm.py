@@ -169,6 +169,13 @@ def texts(chart: Chart, defaults: dict[str, Any], *values: dict[str, Any]) -> di
     return project_files(made(chart, defaults, *values), {})
 
 
+def test_a_value_that_is_a_quantity_has_a_pattern(tmp_path):
+    values = tuple({"persistence": {"enabled": True, "size": size}} for size in ("1Gi", "20Gi"))
+    project = check_project(charts.memcached, charts.MEMCACHED, values, tmp_path / "web")
+    watch = yaml.safe_load(project_files(project, {})["watches.yaml"])[0]
+    assert watch["schema"]["spec"]["persistence"]["size"].startswith("string | default=8Gi pattern=")
+
+
 def test_templates_read_what_the_chart_reads(tmp_path):
     check_project(charts.web, charts.WEB, (PROD,), tmp_path / "web")
     files = texts(charts.web, charts.WEB, PROD)

@@ -249,7 +249,7 @@ memory, seconds = map(int, sys.argv[1:])
 def attack(template):
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    GUARD.begin(types.SimpleNamespace(seconds=0.0, hasty=False))
+    GUARD.begin(types.SimpleNamespace(seconds=0.0, hasty=False, share=1.0))
     try:
         Library({"main.j2": template}).text_mapping("main.j2").render(dict(spec=view("spec", spec)))
     except (RenderError, RuleErrors) as error:

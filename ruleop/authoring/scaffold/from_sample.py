@@ -155,7 +155,8 @@ def workload(spec: Schema, specs: Sequence[Mapping[str, Any]] = ()) -> tuple[New
     if has_port:
         port = Expr(expression("spec", *path[:-1], "port"))
         container["ports"] = [{"name": "http", "containerPort": port}]
-    if _is_given(beside, "resources", "object") and all(_are_resources(each.get("resources") or {}) for each in values):
+    are_resources = all(_are_resources(each.get("resources") or {}) for each in values)
+    if _is_given(beside, "resources", "object") and are_resources and not _has_any_text(properties["resources"]):
         container["resources"] = Expr(expression("spec", *path[:-1], "resources"))
     template = {"metadata": {"labels": Expr("labels")}, "spec": {"containers": [container]}}
     body = {"selector": {"matchLabels": Expr("labels")}, "template": template}
@@ -189,6 +190,14 @@ def _are_resources(value: Mapping[str, Any]) -> bool:
         return False
     amounts = [amount for part in parts for amount in part.values() if amount is not None]
     return None not in map(parse_quantity, amounts) and not any(validate_resources(value, "resources"))
+
+
+def _has_any_text(resources: Schema) -> bool:
+    """Whether an amount of the resources may be any text."""
+    parts = [part for name in ("limits", "requests") if (part := (resources.get("properties") or {}).get(name))]
+    amounts = [each for part in parts for each in (part.get("properties") or {}).values()]
+    amounts += [others for part in parts if isinstance(others := part.get("additionalProperties"), Mapping)]
+    return any(each.get("type") == "string" and "pattern" not in each for each in amounts)
 
 
 def _is_given(schema: Schema, name: str, declared: str) -> bool:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
         seconds: float  # that it has used in earlier turns
         hasty: bool
+        share: float  # of the guard's patience, if it is hasty
 
 
 SECONDS: Final = 1.0
@@ -93,7 +94,7 @@ class Guard:
             self._has_handler = True
         patience = math.inf
         if work.hasty:
-            patience = self.patience * LATER if work.seconds else self.patience
+            patience = self.patience * work.share * (LATER if work.seconds else 1)
         seconds = min(self.limit - work.seconds, patience)
         now = time.thread_time()
         self._started, self._ends = now - work.seconds, now + seconds

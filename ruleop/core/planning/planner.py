@@ -129,7 +129,7 @@ class SlowPlanError(Exception):
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
     between. Its account is charged only while it runs. `hasty`: rather than keep others waiting for a step that takes
-    long, it ends with SlowPlanError."""
+    long, it ends with SlowPlanError. `share`: the part of the guard's patience that it has then."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Planning:
         items: bool = False,
         hasty: bool = False,
     ) -> None:
-        self.hasty = hasty
+        self.hasty, self.share = hasty, 1.0
         self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)

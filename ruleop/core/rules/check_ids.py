@@ -213,7 +213,7 @@ CHECKS: Final = (
         "RO405",
         "type-mismatch",
         "A value has another type than its place",
-        "Convert the value, or correct the type in the CRD",
+        "Convert the value, or correct the type in the CRD; a quantity needs a pattern there",
     ),
     Check(
         "RO406",

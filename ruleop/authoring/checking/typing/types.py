@@ -292,6 +292,14 @@ def combined(a: Undefined | None, b: Undefined | None) -> Undefined | None:
     return a
 
 
+def values_of(each: Type) -> Type | None:
+    """The type of the members of a mapping that are not declared; None if it has none."""
+    if each.node is None:
+        return each.values
+    node = each.node.values
+    return of_node(node, f"{each.path}[]" if each.path else "", origin=each.origin) if node is not None else None
+
+
 def _later(a: Origin, b: Origin) -> Origin:
     return Origin.LATER if Origin.LATER in (a, b) else Origin.LIVE
 

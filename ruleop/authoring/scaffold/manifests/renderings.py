@@ -44,6 +44,10 @@ _BOUNDED: Final = frozenset({"image", "args", "command", "serviceAccountName"})
 _WORD: Final = "([A-Za-z0-9][A-Za-z0-9._:/@-]*)?"
 """No option, no list of words and no text that a shell reads."""
 
+_OF_QUANTITIES: Final = frozenset({"limits", "requests", "hard", "sizeLimit"})
+"""Fields that have quantities, or are one."""
+_QUANTITY: Final = r"[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE])?"
+
 
 class _UnexplainedError(Exception):
     """No value explains a difference, at a place where the spec cannot have a field of its own."""
@@ -62,6 +66,7 @@ class Comparison:
     _place: str = ""
     _path: tuple[str, ...] = ()
     _bounded: set[Path] = field(default_factory=set)
+    _quantities: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._all = Values.of(self.values)
@@ -116,6 +121,8 @@ class Comparison:
             return {"type": "integer"}
         if path in self._bounded and all(isinstance(each, str) and re.fullmatch(_WORD, each) for each in found):
             return {**schema, "pattern": f"^{_WORD}$"}
+        if path in self._quantities and all(isinstance(each, str) and re.fullmatch(_QUANTITY, each) for each in found):
+            return {**schema, "pattern": f"^{_QUANTITY}$"}
         if read_inside or schema.get("type") not in ("object", "array"):
             return schema
         return _opened(schema)
@@ -161,6 +168,8 @@ class Comparison:
             self.used.append(variable.path)
         if not _BOUNDED.isdisjoint(self._path):
             self._bounded.add(variable.path)
+        if not _OF_QUANTITIES.isdisjoint(self._path[-2:]):
+            self._quantities.add(variable.path)
         if not variable.is_local and (variable.code, self._place) not in self.shown:
             self.shown.append((variable.code, self._place))
 

@@ -116,6 +116,7 @@ class WorkQueue(Generic[Key]):
     backoff: Backoff = field(default_factory=Backoff)
     group: Callable[[Key], Hashable] = _one_group
     report_wait: Callable[[float], None] = _ignore
+    max_wait: float = MAX_WAIT
     _ready: dict[Urgency, _FairQueue[Key]] = field(default_factory=dict)
     _delayed: dict[Key, tuple[float, Urgency]] = field(default_factory=dict)
     _timers: list[tuple[float, int, Key]] = field(default_factory=list)
@@ -165,7 +166,7 @@ class WorkQueue(Generic[Key]):
         self._turns += 1
         chosen = queues[0]
         if self._turns % TURNS_PER_OVERDUE_KEY == 0:
-            overdue = (queue for queue in queues[1:] if now - queue.next_since() > MAX_WAIT)
+            overdue = (queue for queue in queues[1:] if now - queue.next_since() > self.max_wait)
             chosen = min(overdue, key=_FairQueue.next_since, default=chosen)
         key, since = chosen.pop()
         self._active[key] = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Observed, Plan, Planning
+from ruleop.core.planning import Observed, Plan, Planning, SlowPlanError
 from ruleop.core.planning.model.marks import part_of
 from ruleop.core.recording.recording import Recorder
 from ruleop.core.templating.values.cost import Allowance, for_descriptions
@@ -51,6 +51,8 @@ class CurrentPass:
     descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
     accounts: float = 0.0  # that its plans have used together
     is_slow: bool = False  # its plans take long: it is its turn
+    hasty: bool = True  # a plan is given up that takes too long in one turn
+    share: float = 1.0  # of the guard's patience, that the last turn had
     seconds: float = 0.0  # that its plans have taken
     longest: float = 0.0  # the seconds of CPU time of the longest turn, if it is slow
 
@@ -111,7 +113,7 @@ class PassPlanning:
             current.history,
             predict_status=predict_status,
             masks=recorder is not None,
-            hasty=not current.is_slow,
+            hasty=current.hasty,
         )
         planned = await self._finish(current, planning)
         if planned.late is not current.history.late:
@@ -124,15 +126,18 @@ class PassPlanning:
     async def _finish(self, current: CurrentPass, planning: Planning) -> Plan:
         """A large plan takes several turns of the loop. What it reads later may be newer than what it read first; the
         preconditions of its writes refer to what it has read."""
-        kind, seconds = self.kind.versionless, 0.0
+        kind, seconds, slow_plans = self.kind.versionless, 0.0, self.environment.slow_plans
 
         def advance(is_time_up: Callable[[], bool]) -> Plan | None:
             nonlocal seconds
             if not self.cache.is_synced(kind):
                 raise Unsynced
             start, used = time.perf_counter(), time.thread_time() if current.is_slow else 0.0
-            found = planning.run(is_time_up)
-            seconds += time.perf_counter() - start
+            current.share = planning.share = 1.0 if current.is_slow else slow_plans.share
+            try:
+                found = planning.run(is_time_up)
+            finally:
+                seconds += time.perf_counter() - start
             if current.is_slow:
                 current.longest = max(current.longest, time.thread_time() - used)
             if found is None and not current.paused:
@@ -142,8 +147,14 @@ class PassPlanning:
 
         try:
             planned = await self.environment.turns.finish(advance)
+        except SlowPlanError:
+            if not current.is_slow:
+                slow_plans.give_up(seconds)
+            raise
         finally:
             current.seconds += seconds
+        if not current.is_slow:
+            slow_plans.finish()
         self.metrics.plan_time.observe(seconds)
         current.accounts += planning.account.share
         return planned

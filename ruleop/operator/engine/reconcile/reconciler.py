@@ -63,7 +63,7 @@ class Reconciler:
         self.expectations = ControllerExpectations()
         self.has_rollouts = False  # one of the rules has `rollout`
         self.held_until = ""  # see CurrentPass
-        self.slow: set[Request] = set()  # whose plans take long
+        self.slow: dict[Request, bool] = {}  # whose plans take long, and whether with the whole patience too
         self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
         self.status = StatusWriter(environment, self.pass_log, self.expectations)
 
@@ -105,7 +105,7 @@ class Reconciler:
                 return Result(requeue_after=current.status_in)
             return await self._write_status(current, planned, outcome)
         except (Unsynced, SlowPlanError) as end:
-            return self._given_up(request, end)
+            return self._given_up(current, end)
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, retry_after=classify(error)[1])
@@ -114,10 +114,10 @@ class Reconciler:
             if current.paused or current.is_slow:
                 self._end_turns(current)
 
-    def _given_up(self, request: Request, end: Unsynced | SlowPlanError) -> Result:
+    def _given_up(self, current: CurrentPass, end: Unsynced | SlowPlanError) -> Result:
         if isinstance(end, Unsynced):
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
-        self.slow.add(request)
+        self.slow[current.request] = current.share == 1.0
         return Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
 
     def _end_turns(self, current: CurrentPass) -> None:
@@ -125,8 +125,8 @@ class Reconciler:
             self.turns.collector_pause.end()
         if current.is_slow:
             self.environment.slow_plans.end(Slow(self.kind.versionless, current.request), current.seconds)
-            if current.longest < GUARD.patience:
-                self.slow.discard(current.request)
+            if not self.slow.get(current.request) if current.hasty else current.longest < GUARD.patience:
+                self.slow.pop(current.request, None)
 
     # -- plans that take long ------------------------------------------------------------------------------------------
 
@@ -140,7 +140,8 @@ class Reconciler:
         if request not in self.slow:
             return None
         wake = partial(self.workers.add, request, PLAN_IS_SLOW, Urgency.RETRY)
-        urgency = Urgency.RETRY if is_repeated else Urgency.CHANGE
+        current.hasty = not self.slow[request]
+        urgency = Urgency.RESYNC if is_repeated else Urgency.CHANGE if current.hasty else Urgency.RETRY
         current.is_slow = self.environment.slow_plans.begin(Slow(self.kind.versionless, request), urgency, wake)
         return None if current.is_slow else Result(requeue_after=TURN_AT_LATEST, reason=PLAN_IS_SLOW)
 
@@ -270,7 +271,7 @@ class Reconciler:
     def remove(self, request: Request) -> None:
         """Removes the state of a CR that is deleted, or that another process reconciles."""
         self.index.remove(request)
-        self.slow.discard(request)
+        self.slow.pop(request, None)
         self.histories.pop(request, None)
         self.status.remove(request)
         self.expectations.remove(request)

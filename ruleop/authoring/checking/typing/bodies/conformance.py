@@ -23,11 +23,22 @@ from ruleop.authoring.checking.typing.bodies.typed_bodies import (
 from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
 from ruleop.authoring.checking.typing.type_findings import Report, Source
-from ruleop.authoring.checking.typing.types import SCALARS, UNKNOWN, Dumped, Type, describe, item_of, kind_of, misfit
+from ruleop.authoring.checking.typing.types import (
+    SCALARS,
+    UNKNOWN,
+    Dumped,
+    Type,
+    describe,
+    item_of,
+    kind_of,
+    misfit,
+    values_of,
+)
 from ruleop.core.errors import Site
 from ruleop.core.schema.nearest import nearest
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.schema.validation import validate
+from ruleop.core.templating import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +59,7 @@ _KEYWORDS: Final = frozenset(
     }
 )
 """The keywords that restrict a scalar."""
+_QUANTITY: Final = "a quantity such as 500m or 1Gi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +202,11 @@ class Conformance:
             self._scalar(slot, body)
         anchor = f'{last_name(path)}=""'
         self._visit(body.site, anchor)
-        if node is None or "string" in node.kinds:
+        if node is None:
+            return
+        if "string" in node.kinds:
+            for slot in body.slots:
+                self._quantity(slot.type, node, path, slot, anchor, place=body.site)
             return
         how = "a value in quotes is a string: remove the quotes" if body.is_single else "text with slots is a string"
         message = f"{path} must be {describe(node.kinds - {'null'})}, and {how}"
@@ -216,7 +232,7 @@ class Conformance:
     def _value(self, found: Type, node: SchemaNode | None, path: str, slot: Slot, *, depth: int = 0) -> None:
         """Compares the type of a value with its place."""
         kinds = found.kinds - {"null"}
-        anchor = f"{last_name(path)}={slot.expression}"
+        anchor = f"{last_name(path)}{'[]' * depth}={slot.expression}"  # an item is not its list
         self._visit(slot.site, anchor)
         if node is None or not found.is_known or not kinds or "other" in kinds or found.is_inserted:
             return
@@ -230,6 +246,7 @@ class Conformance:
             self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
             return
         self._constants(found, node, path, slot, anchor)
+        self._quantity(found, node, path, slot, anchor, place=slot.site)
         if depth < _MAX_DEPTH and node is not found.node:
             if "mapping" in kinds:
                 self._fields(found, node, path, slot, depth)
@@ -253,7 +270,7 @@ class Conformance:
                 message = f"{slot.expression} {verb} {inner}, which is not in the schema of {self.kind}{hint}"
                 problem = Problem("unknown-field", message, slot.site, (slot.expression,), warn=not is_certain)
                 self._add(problem, f"{path}+{name}")
-        values = found.values if found.node is None else None
+        values = values_of(found)
         if values is not None and node.values is not None:
             self._value(values, node.values, f"{path}[]", slot, depth=depth + 1)
 
@@ -266,6 +283,16 @@ class Conformance:
             message = f"{path} {bad[min(bad, key=str)]}"
             problem = Problem("invalid-literal", message, slot.site, (slot.expression,))
             self._add(problem, anchor)
+
+    def _quantity(self, found: Type, node: SchemaNode, path: str, slot: Slot, anchor: str, *, place: Site) -> None:
+        """A field of the custom resource that may be any text, where only quantities are allowed."""
+        if not node.is_quantity or found.origin is not Origin.GIVEN or found.constants is not None:
+            return
+        if found.node is not None and found.node.is_any_text:
+            what = found.path or slot.expression
+            message = f"{what} may be any text, and {path} must be {_QUANTITY}: give the field a pattern"
+            problem = Problem("type-mismatch", message, slot.site, (slot.expression, last_name(path)), warn=True)
+            self._add(problem, anchor, place)
 
     # -- findings ------------------------------------------------------------------------------------------------------
 
@@ -296,7 +323,7 @@ def _mismatch(
     found: Type, wrong: frozenset[str], node: SchemaNode, path: str, slot: Slot, *, possible: bool, nested: bool
 ) -> str:
     allowed = node.kinds - {"null"}
-    what = found.path if nested and found.path else slot.expression
+    what = slot.expression if not nested else found.path or f"a value in {slot.expression}"
     advice = ""
     if not nested and "string" in allowed and wrong <= SCALARS:
         in_quotes = slot.site.column  # a string of watches.yaml, which keeps the type of its slot
@@ -322,7 +349,7 @@ def literal_problem(value: Any, node: SchemaNode) -> str:
             advice = ": remove the quotes" if _reads_as(value, allowed) else ""
         return f"must be {describe(allowed)}, not {shown}{advice}"
     if node.is_quantity:
-        return "" if parse_quantity(value) is not None else f'must be a quantity such as 500m or 1Gi, not "{value}"'
+        return "" if parse_quantity(value) is not None else f'must be {_QUANTITY}, not "{value}"'
     if node.builtin and value == "":
         return ""  # the same as a missing value, in most fields
     schema = {key: each for key, each in node.schema.items() if key in _KEYWORDS}

@@ -33,6 +33,8 @@ _KINDS_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
     "boolean": frozenset({"boolean"}),
 }
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_MEANINGS: Final = frozenset({"pattern", "enum", "format", "x-kubernetes-validations"})
+"""The keywords that say what a text is."""
 _INT_OR_STRING: Final = frozenset({"integer", "string"})
 
 
@@ -69,6 +71,11 @@ class SchemaNode:
     @property
     def is_quantity(self) -> bool:
         return self.name == _QUANTITY
+
+    @property
+    def is_any_text(self) -> bool:
+        """Whether the API server accepts every string here. A `maxLength` does not say what the text is."""
+        return not self.builtin and self.kinds - {"null"} == {"string"} and not self.schema.keys() & _MEANINGS
 
     @property
     def names(self) -> Iterable[str]:
