@@ -89,7 +89,7 @@ def test_a_constant_name_that_nothing_provides_is_reported(sources: str) -> None
 
 def test_accounts_and_pull_secrets_are_reported_if_their_names_derive_from_the_resource() -> None:
     (account,) = found(more=f"serviceAccountName: '{NAME}-runner'")
-    assert f"nothing provides the ServiceAccount {NAME}-runner: make it a child, observe it" in account
+    assert f"nothing provides the ServiceAccount {NAME}-runner: make it a child, or observe it" in account
     (pull,) = found(more=f"imagePullSecrets: [{{name: '{NAME}-pull'}}]")
     assert f"nothing provides the Secret {NAME}-pull" in pull
     assert found(more="serviceAccountName: builder") == []

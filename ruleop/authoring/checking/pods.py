@@ -1,0 +1,39 @@
+"""The Pods that a child makes: where the body of each built-in kind has the template of its Pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
+
+_TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+}
+CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
+
+
+def pod_template(kind: GroupKind) -> FieldPath | None:
+    """The path of the Pods' metadata and spec; None of a kind that makes none."""
+    return _TEMPLATES.get((kind.group, kind.kind))
+
+
+def fields_of_pod(body: Body) -> Iterator[tuple[Field, FieldPath]]:
+    """The fields of a body that belong to the spec of a Pod, with their paths in it."""
+    template = pod_template(body.kind.versionless)
+    if template is not None:
+        prefix = (*template, "spec")
+        for field in body.fields:
+            if field.path[: len(prefix)] == prefix:
+                yield field, field.path[len(prefix) :]
