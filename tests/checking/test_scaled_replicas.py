@@ -47,10 +47,11 @@ def found(
 @pytest.mark.parametrize("replicas", ["replicas: 2", "replicas: {{ spec.replicas }}"])
 @pytest.mark.parametrize("target", [NAME, "{{ web.metadata.name }}"])
 def test_replicas_beside_an_autoscaler_are_reported(replicas: str, target: str) -> None:
-    assert found(replicas, target=target) == [
+    (only,) = found(replicas, target=target)
+    assert only == (
         'RO509 templates/web.yaml:5:13: warning: the HorizontalPodAutoscaler of "scaler" sets `spec.replicas`, and each '
         'pass reverts it: add `apply: {ignore: [spec.replicas]}` to "web", or leave the field out'
-    ]
+    )
 
 
 def test_an_autoscaler_of_keda_is_one_too() -> None:

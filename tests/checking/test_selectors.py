@@ -38,10 +38,11 @@ def found(
 
 
 def test_a_selector_of_no_pods_is_reported_with_the_labels_of_the_nearest() -> None:
-    assert found(f"{{app: '{NAME}-web', tier: web}}") == [
+    (only,) = found(f"{{app: '{NAME}-web', tier: web}}")
+    assert only == (
         "RO508 templates/service.yaml:5:19: warning: selects the Pods of no child: app: {{ metadata.name }}-web is "
         'required, and the Pods of "web" have app: {{ metadata.name }}'
-    ]
+    )
     (only,) = found("{name: web}")
     assert 'name: web is required, and the Pods of "web" have no label name' in only
 
@@ -128,7 +129,7 @@ def test_a_policy_may_select_pods_of_others() -> None:
     [
         {"body": "observe: {pods: {version: v1, kind: Pod, selector: {tier: db}}}"},
         {"more": f"  other: {{object: {CLUSTER.replace('GROUP', 'example.org')}}}\n"},
-        {"more": "  other: {objects: spec.objects, kinds: [{version: v1, kind: Pod}]}\n"},
+        {"more": "  other: {objects: spec.objects, kinds: [v1/Pod]}\n"},
     ],
 )
 def test_pods_that_others_may_make_are_not_reported(explained: dict[str, str]) -> None:
@@ -162,10 +163,11 @@ def test_pods_of_another_watch_may_be_selected() -> None:
 
 
 def test_a_workload_whose_selector_does_not_match_its_own_pods_is_an_error() -> None:
-    assert found("{tier: web}", f"{{tier: web, app: '{NAME}'}}", own=f"{{app: '{NAME}-web'}}") == [
-        "RO508 templates/web.yaml:5:34: the selector requires app: {{ metadata.name }}-web, and the Pods of the template "
+    (only,) = found("{tier: web}", f"{{tier: web, app: '{NAME}'}}", own=f"{{app: '{NAME}-web'}}")
+    assert only == (
+        "RO508 templates/web.yaml:5:33: the selector requires app: {{ metadata.name }}-web, and the Pods of the template "
         "have app: {{ metadata.name }}"
-    ]
+    )
     (only,) = found("{tier: web}", own=f"{{name: '{NAME}'}}")
     assert "the selector requires the label name, and the Pods of the template have none" in only
 
