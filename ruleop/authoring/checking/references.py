@@ -219,8 +219,8 @@ def _add_body(found: _Provided, body: Body, part: Part, names: KnownNames) -> No
         found.owners.append(owner)
     for each in body.fields:
         if is_custom or _mentions({step for step in each.path if isinstance(step, str)}):
-            texts = names.of_field(each, part)
-            found.mentions.append((each, "".join(text if isinstance(text, str) else "\0" for text in texts)))
+            known = names.of_field(each, part)
+            found.mentions.append((each, "".join(text if isinstance(text, str) else "\0" for text in known)))
 
 
 def _claims(body: Body, name: KnownName, part: Part, names: KnownNames) -> Iterator[_Provider]:
