@@ -116,7 +116,7 @@ def test_a_rule_of_the_parent_counts_if_it_is_about_the_field(rule: str, *, is_g
     "value",
     ["{{ metadata.namespace }}", "{{ vars.class }}", "fast", "{{ metadata.labels.class | default('fast') }}"],
 )
-def test_what_the_spec_does_not_give_is_not_reported(value: str) -> None:
+def test_a_value_that_is_not_of_the_spec_is_not_reported(value: str) -> None:
     assert found(claim(value), body="vars: {class: fast}") == []
 
 
@@ -133,7 +133,7 @@ def test_a_value_is_followed(value: str) -> None:
         ("{{ full }}", "let: {full: '{{ metadata.name }}-{{ spec.a }}'}"),
     ],
 )
-def test_an_object_that_is_named_by_the_value_is_another_one(name: str, body: str) -> None:
+def test_a_value_in_the_name_makes_a_new_object(name: str, body: str) -> None:
     assert found(claim(name=name), body=body) == []
     assert len(found(claim("{{ spec.b }}", name=name), body=body)) == 1
 
@@ -153,11 +153,11 @@ def test_an_item_that_gives_the_name_may_change_the_rest() -> None:
         "once: '{{ spec.b }}'",
     ],
 )
-def test_a_rule_that_says_what_to_do_is_not_reported(child: str) -> None:
+def test_a_change_with_a_setting_for_it_is_not_reported(child: str) -> None:
     assert found(claim(), child=child) == []
 
 
-def test_a_claim_is_recreated_only_if_the_child_itself_says_so() -> None:
+def test_the_setting_of_a_watch_does_not_recreate_a_claim() -> None:
     assert len(found(claim(), body="apply: {onImmutable: recreate}")) == 1
 
 

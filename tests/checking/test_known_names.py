@@ -51,7 +51,7 @@ def test_whether_two_names_may_be_equal_has_no_direction(one: KnownName, other: 
 
 
 @given(PARTS, PARTS, st.text("ab", max_size=3))
-def test_what_both_begin_and_end_with_does_not_count(one: KnownName, other: KnownName, text: str) -> None:
+def test_a_common_beginning_or_end_does_not_count(one: KnownName, other: KnownName, text: str) -> None:
     same = (text, Unknown("spec.c"))
     assert may_be((*same, *one), (*same, *other)) is may_be(one, other)
     assert may_be((*one, *same), (*other, *same)) is may_be(one, other)

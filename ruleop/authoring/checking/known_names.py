@@ -83,7 +83,7 @@ def _tokens(name: Iterable[str | Unknown]) -> list[_Token]:
 
 
 def _may_be(one: list[_Token], other: list[_Token]) -> bool:
-    """What both begin and end with does not count. In the rest, each unknown part may be any text."""
+    """A common beginning and a common end do not count. In the rest, each unknown part may be any text."""
     while one and other and _are_equal(one[0], other[0]):
         one, other = one[1:], other[1:]
     while one and other and _are_equal(one[-1], other[-1]):

@@ -113,7 +113,7 @@ def check_request_ids(parts: Iterable[Part], library: Library, findings: Finding
 
 
 def _changing_parts(part: Part, library: Library, lets: Mapping[str, str]) -> Iterator[tuple[str, str, Site]]:
-    """What a value reads that changes with each write of the CR or each run of a Job, with the reason."""
+    """The values in a text that change with each write of the CR or each run of a Job, with the reason."""
     for each in part.compiled.references:
         steps = ".".join(step for step in each.path if step)
         if _changes_with_each_write(each):
