@@ -392,6 +392,9 @@ def test_an_object_of_a_custom_kind_may_make_the_service() -> None:
     assert missing_of("ingress", f"{NAME}-db-rw") != []
     assert missing_of("ingress", f"{NAME}-db-rw", more=other) == []
     assert missing_of("ingress", f"{NAME}-db", more=other) == []
+    assert missing_of("ingress", f"cluster-{NAME}-db", more=other) == []
+    monitor = other.replace("example.org", "monitoring.coreos.com").replace("Cluster", "ServiceMonitor")
+    assert missing_of("ingress", f"{NAME}-db-rw", more=monitor) != []
 
 
 def test_an_annotation_of_an_ingress_makes_its_secret() -> None:

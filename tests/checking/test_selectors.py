@@ -138,7 +138,8 @@ def test_pods_that_others_may_make_are_not_reported(explained: dict[str, str]) -
 
 def test_a_custom_kind_that_makes_no_pods_explains_nothing() -> None:
     other = CLUSTER.replace("GROUP", "monitoring.coreos.com")
-    assert len(found("{tier: db}", more=f"  other: {{object: {other}}}\n")) == 1
+    assert found("{tier: db}", more=f"  other: {{object: {other.replace('Cluster', 'Prometheus')}}}\n") == []
+    assert len(found("{tier: db}", more=f"  other: {{object: {other.replace('Cluster', 'ServiceMonitor')}}}\n")) == 1
 
 
 def test_a_rule_without_pods_of_its_own_selects_those_of_others() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ruleop.core.kinds import GroupKind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import GroupKind
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath
 
 _TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
@@ -21,6 +22,21 @@ _TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
     ("batch", "Job"): ("spec", "template"),
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
 }
+MAKE_NOTHING: Final = frozenset(
+    GroupKind(group, kind)
+    for group, kinds in {
+        "cert-manager.io": ("Certificate", "ClusterIssuer", "Issuer"),
+        "external-secrets.io": ("ClusterSecretStore", "ExternalSecret", "SecretStore"),
+        "gateway.networking.k8s.io": ("GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute"),
+        "keda.sh": ("ScaledObject", "TriggerAuthentication"),
+        "monitoring.coreos.com": ("PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor"),
+        "networking.istio.io": ("DestinationRule", "ServiceEntry", "VirtualService"),
+        "snapshot.storage.k8s.io": ("VolumeSnapshot",),
+        "traefik.io": ("IngressRoute", "Middleware"),
+    }.items()
+    for kind in kinds
+)
+"""Custom kinds whose controllers make no Pods, and nothing but Secrets."""
 CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ruleop.authoring.checking.known_names import ANY, OF_CR, KnownName, KnownNames, may_be, text_of
-from ruleop.authoring.checking.pods import fields_of_pod
+from ruleop.authoring.checking.pods import MAKE_NOTHING, fields_of_pod
 from ruleop.core.kinds import GroupKind
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.schema.nearest import did_you_mean, nearest
@@ -81,13 +81,13 @@ class _Provided:
     """The objects that the children of a watch provide."""
 
     objects: dict[GroupKind, list[_Provider]] = field(default_factory=dict)
-    owners: list[str] = field(default_factory=list)  # of custom kinds: their controllers make objects named after them
+    owners: list[tuple[GroupKind, str]] = field(default_factory=list)  # of custom kinds, whose controllers make objects
     mentions: list[tuple[Field, str]] = field(default_factory=list)
 
     def may_have(self, reference: Reference, name: str) -> bool:
         if any(may_be(each.name, (name,)) for each in self.objects.get(reference.kind, ())):
             return True
-        if any(name.startswith(f"{owner}-") for owner in self.owners):
+        if any(_makes(kind, owner, reference.kind, name) for kind, owner in self.owners):
             return True
         whole = re.compile(rf"(?<![\w.}}-]){re.escape(name)}(?![\w.{{-])")
         return any(whole.search(text) for field, text in self.mentions if field is not reference.name)
@@ -215,12 +215,19 @@ def _add_body(found: _Provided, body: Body, part: Part, names: KnownNames) -> No
     if body.kind.versionless == _STATEFUL_SET:
         found.objects.setdefault(_CLAIM, []).extend(_claims(body, name, part, names))
     is_custom = builtin_resource(body.kind) is None
-    if is_custom and body.kind.group not in _MAKE_NO_OBJECTS and (owner := text_of(name)):
-        found.owners.append(owner)
+    if is_custom and (owner := text_of(name)):
+        found.owners.append((body.kind.versionless, owner))
     for each in body.fields:
         if is_custom or _mentions({step for step in each.path if isinstance(step, str)}):
             known = names.of_field(each, part)
             found.mentions.append((each, "".join(text if isinstance(text, str) else "\0" for text in known)))
+
+
+def _makes(kind: GroupKind, owner: str, made: GroupKind, name: str) -> bool:
+    """Whether the controller of a custom kind may make an object of this kind and name for the object `owner`."""
+    if made in (_CONFIG_MAP, _SECRET):
+        return kind.group not in _MAKE_NO_OBJECTS and name.startswith(f"{owner}-")
+    return kind not in MAKE_NOTHING and owner in name  # such as prometheus-db
 
 
 def _claims(body: Body, name: KnownName, part: Part, names: KnownNames) -> Iterator[_Provider]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ruleop.authoring.checking.known_names import OF_CR, KnownName, KnownNames, Members, can_be, may_be, shown
-from ruleop.authoring.checking.pods import pod_template
+from ruleop.authoring.checking.pods import MAKE_NOTHING, pod_template
 from ruleop.core.kinds import GroupKind
 from ruleop.core.schema.builtin.table import builtin_resource
 
@@ -47,19 +47,6 @@ _SET_BY_CONTROLLERS: Final = frozenset(
     }
 )
 """Labels that Pods have without being in a template."""
-_MAKE_NO_PODS: Final = frozenset(
-    {
-        "cert-manager.io",
-        "external-secrets.io",
-        "gateway.networking.k8s.io",
-        "monitoring.coreos.com",
-        "networking.istio.io",
-        "snapshot.storage.k8s.io",
-        "traefik.io",
-    }
-)
-
-
 _END: Final = frozenset({"Job", "CronJob"})
 """Kinds whose Pods serve nothing: a rule of these alone selects the Pods of others."""
 
@@ -107,7 +94,8 @@ def _made(names: KnownNames) -> _Made:
         bodies, kinds = names.sources.bodies(part), part.child.kinds if part.child is not None else frozenset()
         read = {body.kind for body in bodies}
         found.may_be_others |= any(each not in read and pod_template(each.versionless) is not None for each in kinds)
-        found.may_be_others |= any(builtin_resource(each) is None and each.group not in _MAKE_NO_PODS for each in kinds)
+        custom = {each.versionless for each in kinds if builtin_resource(each) is None}
+        found.may_be_others |= not custom <= MAKE_NOTHING
         is_partial = part.child is not None and part.child.table.patch is not None
         for body in bodies:
             if (template := pod_template(body.kind.versionless)) is not None:
