@@ -14,6 +14,7 @@ from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
+from ruleop.authoring.checking.unchecked_kinds import unchecked_kinds
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
@@ -29,9 +30,10 @@ from ruleop.core.schema.nearest import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ruleop.core.kinds import Kind
     from ruleop.core.rules import Finding, Project
 
-_DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as_github}
+_DOCUMENTS = {"sarif": found.as_sarif, "github": found.as_github}
 
 
 def _explain(context: click.Context, _option: click.Parameter, name: str | None) -> None:
@@ -71,7 +73,7 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
     help="Print what a check finds, with a wrong and a right example, and exit.",
 )
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@output_option("text", *_DOCUMENTS)
+@output_option("text", "json", *_DOCUMENTS)
 def command(
     folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], strict: bool, output: str, **flags: Any
 ) -> int:
@@ -82,6 +84,7 @@ def command(
     """
     where = Folder(folder)
     project: Project | None = None
+    unchecked: tuple[Kind, ...] = ()
     if not rbac and (unused := [name for name, value in flags.items() if value]):
         raise UsageError(f"--{unused[0].replace('_', '-')} needs --rbac")
     try:
@@ -91,14 +94,17 @@ def command(
             findings = check_project(loaded, roles=roles) + misspelt_variables(loaded, read_choices(Path(folder)))
         if strict:
             findings = tuple(replace(each, severity="error") for each in findings)
-        project = loaded.project
+        project, unchecked = loaded.project, unchecked_kinds(loaded)
         status = NO if found.count(findings)[0] else DONE
     except ProjectErrors as errors:
         findings, status = errors.findings, UNUSABLE if is_unreadable(errors) else NO
     if output == "text":
         print_lines(found.lines(findings, where))
         print_lines(found.notes(project) if project is not None else ())
+        print_lines(found.not_checked(unchecked))
         print_lines([(_verdict(project, findings),)])
+    elif output == "json":
+        print_text(found.as_json(findings, where, unchecked))
     else:
         print_text(_DOCUMENTS[output](findings, where))
     return status

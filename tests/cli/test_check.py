@@ -1,5 +1,7 @@
 import json
 
+from tests.definitions import definition
+
 
 def break_two(project) -> None:
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
@@ -67,7 +69,29 @@ def test_json_output_contains_every_finding(project, ruleop):
 
 
 def test_json_output_of_a_valid_project_has_no_findings(project, ruleop):
-    assert json.loads(ruleop("check", "-o", "json").out) == {"errors": 0, "warnings": 0, "findings": []}
+    assert json.loads(ruleop("check", "-o", "json").out) == {
+        "errors": 0,
+        "warnings": 0,
+        "findings": [],
+        "unchecked": [],
+    }
+
+
+def test_kinds_without_a_schema_are_named_in_one_line(project, ruleop):
+    kinds = {"cert-manager.io/v1": "Certificate", "example.org/v1": "Other", "v1": "ConfigMap"}
+    children = "".join(
+        f"    made{number}: {{object: {{apiVersion: {version}, kind: {kind}, metadata: {{name: '{{{{ metadata.name }}}}-m'}}}}}}\n"
+        for number, (version, kind) in enumerate(kinds.items())
+    )
+    project.edit("watches.yaml", "  children:\n", f"  children:\n{children}")
+    assert ruleop("check").out.splitlines() == [
+        "not checked: no schema for cert-manager.io/v1 Certificate, example.org/v1 Other",
+        "No errors in 1 rule, 5 children, 2 templates, 1 CRD.",
+    ]
+    document = json.loads(ruleop("check", "-o", "json").out)
+    assert document["unchecked"] == ["cert-manager.io/v1 Certificate", "example.org/v1 Other"]
+    project.write("crds/others.yaml", definition("Other", group="example.org"))
+    assert "not checked: no schema for cert-manager.io/v1 Certificate\n" in ruleop("check").out
 
 
 def test_sarif_names_rule_file_and_region(project, ruleop):

@@ -24,6 +24,7 @@ from ruleop.core.templating.filters.registry import FILTERS
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.options import options
+from tests.docs.read_names import read_names
 
 KEYS = ROOT / "docs" / "reference" / "keys.md"
 TESTING = ROOT / "docs" / "testing.md"
@@ -198,6 +199,7 @@ def _parameter(each: Parameter) -> str:
 
 TABLES: dict[Path, tuple[str, Callable[[], str]]] = {
     ROOT / "docs" / "checks.md": ("checks", checks),
+    ROOT / "docs" / "rules" / "children.md": ("read names", read_names),
     ROOT / "docs" / "rules" / "status.md": ("reasons", reasons),
     ROOT / "docs" / "templates.md": ("filters", filters),
     ROOT / "docs" / "reference" / "options.md": ("options", options),

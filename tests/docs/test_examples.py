@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ruleop.core.rules import load_project
+from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.tables import Table, keys
+from ruleop.core.rules.language.value_types import (
+    BareExpression,
+    ListOf,
+    Loops,
+    MapOf,
+    Template,
+    TemplateFile,
+    TemplateTree,
+)
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
+from tests.docs.read_names import WATCH
 from tests.docs.reference import EXAMPLES as PAGES
 from tests.docs.reference import REFERENCES, TABLES, with_table, written
 
@@ -51,6 +63,29 @@ def test_a_generated_table_agrees_with_the_code(page: Path) -> None:
     name, made = TABLES[page]
     text = page.read_text(encoding="utf-8")
     assert text == with_table(text, name, made()), f"{page} is out of date: run `python -m tests.docs.reference`"
+
+
+def test_the_table_of_names_has_all_keys_with_expressions_and_templates() -> None:
+    kinds = (
+        BareExpression,
+        Template,
+        TemplateTree,
+        TemplateFile,
+        Loops,
+        language.GivenObjectsType,
+        language.StatusType,
+    )
+    found = {key.name for table in language.TABLES for _, key in keys(table) if isinstance(_inner(key.type), kinds)}
+    of_other_values = {"matchLabels", "values", "selector"}  # of a selector; that of a watch is plain
+    assert [name for name in sorted(found - of_other_values) if f"{name}:" not in WATCH] == []
+
+
+def _inner(type_: Any) -> Any:
+    return (
+        _inner(type_.item if isinstance(type_, ListOf) else type_.member)
+        if isinstance(type_, ListOf | MapOf)
+        else type_
+    )
 
 
 def test_names_of_examples_differ_between_pages() -> None:

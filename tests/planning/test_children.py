@@ -110,6 +110,31 @@ def test_a_dependency_must_be_ready_for_the_creation_but_not_for_later_changes()
     assert harness.objects[key("web")]["data"] == {"v": "2"}
 
 
+@pytest.mark.parametrize(
+    ("gate", "value", "creation_waits", "change_waits"),
+    [
+        (", waitFor: ready.db", "", True, True),
+        (", dependsOn: [db]", "", True, False),
+        ("", "{{ db.status.availableReplicas }}", True, True),
+        ("", "{{ ready.db }}", False, False),
+        ("", "{{ live.db.status.availableReplicas | default('') }}", False, False),
+    ],
+    ids=["waitFor", "dependsOn", "mention", "ready", "live"],
+)
+def test_the_gates_of_docs_rules_order(gate, value, creation_waits, change_waits):
+    body = f"children: {{web: {{template: web.yaml{gate}}}, db: {{template: db.yaml}}}}"
+    harness = Harness.of(body, {"v": "1"}, db=DB, web=plain("web", f'{{v: "{{{{ spec.v }}}}", more: "{value}"}}'))
+    assert harness.plan().actions[0].key.name == ("web" if "live" in value else "db")
+    harness.settle(controllers=False)
+    assert ("ConfigMap/web" not in harness.names()) is creation_waits
+    harness.settle()
+    assert "ConfigMap/web" in harness.names()
+    harness.change(key("db", "Deployment", group="apps"), {"status": {"availableReplicas": None}})
+    harness.edit({"v": "2"})
+    harness.step()
+    assert (harness.objects[key("web")]["data"]["v"] == "1") is change_waits
+
+
 def test_an_undesired_dependency_is_satisfied():
     body = DEPENDS.replace("db.yaml}", "db.yaml, when: 'false'}")
     harness = settled(body, db=DB, web=plain("web"))

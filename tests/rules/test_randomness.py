@@ -104,6 +104,31 @@ children:
 >> watches.yaml:6:19: `metadata.resourceVersion` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
 >> watches.yaml:7:34: `version` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
 
+== a request id of all that changes with each write or run
+let: {digest: "{{ cr | to_json | sha256 }}"}
+children:
+  a: {once: "{{ metadata | to_yaml | hash }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}}}
+  b: {once: "v-{{ digest }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}}}
+  c: {once: "{{ status | to_json | sha1 }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: c}}}
+  d: {once: "{{ status.conditions | string }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: d}}}
+  e: {once: "{{ random_password(3) }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: e}}}
+  f: {once: "{{ age(metadata.creationTimestamp) }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: f}}}
+>> watches.yaml:6:19: `metadata` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:7:21: `digest` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:8:19: `status` changes whenever a run begins or ends, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:9:19: `status.conditions` changes whenever a run begins or ends, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:10:19: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it
+>> watches.yaml:11:19: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
+
+== a request id of a part of what changes
+let: {labels: "{{ metadata.labels | to_json | hash }}"}
+children:
+  a: {once: "{{ metadata.get('labels') | to_json }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}}}
+  b: {once: "{{ labels }}-{{ status.version }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}}}
+  c: {once: "{{ status | to_json }}", object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}
+  d: {once: "{{ age(metadata.creationTimestamp) > 60 }}", object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
+  e: {once: "{{ spec | to_json | sha256 }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: e}}}
+
 == random in lists and branches
 children:
   a: {template: j.yaml}

@@ -15,12 +15,16 @@ from ruleop.authoring.checking.dataflow.exposed_secrets import check_exposed_sec
 from ruleop.authoring.checking.dataflow.sensitive_fields import check_sensitive_fields
 from ruleop.authoring.checking.dataflow.sources import Sources
 from ruleop.authoring.checking.examples import check_examples, read_examples
+from ruleop.authoring.checking.immutable_changes import check_immutable_changes
 from ruleop.authoring.checking.ineffective_entries import check_apply_paths, check_short_names, check_unused_names
 from ruleop.authoring.checking.inferred_definitions import checked_definitions
+from ruleop.authoring.checking.known_names import KnownNames
 from ruleop.authoring.checking.object_names import check_object_names
-from ruleop.authoring.checking.pod_references import check_pod_references
+from ruleop.authoring.checking.references import check_references
 from ruleop.authoring.checking.refused_objects import check_refused_objects
 from ruleop.authoring.checking.roles.missing_permissions import Roles, check_permissions
+from ruleop.authoring.checking.scaled_replicas import check_scaled_replicas
+from ruleop.authoring.checking.selectors import check_selectors
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings
 
@@ -59,10 +63,15 @@ def _check(loaded: Loaded, examples: Mapping[str, str], unread: Findings, roles:
     check_apply_paths(loaded, findings)
     check_short_names(loaded, findings)
     every_source = [Sources(watch, loaded) for watch in loaded.watches]
-    check_pod_references(every_source, findings)
+    all_names = [KnownNames(sources) for sources in every_source]
+    check_references(all_names, findings)
+    check_selectors(all_names, findings)
+    for names in all_names:
+        check_scaled_replicas(names, findings)
     for sources in every_source:
         check_object_names(sources, findings)
         check_refused_objects(sources, findings)
+        check_immutable_changes(sources, findings)
         check_sensitive_fields(sources, findings)
         check_exposed_secrets(sources, findings)
     if roles is not None and every_source:

@@ -18,11 +18,12 @@ from ruleop.core.printable import json_document, printable
 from ruleop.core.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.report.spans import Line
     from ruleop.cli.inputs.project import Folder
     from ruleop.core.errors import Site
+    from ruleop.core.kinds import Kind
     from ruleop.core.rules import Finding, Project
 
 MAX_WIDTH: Final = 120
@@ -52,6 +53,12 @@ def notes(project: Project) -> Iterator[Line]:
     for crd in project.crds:
         if note := unevaluated(crd):
             yield (Span("note: ", Tone.FAINT), Span(note))
+
+
+def not_checked(kinds: Sequence[Kind]) -> Iterator[Line]:
+    """Kinds of children that offline commands know nothing of."""
+    if kinds:
+        yield (Span("not checked: ", Tone.FAINT), Span(f"no schema for {', '.join(map(str, kinds))}"))
 
 
 def excerpt(file: str, site: Site) -> Iterator[Line]:
@@ -92,7 +99,7 @@ def counted(number: int, word: str) -> str:
 # -- for programs ----------------------------------------------------------------------------------------------------
 
 
-def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
+def as_json(findings: tuple[Finding, ...], folder: Folder, unchecked: Sequence[Kind]) -> str:
     errors, warnings = count(findings)
     return json_document(
         {
@@ -110,6 +117,7 @@ def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
                 }
                 for finding in findings
             ],
+            "unchecked": [str(kind) for kind in unchecked],
         }
     )
 

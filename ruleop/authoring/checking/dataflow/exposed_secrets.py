@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import nodes
 
 from ruleop.authoring.checking.bodies import fields_of
-from ruleop.authoring.checking.pod_references import CONTAINERS, fields_of_pod
+from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.rules.checks.secret_reads import secret_ids
 from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field

@@ -17,6 +17,7 @@ from ruleop.core.errors import Site
 from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.scopes import written
 from ruleop.core.rules.language.durations import parse_duration
+from ruleop.core.rules.language.parsed import JOBS
 from ruleop.core.schema.cron import is_zone, times_problem
 from ruleop.core.schema.formats import FORMATS
 from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate
@@ -84,20 +85,61 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
 _CHANGES_WITH_EACH_WRITE: Final = frozenset({"resourceVersion", "managedFields"})
 
 
-def check_request_ids(parts: Iterable[Part], findings: Findings) -> None:
+_AS_TEXT: Final = frozenset(
+    {"to_json", "tojson", "to_yaml", "to_nice_yaml", "string", "hash", "sha1", "sha256", "b64encode", "trim"}
+)
+"""Filters whose result changes whenever any part of a value does."""
+_WITH_EACH_WRITE: Final = (("cr",), ("metadata",), ("cr", "metadata"))
+_WITH_EACH_RUN: Final = (("status",), ("cr", "status"), ("status", "conditions"), ("cr", "status", "conditions"))
+"""Values that, as a whole, change with each write of the CR; and with each run of a Job, which Ready reports."""
+
+
+def check_request_ids(parts: Iterable[Part], library: Library, findings: Findings) -> None:
     """Finds request ids of `once` that change whenever ruleop writes the CR's status: each write would be a run."""
-    changing: set[str] = set()  # lets that do
+    changing: dict[str, str] = {}  # lets that do, with the reason
     for part in parts:
-        found = [each for each in part.compiled.references if _changes_with_each_write(each) or each.name in changing]
-        if part.let and found:
-            changing.add(part.let)
-        for each in found if part.key == "once" else ():
-            steps = ".".join(step for step in each.path if step)
-            message = (
-                f"`{steps}` changes whenever the CR is written, so it would run without end: use a field of the spec, "
-                "or `metadata.generation`"
-            )
-            findings.mistake("random", message, each.site, word=each.name or "", start=part.site)
+        if not part.let and part.key != "once":
+            continue
+        runs_jobs = part.child is not None and all(kind.versionless == JOBS for kind in part.child.kinds)
+        for name, reason, site in _changing_parts(part, library, changing):
+            if part.let:
+                changing[part.let] = reason
+            elif reason == "the CR is written" or runs_jobs:
+                message = (
+                    f"`{name}` changes whenever {reason}, so it would run without end: use a field of the spec, or "
+                    "`metadata.generation`"
+                )
+                findings.mistake("random", message, site, word=name.partition(".")[0], start=part.site)
+
+
+def _changing_parts(part: Part, library: Library, lets: Mapping[str, str]) -> Iterator[tuple[str, str, Site]]:
+    """The values in a text that change with each write of the CR or each run of a Job, with the reason."""
+    for each in part.compiled.references:
+        steps = ".".join(step for step in each.path if step)
+        if _changes_with_each_write(each):
+            yield steps, "the CR is written", each.site
+        elif each.name in lets:
+            yield steps, lets[each.name], each.site
+    for tree, start in written(part, library):
+        for output in tree.find_all(nodes.Output):
+            for printed in output.nodes:
+                path = _printed_whole(printed)
+                if path in (*_WITH_EACH_WRITE, *_WITH_EACH_RUN):
+                    reason = "the CR is written" if path in _WITH_EACH_WRITE else "a run begins or ends"
+                    yield ".".join(path), reason, Site(start.path, (printed.lineno or 1) + start.line - 1)
+
+
+def _printed_whole(node: nodes.Node | None) -> tuple[str, ...]:
+    """The path of a value that is printed with all its parts; empty for others."""
+    while isinstance(node, nodes.Filter):
+        if node.name not in _AS_TEXT:
+            return ()
+        node = node.node
+    steps: list[str] = []
+    while isinstance(node, nodes.Getattr):
+        steps.insert(0, node.attr)
+        node = node.node
+    return (node.name, *steps) if isinstance(node, nodes.Name) else ()
 
 
 def _changes_with_each_write(reference: Reference) -> bool:

@@ -318,7 +318,7 @@ class _Loading:
         check_item_ends(draft, findings)
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
-        check_request_ids(draft_parts, findings)
+        check_request_ids(draft_parts, self.reading.library, findings)
         check_renewals(draft_parts, self.reading.library, findings)
         check_time(draft_parts, self.reading.library, findings)
         check_secrets(draft, draft_parts, self.reading.library, findings)

@@ -89,7 +89,7 @@ def test_a_constant_name_that_nothing_provides_is_reported(sources: str) -> None
 
 def test_accounts_and_pull_secrets_are_reported_if_their_names_derive_from_the_resource() -> None:
     (account,) = found(more=f"serviceAccountName: '{NAME}-runner'")
-    assert f"nothing provides the ServiceAccount {NAME}-runner: make it a child, observe it" in account
+    assert f"nothing provides the ServiceAccount {NAME}-runner: make it a child, or observe it" in account
     (pull,) = found(more=f"imagePullSecrets: [{{name: '{NAME}-pull'}}]")
     assert f"nothing provides the Secret {NAME}-pull" in pull
     assert found(more="serviceAccountName: builder") == []
@@ -254,3 +254,168 @@ def test_a_line_can_be_allowed() -> None:
     text = POD.replace("SOURCES}]", allowed).replace("SOURCES", "envFrom: [{secretRef: {name: X}}]").replace("MORE", "")
     found_here = said(watch("children: {pod: {template: pod.yaml}}"), {"templates/pod.yaml": text})
     assert [each for each in found_here if each.startswith(("RO507", "RO80"))] == []
+
+
+# -- other objects than Pods -------------------------------------------------------------------------------------------
+
+SERVICE = "{apiVersion: v1, kind: Service, metadata: {name: '{{ metadata.name }}-web'}, spec: {ports: [{port: 80}]}}"
+WEB = (
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: '{{ metadata.name }}-web'}, spec: {selector: {matchLabels: "
+    "{a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: 'b:1'}]}}}}"
+)
+RBAC = "apiVersion: rbac.authorization.k8s.io/v1"
+ROLE = f"{{{RBAC}, kind: Role, metadata: {{name: '{NAME}-web'}}, rules: []}}"
+ACCOUNT = f"{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: '{NAME}-web'}}}}"
+CLAIM = (
+    f"{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: '{NAME}-web'}}, spec: {{accessModes: "
+    "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
+)
+TLS = f"{{apiVersion: v1, kind: Secret, metadata: {{name: '{NAME}-web'}}}}"
+REFERRERS = {
+    "scaler": (
+        "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, "
+        "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: 'REF'}}}"
+    ),
+    "ingress": (
+        "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {rules: [{host: a.b, http: {paths: "
+        "[{path: /, pathType: Prefix, backend: {service: {name: 'REF', port: {number: 80}}}}]}}]}}"
+    ),
+    "default": (
+        "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {defaultBackend: {service: "
+        "{name: 'REF', port: {number: 80}}}}}"
+    ),
+    "tls": (
+        "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {tls: [{secretName: 'REF'}], rules: "
+        "[{host: a.b}]}}"
+    ),
+    "role": (
+        f"{{{RBAC}, kind: RoleBinding, metadata: {{name: a}}, roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, "
+        "name: 'REF'}, subjects: []}"
+    ),
+    "subject": (
+        f"{{{RBAC}, kind: RoleBinding, metadata: {{name: a}}, roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: "
+        "ClusterRole, name: view}, subjects: [{kind: ServiceAccount, name: 'REF', namespace: '{{ metadata.namespace }}'}]}"
+    ),
+    "headless": (
+        "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {serviceName: 'REF', selector: {matchLabels: "
+        "{a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: 'b:1'}]}}}}"
+    ),
+    "claim": (
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: 'b:1'}], volumes: [{name: v, "
+        "persistentVolumeClaim: {claimName: 'REF'}}]}}"
+    ),
+}
+TARGETS = {
+    "scaler": WEB,
+    "ingress": SERVICE,
+    "default": SERVICE,
+    "tls": TLS,
+    "role": ROLE,
+    "subject": ACCOUNT,
+    "headless": SERVICE,
+    "claim": CLAIM,
+}
+KINDS = {
+    "scaler": "Deployment",
+    "tls": "Secret",
+    "role": "Role",
+    "subject": "ServiceAccount",
+    "claim": "PersistentVolumeClaim",
+}
+
+
+def missing_of(referrer: str, ref: str, target: str | None = None, *, body: str = "", more: str = "") -> list[str]:
+    """The findings of a referrer beside a child `web` of this object; "" is none."""
+    object_ = TARGETS[referrer] if target is None else target
+    web = f"  web:\n    object: {object_}\n" if object_ else ""
+    children = f"children:\n{web}  a:\n    object: {REFERRERS[referrer].replace('REF', ref)}\n{more}"
+    return [each for each in said(watch(f"{body}\n{children}")) if each.startswith("RO507")]
+
+
+@pytest.mark.parametrize("referrer", REFERRERS)
+def test_a_name_beside_that_of_a_child_is_reported(referrer: str) -> None:
+    (only,) = missing_of(referrer, f"{NAME}-wbe")
+    kind = KINDS.get(referrer, "Service")
+    hint = f'(the {kind} of the child "web" is named {NAME}-web)'
+    assert f"warning: nothing provides the {kind} {NAME}-wbe {hint}: make it a child, or observe it" in only
+
+
+@pytest.mark.parametrize("referrer", REFERRERS)
+@pytest.mark.parametrize(
+    "ref",
+    [
+        f"{NAME}-web",
+        "{{ web.metadata.name }}",
+        "{{ live.web.metadata.name }}",
+        "{{ spec.name }}",
+        "{{ spec.name }}-wbe",
+        '{{ metadata.name | dns_label("wbe") }}',
+        '{{ spec.name | default(metadata.name ~ "-wbe") }}',
+    ],
+)
+def test_a_name_that_may_be_right_is_not_reported(referrer: str, ref: str) -> None:
+    assert missing_of(referrer, ref) == []
+
+
+@pytest.mark.parametrize("referrer", REFERRERS)
+def test_an_observed_object_explains_a_name(referrer: str) -> None:
+    kind = KINDS.get(referrer, "Service")
+    group = {"scaler": "group: apps, ", "role": "group: rbac.authorization.k8s.io, "}.get(referrer, "")
+    for found_by in (f"name: '{NAME}-wbe'", "selector: {a: b}"):
+        observed = f"observe: {{other: {{{group}version: v1, kind: {kind}, {found_by}}}}}"
+        assert missing_of(referrer, f"{NAME}-wbe", body=observed) == []
+
+
+@pytest.mark.parametrize("referrer", sorted(REFERRERS.keys() - {"claim"}))
+def test_the_name_of_the_resource_alone_may_be_that_of_an_object_of_its_author(referrer: str) -> None:
+    assert missing_of(referrer, NAME, "") == []
+    assert len(missing_of(referrer, NAME)) == 1
+
+
+@pytest.mark.parametrize("referrer", sorted(REFERRERS.keys() - {"claim"}))
+def test_a_constant_may_be_of_the_platform(referrer: str) -> None:
+    assert missing_of(referrer, "shared") == []
+    similar = TARGETS[referrer].replace(f"{NAME}-web", "shared-web")
+    assert len(missing_of(referrer, "shared-wbe", similar)) == 1
+
+
+@pytest.mark.parametrize(
+    ("referrer", "is_reported"), [("scaler", True), ("role", True), ("headless", False), ("tls", False)]
+)
+def test_a_name_of_a_kind_that_the_rule_does_not_make(referrer: str, *, is_reported: bool) -> None:
+    assert (missing_of(referrer, f"{NAME}-wbe", "") != []) is is_reported
+
+
+def test_an_object_of_a_custom_kind_may_make_the_service() -> None:
+    other = f"  other: {{object: {{apiVersion: example.org/v1, kind: Cluster, metadata: {{name: '{NAME}-db'}}}}}}\n"
+    assert missing_of("ingress", f"{NAME}-db-rw") != []
+    assert missing_of("ingress", f"{NAME}-db-rw", more=other) == []
+    assert missing_of("ingress", f"{NAME}-db", more=other) == []
+    assert missing_of("ingress", f"cluster-{NAME}-db", more=other) == []
+    monitor = other.replace("example.org", "monitoring.coreos.com").replace("Cluster", "ServiceMonitor")
+    assert missing_of("ingress", f"{NAME}-db-rw", more=monitor) != []
+
+
+def test_an_annotation_of_an_ingress_makes_its_secret() -> None:
+    annotated = REFERRERS["tls"].replace("{name: a}", "{name: a, annotations: {cert-manager.io/cluster-issuer: a}}")
+    children = f"children:\n  web:\n    object: {TLS}\n  a:\n    object: {annotated.replace('REF', f'{NAME}-tls')}"
+    assert [each for each in said(watch(children)) if each.startswith("RO507")] == []
+
+
+def test_an_account_of_another_namespace_is_not_reported() -> None:
+    other = REFERRERS["subject"].replace("'{{ metadata.namespace }}'", "monitoring").replace("REF", f"{NAME}-wbe")
+    assert [each for each in said(watch(f"children:\n  a:\n    object: {other}")) if each.startswith("RO507")] == []
+
+
+def test_a_claim_of_a_stateful_set_is_provided() -> None:
+    stateful = (
+        REFERRERS["headless"]
+        .replace("serviceName: 'REF', ", "")
+        .replace("{name: a}, spec", f"{{name: '{NAME}'}}, spec")
+    )
+    templates = (
+        "volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: "
+        "{storage: 1Gi}}}}], selector"
+    )
+    assert missing_of("claim", f"data-{NAME}-0", stateful.replace("selector", templates, 1)) == []
+    assert len(missing_of("claim", f"other-{NAME}-0", stateful.replace("selector", templates, 1))) == 1

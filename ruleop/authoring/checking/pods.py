@@ -1,0 +1,56 @@
+"""The Pods that a child makes: where the body of each built-in kind has the template of its Pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.checking.bodies import fields_of
+from ruleop.core.kinds import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
+
+_TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+}
+MAKE_NOTHING: Final = frozenset(
+    GroupKind(group, kind)
+    for group, kinds in {
+        "cert-manager.io": ("Certificate", "ClusterIssuer", "Issuer"),
+        "external-secrets.io": ("ClusterSecretStore", "ExternalSecret", "SecretStore"),
+        "gateway.networking.k8s.io": ("GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute"),
+        "keda.sh": ("ScaledObject", "TriggerAuthentication"),
+        "monitoring.coreos.com": ("PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor"),
+        "networking.istio.io": ("DestinationRule", "ServiceEntry", "VirtualService"),
+        "snapshot.storage.k8s.io": ("VolumeSnapshot",),
+        "traefik.io": ("IngressRoute", "Middleware"),
+    }.items()
+    for kind in kinds
+)
+"""Custom kinds whose controllers make no Pods, and nothing but Secrets."""
+CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
+
+
+def pod_template(kind: GroupKind) -> FieldPath | None:
+    """The path of the Pods' metadata and spec; None of a kind that makes none."""
+    return _TEMPLATES.get((kind.group, kind.kind))
+
+
+def fields_of_pod(body: Body) -> Iterator[tuple[Field, FieldPath]]:
+    """The fields of a body that belong to the spec of a Pod, with their paths in it."""
+    template = pod_template(body.kind.versionless)
+    if template is not None:
+        prefix = (*template, "spec")
+        for field in fields_of(body):
+            if field.path[: len(prefix)] == prefix:
+                yield field, field.path[len(prefix) :]
