@@ -18,7 +18,7 @@ from ruleop.authoring.generate.kind_docs import REASONS
 from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.check_ids import CHECKS
 from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
+from ruleop.core.rules.language.tables import AtMostOne, ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.options import options
@@ -111,6 +111,9 @@ def _constraint(constraint: Any) -> str:
     if isinstance(constraint, ExactlyOne):
         *others, last = (f"`{each}`" for each in constraint.keys)
         return f"Exactly one of {', '.join(others)} and {last}."
+    if isinstance(constraint, AtMostOne):
+        *others, last = (f"`{each}`" for each in constraint.keys)
+        return f"At most one of {', '.join(others)} and {last}."
     if isinstance(constraint, Excludes):
         return f"With `{constraint.key}` none of {', '.join(f'`{name}`' for name in constraint.others)}."
     if isinstance(constraint, Needs):

@@ -25,6 +25,7 @@ JOINED = "seen | map(attribute='data.v') | join(',')"
 BY_NAMES = ("names: [missing, settings]", JOINED)
 BY_ITEMS = ("forEach: \"['missing', 'settings']\", name: '{{ item }}'", JOINED)
 BY_SELECTOR = ("selector: {a: b}", JOINED)
+BY_KIND = ("where: this.data.v is defined", JOINED)
 
 
 @pytest.fixture
@@ -55,7 +56,9 @@ def settings(namespace, v):
 
 
 @pytest.mark.parametrize(
-    ("what", "value"), [BY_NAME, BY_NAMES, BY_ITEMS, BY_SELECTOR], ids=["name", "names", "items", "selector"]
+    ("what", "value"),
+    [BY_NAME, BY_NAMES, BY_ITEMS, BY_SELECTOR, BY_KIND],
+    ids=["name", "names", "items", "selector", "kind"],
 )
 @pytest.mark.parametrize(
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
@@ -85,6 +88,21 @@ async def test_only_changes_of_objects_that_a_list_has_queue_the_cr(server):
         made.cluster.add(settings("default", "new"))
         await harness.until_quiet()
         assert made.cluster["App/web"]["status"]["seen"] == "new"
+
+
+async def test_an_object_of_another_namespace_is_none_of_all_objects_of_a_kind(server):
+    made = server(*BY_KIND, {})
+    async with settled_operator(made) as harness:
+        before = made.cluster["App/web"]["metadata"]["resourceVersion"]
+        made.cluster.add(settings("shop", "x"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["metadata"]["resourceVersion"] == before
+        made.cluster.add(settings("default", "new"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "new"
+        made.cluster.delete("ConfigMap/settings")
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == ""
 
 
 async def test_a_selector_over_all_namespaces_finds_changes_in_each(server, monkeypatch):

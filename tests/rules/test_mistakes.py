@@ -29,7 +29,7 @@ THIRTY_LINES = [
     'watches.yaml:14:19: "manageStatus" must be true or false, not the text "no"',
     'watches.yaml:15:15: "selector" is empty: to match everything, leave the key out',
     'watches.yaml:16:17: "namespaces" is an empty list, which matches nothing: add an item, or remove the key',
-    'watches.yaml:18:13: an observed resource needs "name", "names", "selector" or "ownedBy"',
+    'watches.yaml:18:38: an observed resource has "forEach", which requires "name"',
     'watches.yaml:19:23: "version" must be a version without its group, like "v1", not "batch/v1"',
     'watches.yaml:20:63: the observed resource "far" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
     'watches.yaml:22:7: a child cannot be named "loop", which is reserved by Jinja: choose another name',
@@ -463,11 +463,10 @@ selector: {}
 selector: app=x
 >> watches.yaml:4:13: "selector" must be a mapping of labels, or matchLabels and matchExpressions, not the text "app=x"
 
-== observe without name or selector
+== observe with name and selector
 observe:
   pods: {version: v1, kind: Pod}
   more: {version: v1, kind: Pod, name: a, selector: {a: b}}
->> watches.yaml:5:11: an observed resource needs "name", "names", "selector" or "ownedBy"
 >> watches.yaml:6:45: an observed resource has both "name" and "selector": remove one of them
 
 == observe elsewhere
@@ -869,7 +868,7 @@ watches:
     selector: {}
     namespaces: []
     observe:
-      pods: {version: v1, kind: Pod}
+      pods: {version: v1, kind: Pod, forEach: spec.x}
       jobs: {version: batch/v1, kind: Job, name: x}
       far: {version: v1, kind: ConfigMap, name: x, namespace: other}
     children:

@@ -141,7 +141,7 @@ STRUCTURAL = {
     "selector mixed",
     "selector empty",
     "selector text",
-    "observe without name or selector",
+    "observe with name and selector",
     "ignore paths",
     "deletion",
     "conditions",

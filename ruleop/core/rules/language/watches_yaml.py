@@ -490,13 +490,14 @@ class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        ExactlyOne(("name", "names", "selector", "ownedBy")),
+        AtMostOne(("name", "names", "selector", "ownedBy")),
         Needs("forEach", "name"),
         Needs("as", "forEach"),
-        Needs("namespaces", "selector"),
         Needs("through", "ownedBy"),
         AtMostOne(("namespace", "namespaces")),
-        Excludes("ownedBy", ("namespace",), "they are where their owner is"),
+        Excludes("name", ("namespaces",), "a name is looked up in one namespace"),
+        Excludes("names", ("namespaces",), "names are looked up in one namespace"),
+        Excludes("ownedBy", ("namespace", "namespaces"), "they are where their owner is"),
     )
 
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
@@ -510,12 +511,18 @@ class ObserveTable(Table):
     names: tuple[Templated[StringTemplate], ...] = key(
         "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
     )
-    selector: FullSelectorTable | None = key("selector", SelectorType(NO_LABEL), "All objects that match these labels.")
+    selector: FullSelectorTable | None = key(
+        "selector",
+        SelectorType(),
+        "All objects that match these labels. With none of name, names, selector and ownedBy: all objects of the kind.",
+    )
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
     namespaces: Literal["all"] | None = key(
-        "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
+        "namespaces",
+        Choice(("all",)),
+        "all: the objects of all namespaces that the operator watches; for lists without names.",
     )
     owned_by: Word | None = key(
         "ownedBy", ID, "The id of a child: all objects that it owns, itself or through owners in between."
@@ -534,6 +541,11 @@ class ObserveTable(Table):
     def many(self) -> bool:
         """Whether the id is a list."""
         return self.name is None or "forEach" in self.key_sites
+
+    @property
+    def selected(self) -> bool:
+        """Whether it is a list by labels, or of all objects of the kind."""
+        return self.key_sites.keys().isdisjoint({"name", "names", "ownedBy"})
 
     @property
     def item(self) -> str:

@@ -205,7 +205,7 @@ def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bo
         names=tuple(name.compiled for name in table.names),
         for_each=_compiled(table.for_each),
         item_name=table.item,
-        selector=_selector(table.selector),
+        selector=_selector(table.selector) or (Selector() if table.selected else None),
         namespace=_compiled(table.namespace),
         all_namespaces=table.namespaces is not None,
         owned_by=_owned_by(entry, table, draft),
