@@ -558,6 +558,21 @@ apply:
 apply: {ignore: ["spec..replicas"]}
 >> watches.yaml:4:26: an ignored path "spec..replicas": expected the name of a field; names with special characters are written ['like this']
 
+== onImmutable
+apply: {onImmutable: "{{ item }}"}
+children:
+  a: {template: a.yaml, forEach: spec.list, apply: {onImmutable: retry}}
+  b: {template: a.yaml, apply: {onImmutable: "{{ 'recreate' if live.a else 'fail' }}"}}
+  c: {template: a.yaml}
+  d: {template: a.yaml, forEach: spec.list}
+  e: {template: a.yaml, apply: {onImmutable: "{{ 'fail' if within('0 2 * * *', '2h') }}"}}
+  f: {template: a.yaml, apply: {onImmutable: true}}
+>> watches.yaml:4:28: `item` is available only with `forEach`, not in `apply.onImmutable`
+>> watches.yaml:6:68: "onImmutable" must be "fail" or "recreate", not the text "retry"
+>> watches.yaml:7:66: `apply.onImmutable` cannot read `live.`, only the CR, vars, let and observed objects
+>> watches.yaml:10:62: `apply.onImmutable` cannot depend on the time, as `within` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:11:48: "onImmutable" must be text, not the boolean true: put it in quotes
+
 == deletion
 children:
   a: {template: a.yaml, deletion: orfan}

@@ -46,7 +46,17 @@ _PARAMETERS: Final = {  # with the number of those that are required
     "duration": (1, ("text",)),
 }
 _TIMELESS: Final = frozenset(
-    {"observe", "observe.forEach", "forEach", "namespace", "selector", "deletion", "apply.ignore", "writeAs"}
+    {
+        "observe",
+        "observe.forEach",
+        "forEach",
+        "namespace",
+        "selector",
+        "deletion",
+        "apply.ignore",
+        "apply.onImmutable",
+        "writeAs",
+    }
 )
 """Keys that decide which objects there are, or whose. They must not change with time alone."""
 

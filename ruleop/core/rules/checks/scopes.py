@@ -3,9 +3,9 @@ has.
 
 The views follow "Names" in docs/rules/children.md. In doubt they are narrow, because a view can be widened later:
 
-- `when`, `readyWhen`, `deletion` and `when` of an ignored path see the CR, vars, let and observed objects, but no
-  children, not even through `live.`: whether a child is desired must not depend on the results of others in the same
-  pass. `deletion` is evaluated when nothing is rendered any more.
+- `when`, `readyWhen`, `deletion`, `onImmutable` and `when` of an ignored path see the CR, vars, let and observed
+  objects, but no children, not even through `live.`: whether a child is desired must not depend on the results of
+  others in the same pass. `deletion` is evaluated when nothing is rendered any more.
 - `validate` is evaluated before any child is rendered, and sees none.
 - `let` sees earlier names; `observe` sees the lets that read no observed object, because observed objects must not
   depend on one another.
@@ -198,6 +198,7 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
     yield from _parts_of("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
     for ignored in child.ignore:
         yield from _parts_of("apply.ignore", view("apply.ignore", children=False), ignored.when, child)
+    yield from _parts_of("apply.onImmutable", view("apply.onImmutable", children=False), child.on_immutable, child)
     if child.body is not None:
         key = "template" if table.template is not None else "object"
         yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)

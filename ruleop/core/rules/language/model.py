@@ -57,7 +57,7 @@ class Apply:
     strategy: Strategy | None = None  # None: the default of the kind (create-only for Jobs, else merge)
     ignore: tuple[Ignore, ...] = ()
     own: tuple[Path, ...] = ()  # lists from which items of others are removed
-    on_immutable: Literal["fail", "recreate"] = "fail"
+    on_immutable: StringTemplate | None = None  # renders to "fail" or "recreate"; None is fail
     on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
 
 

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
-OnImmutable = Literal["fail", "recreate"]
 Adopt = Literal["never", "orphans", "helm"]
 Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
@@ -245,10 +244,10 @@ class ApplyTable(Table):
         ListOf(ListPath(), "an owned path"),
         "Lists merged by keys, or as sets, that the child owns as a whole: items of others are removed.",
     )
-    on_immutable: OnImmutable | None = key(
+    on_immutable: Templated[StringTemplate] | None = key(
         "onImmutable",
-        Choice(get_args(OnImmutable)),
-        "What to do when an immutable field changes: fail (the default), or delete and create the object again.",
+        Template(Choice(("fail", "recreate"))),
+        "When an immutable field changes: fail (the default), or recreate (delete and create it again). A template.",
     )
 
 

@@ -151,7 +151,7 @@ def _child(
             strategy=child.strategy,
             ignore=tuple(Ignore(_required(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
             own=tuple(owned.path for owned in child.own),
-            on_immutable=child.on_immutable,
+            on_immutable=_compiled(child.on_immutable),
             on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
         ),
         adopt=table.adopt,
@@ -190,6 +190,7 @@ def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
     others = [
         _compiled(table.deletion),
         _compiled(table.namespace),
+        _compiled(child.on_immutable),
         *(_compiled(ignored.when) for ignored in child.ignore),
     ]
     return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
