@@ -134,6 +134,8 @@ def _type(type_: Any) -> str:
             return f"list: {_type(type_.item)}"
         case "MapOf":
             return f"name: {_type(type_.member)}"
+        case "OrTemplate":
+            return f"{_type(type_.otherwise)}; or template"
         case "TemplateTree":
             return "mapping with templates" if type_.mapping else "any value with templates"
         case "Template":

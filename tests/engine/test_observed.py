@@ -90,6 +90,24 @@ async def test_only_changes_of_objects_that_a_list_has_queue_the_cr(server):
         assert made.cluster["App/web"]["status"]["seen"] == "new"
 
 
+async def test_a_selector_that_the_custom_resource_gives_is_followed_when_it_changes(server):
+    made = server('selector: "{{ spec.selector }}"', JOINED, {"selector": {"matchLabels": {"a": "b"}}})
+    made.cluster.add(settings("default", "one"))
+    async with settled_operator(made) as harness:
+        assert made.cluster["App/web"]["status"]["seen"] == "one"
+        made.cluster.edit("App/web", {"spec": {"selector": {"matchLabels": None, "c": "d"}}})
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == ""
+        made.cluster.edit("ConfigMap/settings", {"metadata": {"labels": {"c": "d"}}, "data": {"v": "two"}})
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "two"
+        made.cluster.edit("App/web", {"spec": {"selector": {"c": "d,a"}}})
+        await harness.until_quiet()
+        ready = next(each for each in made.cluster["App/web"]["status"]["conditions"] if each["type"] == "Ready")
+        assert ready["reason"] == "RenderFailed"
+        assert "'d,a', is not valid" in ready["message"]
+
+
 async def test_an_object_of_another_namespace_is_none_of_all_objects_of_a_kind(server):
     made = server(*BY_KIND, {})
     async with settled_operator(made) as harness:

@@ -438,6 +438,39 @@ selector: {a: 1}
 selector: {a: "{{ vars.x }}"}
 >> watches.yaml:4:17: a watch's selector must be plain text without templates: it selects the CRs to read
 
+== selector as a template
+selector: "{{ vars.x }}"
+>> watches.yaml:4:13: a watch's selector must be plain text without templates: it selects the CRs to read
+
+== selector with templates of a mapping and of a list
+selector:
+  matchLabels: "{{ vars.x }}"
+  matchExpressions: [{key: b, operator: In, values: "{{ vars.y }}"}]
+>> watches.yaml:5:18: a watch's selector must be plain text without templates: it selects the CRs to read
+
+== selector with what is no label
+observe:
+  a: {version: v1, kind: Pod, selector: {app: "a,b"}}
+  b: {version: v1, kind: Pod, selector: {"{{ spec.key }}": x}}
+  c: {version: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: In, values: [x, "y)"]}]}}
+  d: {version: v1, kind: Pod, selector: {app: "{{ spec.a }},b", tier: ""}}
+  e: {version: v1, kind: Pod, selector: {matchExpressions: "{{ spec.a }}"}}
+  f: {version: v1, kind: Pod, selector: {matchLabels: spec.labels}}
+  g: {version: v1, kind: Pod, selector: "{{ missing }}"}
+  h: {version: v1, kind: Pod, selector: {matchLabels: "{{ missing }}", matchExpressions: [{key: a, operator: In, values: "{{ absent }}"}]}}
+  i: {version: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: Exists, values: "{{ spec.a }}"}]}}
+  j: {version: v1, kind: Pod, selector: "{{ a }}"}
+>> watches.yaml:5:49: the label "app" must be at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, not "a,b"
+>> watches.yaml:6:44: the label cannot be named "{{ spec.key }}": at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, perhaps after a domain and `/`
+>> watches.yaml:7:98: a value must be at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, not "y)"
+>> watches.yaml:9:62: "matchExpressions" must be a list, not the text "{{ spec.a }}"
+>> watches.yaml:10:57: "matchLabels" must be a mapping, not the text "spec.labels"
+>> watches.yaml:11:47: "missing" is not known in `observe`
+>> watches.yaml:12:61: "missing" is not known in `observe`
+>> watches.yaml:12:128: "absent" is not known in `observe`
+>> watches.yaml:13:90: a requirement has "values", which the operator Exists does not compare with: remove them
+>> watches.yaml:14:47: `observe` cannot read the observed `a`: observed objects must not depend on observed objects
+
 == selector requirement
 selector:
   matchLabels: {a: b}

@@ -24,7 +24,7 @@ from ruleop.core.rules.language.value_types import Templated
 from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jinja2 import nodes
 
@@ -152,19 +152,21 @@ def _observe_parts(draft: Draft, outer: View) -> Iterator[Part]:
             continue
         yield from _parts_of("observe.forEach", outer, table.for_each, observed=id_)
         view = replace(outer, items=(table.item,), index=True) if "forEach" in table.key_sites else outer
-        selected = selector_values(table.selector) if table.selector is not None else ()
+        selected: Iterable[Value] = selector_values(table.selector) if table.selector is not None else ()
         for value in (table.name, *table.names, table.namespace, *selected):
             yield from _parts_of("observe", view, value, observed=id_)
         where = replace(outer, title="`where`", this=True)
         yield from _parts_of("observe.where", where, table.where, observed=id_)
 
 
-def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate]]:
+def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate] | Templated[Tree]]:
     for label in selector.match_labels:
         if label.value is not None:
             yield label.value
     for requirement in selector.match_expressions:
         yield from requirement.values
+    if selector.given is not None:
+        yield selector.given
 
 
 def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
@@ -192,8 +194,8 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
     if table.patch is not None and table.patch.selector is not None:  # else its namespace is in the body
         yield from _parts_of("namespace", view("namespace", children=True), table.patch.namespace, child)
-        for value in selector_values(table.patch.selector):
-            yield from _parts_of("selector", view("selector", children=True), value, child)
+        for part in selector_values(table.patch.selector):
+            yield from _parts_of("selector", view("selector", children=True), part, child)
     yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)
     yield from _parts_of("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
     for ignored in child.ignore:

@@ -35,6 +35,7 @@ class Selector:
 
     match_labels: Mapping[str, StringTemplate] = field(default_factory=lambda: EMPTY)
     match_expressions: tuple[Requirement, ...] = ()
+    given: Tree | None = None  # renders to another selector, which must match as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +328,7 @@ class Rule:
             *(each.status for each in self.conditions),
             *(each.rule for each in self.validate),
             *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
+            *(each.selector.given for each in self.read_objects if each.selector is not None),
             self.status,
         )
         for renderer in {part.renderer for part in parts if part is not None}:

@@ -272,4 +272,5 @@ def _selector(table: FullSelectorTable | None) -> Selector | None:
             )
             for one in table.match_expressions
         ),
+        given=_compiled(table.given),
     )
