@@ -173,11 +173,52 @@ children:
 finalize:
   d: {template: a.yaml, once: x}
 status: {ruleop: x}
->> watches.yaml:5:33: "a" has several objects, and `once` makes one for each request id
 >> watches.yaml:6:27: a child has "history", which requires "once" or "schedule"
->> watches.yaml:7:37: `once` cannot read the child `a`, only the CR, vars, let and observed objects
+>> watches.yaml:7:37: `once` cannot read the child `a`, only the CR, vars, let and observed objects: read the existing object with `live.a`
 >> watches.yaml:9:33: "d" runs once in any case: `once` is for `children`
 >> watches.yaml:10:12: status.ruleop is set by ruleop: choose another name
+
+== once for each request of each item
+children:
+  a: {once: "{{ item }}", forEach: spec.b, template: many.yaml}
+  b: {once: "{{ spec.b }}", objects: spec.b, kinds: [v1/Service]}
+  c: {once: "{{ spec.b }}", template: many.yaml}
+  d: {once: "{{ team.id }}", forEach: {team: spec.teams, env: team.envs}, template: a.yaml}
+  e: {once: "{{ index }}", forEach: live.s.data, template: a.yaml}
+  s: {object: {apiVersion: v1, kind: Secret, metadata: {name: s}}}
+finalize:
+  z: {forEachOf: d, template: a.yaml}
+-- templates/many.yaml
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: b}
+>> watches.yaml:5:15: "a" has several objects, and `once` makes one for each request id
+>> watches.yaml:6:15: "b" has several objects, and `once` makes one for each request id
+>> watches.yaml:7:15: "c" has several objects, and `once` makes one for each request id
+>> watches.yaml:9:39: `live.s.data` would give the items data of a Secret, and they are recorded for `once`: loop over something else, and read the Secret in the body
+>> watches.yaml:12:20: "d" has `once`: its objects end with their runs, and stand for no item
+
+== once by what exists
+children:
+  a: {template: a.yaml, once: "{{ live.b.metadata.uid | default('') }}"}
+  b: {template: a.yaml, once: "{{ live.b.metadata.uid | default('') }}"}
+  c: {template: a.yaml, once: "{{ ready.a }}"}
+  d: {template: a.yaml, once: "{{ live.a.metadata.resourceVersion }}"}
+  e: {template: a.yaml, once: "{{ live.f.metadata.name }}"}
+  f: {template: a.yaml, once: "{{ live.g.metadata.name }}"}
+  g: {template: a.yaml, once: "{{ live.e.metadata.name }}"}
+  h: {template: a.yaml, schedule: "{{ live.a.spec.x }}"}
+>> watches.yaml:6:37: `live.b`: each run would change its own request id, and run again
+>> watches.yaml:7:37: `once` cannot read `ready.`, only the CR, vars, let and observed objects
+>> watches.yaml:8:37: `live.a.metadata.resourceVersion` changes whenever the object is written, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:9:33: `live.f`: the runs of "e" and "f" would begin each other without end
+>> watches.yaml:10:33: `live.g`: the runs of "f" and "g" would begin each other without end
+>> watches.yaml:11:33: `live.e`: the runs of "g" and "e" would begin each other without end
+>> watches.yaml:12:41: `schedule` cannot read `live.`, only the CR, vars, let and observed objects
 
 == once for each time of a schedule
 children:

@@ -103,15 +103,18 @@ def check_request_ids(parts: Iterable[Part], findings: Findings) -> None:
             changing.add(part.let)
         for each in found if part.key == "once" else ():
             steps = ".".join(step for step in each.path if step)
+            what = "object" if each.name == "live" else "CR"
             message = (
-                f"`{steps}` changes whenever the CR is written, so it would run without end: use a field of the spec, "
-                "or `metadata.generation`"
+                f"`{steps}` changes whenever the {what} is written, so it would run without end: use a field of the "
+                "spec, or `metadata.generation`"
             )
             findings.mistake("random", message, each.site, word=each.name or "", start=part.site)
 
 
 def _changes_with_each_write(reference: Reference) -> bool:
     path = reference.path[1:] if reference.path[0] == "cr" else reference.path
+    if path[:1] == ("live",):  # of an object, or of one in a list
+        path = path[path.index("metadata") :] if "metadata" in path else ()
     return path[:1] == ("metadata",) and path[1:2] != () and path[1] in _CHANGES_WITH_EACH_WRITE
 
 

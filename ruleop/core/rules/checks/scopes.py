@@ -6,6 +6,7 @@ The views follow "Names" in docs/rules/children.md. In doubt they are narrow, be
 - `when`, `readyWhen`, `deletion`, `onImmutable` and `when` of an ignored path see the CR, vars, let and observed
   objects, but no children, not even through `live.`: whether a child is desired must not depend on the results of
   others in the same pass. `deletion` is evaluated when nothing is rendered any more.
+- `once` sees the same, and the existing objects of other children: a run stays, whatever they become.
 - `validate` is evaluated before any child is rendered, and sees none.
 - `let` sees earlier names; `observe` sees the lets that read no observed object, because observed objects must not
   depend on one another.
@@ -188,7 +189,9 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
             earlier = replace(view("forEach", children=True), items=items[:number], index=False)
             yield Part("forEach", earlier, each.value.compiled, each.value.node, child, loop=each.name)
     yield from _parts_of("when", view("when", children=False), table.when, child)
-    for key, value in (("once", table.once), ("schedule", table.schedule), ("timeZone", table.time_zone)):
+    others = seen - {child.id}  # an id that a run itself changes would never come to rest
+    yield from _parts_of("once", replace(view("once", children=False), live=others), table.once, child)
+    for key, value in (("schedule", table.schedule), ("timeZone", table.time_zone)):
         yield from _parts_of(key, view(key, children=False), value, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.core.rules.findings import Findings
-    from ruleop.core.rules.language.parsed import Draft
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.watches_yaml import FullSelectorTable, ObserveTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
@@ -201,12 +201,17 @@ def _check_once(draft: Draft, findings: Findings) -> None:
         if child.final:
             message = f'"{child.id}" runs once in any case: `{key}` is for `children`'
             findings.mistake("out-of-place", message, child.run.node.site)
-        elif child.many:
+        elif child.many and not (child.table.once is not None and _has_one_for_each_item(child)):
             message = f'"{child.id}" has several objects, and `{key}` makes one for each {each}'
             findings.mistake("out-of-place", message, child.run.node.site)
         if is_builtin(draft) or not draft.table.manage_status:
             message = f"`{key}` records its results in the status, which ruleop does not write"
             findings.mistake("conflict", message, child.table.key_sites[key])
+
+
+def _has_one_for_each_item(child: ChildDraft) -> bool:
+    template = child.table.template
+    return bool(child.table.for_each) and (template is None or not template.compiled.many)
 
 
 def is_builtin(draft: Draft) -> bool:

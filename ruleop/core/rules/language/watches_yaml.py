@@ -452,7 +452,10 @@ class ChildTable(Table):
         "In finalize: the id of a child with forEach. Made when one of its items ends, before the item's object goes.",
     )
     once: Templated[StringTemplate] | None = key(
-        "once", Template(), "A request id: the object is made once for each, and never again. Empty: for none."
+        "once",
+        Template(),
+        "A request id: the object is made once for each, and never again; with forEach, for each of an item. "
+        "Empty: for none.",
     )
     schedule: Templated[StringTemplate] | None = key(
         "schedule",
