@@ -241,6 +241,15 @@ def test_a_deletion_is_delete_or_orphan() -> None:
     ]
 
 
+def test_the_word_for_an_immutable_field_is_fail_or_recreate() -> None:
+    assert of("a: b", """apply: {onImmutable: "{{ 'recreate' if spec.debug else 'fail' }}"}""") == []
+    assert of("a: b", """apply: {onImmutable: "{{ 'recrate' if spec.debug else 'fail' }}"}""") == [
+        'error invalid-literal: onImmutable is "fail" or "recreate", not "recrate"'
+    ]
+    (found,) = of("a: b", """apply: {onImmutable: "{{ spec.onImmutabel }}"}""")
+    assert found.startswith("error unknown-field: spec.onImmutabel")
+
+
 def test_a_schedule_and_its_zone_are_checked_where_they_are_literals() -> None:
     assert of("a: b", """schedule: "{{ '@daily' if spec.debug else '' }}" """) == []
     assert of("a: b", """schedule: "{{ '0 3 * *' if spec.debug else '@daily' }}" """) == [

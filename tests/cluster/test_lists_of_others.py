@@ -19,10 +19,12 @@ RULES = """\
   observe:
     parts: {version: v1, kind: ConfigMap, forEach: spec.parts, name: "{{ item }}", where: this.data.text is defined}
     everywhere: {version: v1, kind: ConfigMap, selector: {digest: "{{ metadata.name }}"}, namespaces: all}
+    beside: {version: v1, kind: ConfigMap, where: this.data.text is defined}
   status:
     text: "{{ parts | map(attribute='data.text') | join(' ') }}"
     last: "{{ parts['b'].data.text }}"
     everywhere: "{{ everywhere | map(attribute='metadata.namespace') | sort }}"
+    beside: "{{ beside | map(attribute='metadata.name') | join(' ') }}"
 """
 SPEC = "{type: object, properties: {parts: {type: array, items: {type: string}}}}"
 
@@ -39,8 +41,8 @@ def test_each_object_of_a_list_is_followed(operator: Operator, namespace: str) -
     def add(name: str, **more: Any) -> None:
         operator.admin.post(maps, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **more})
 
-    def status(text: str, last: str | None, everywhere: list[str]) -> None:
-        expected = {"text": text, "last": last, "everywhere": everywhere}
+    def status(text: str, last: str | None, everywhere: list[str], beside: str) -> None:
+        expected = {"text": text, "last": last, "everywhere": everywhere, "beside": beside}
 
         def reached() -> bool:
             found = operator.admin.get(f"{digests}/d")["status"]
@@ -50,21 +52,21 @@ def test_each_object_of_a_list_is_followed(operator: Operator, namespace: str) -
 
     document = {"apiVersion": "example.com/v1", "kind": "Digest", "metadata": {"name": "d"}}
     operator.admin.post(digests, {**document, "spec": {"parts": ["b", "a"]}})
-    status("", None, [])
+    status("", None, [], "")
     add("a", data={"text": "world"})
     add("c", data={"text": "nobody"})
-    status("world", None, [])
+    status("world", None, [], "a c")
     add("b", metadata={"name": "b", "labels": {"digest": "d"}})
-    status("world", None, [namespace])
+    status("world", None, [namespace], "a c")
     operator.admin.merge(f"{maps}/b", {"data": {"text": "hello"}}, "somebody")
-    status("hello world", "hello", [namespace])
+    status("hello world", "hello", [namespace], "a b c")
     elsewhere = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": f"{namespace}-x", "labels": {"digest": "d"}},
     }
     operator.admin.post("/api/v1/namespaces/default/configmaps", elsewhere)
-    status("hello world", "hello", sorted([namespace, "default"]))
+    status("hello world", "hello", sorted([namespace, "default"]), "a b c")
     operator.admin.delete(f"/api/v1/namespaces/default/configmaps/{namespace}-x")
     operator.admin.merge(f"{digests}/d", {"spec": {"parts": ["a"]}}, "somebody")
-    status("world", None, [namespace])
+    status("world", None, [namespace], "a b c")

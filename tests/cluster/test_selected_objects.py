@@ -21,7 +21,11 @@ RULES = """\
       patch:
         version: v1
         kind: ConfigMap
-        selector: {tier: "{{ spec.tier }}"}
+        selector:
+          matchLabels: "{{ spec.labels | default({'tier': spec.tier}) }}"
+          matchExpressions:
+            - {key: tier, operator: Exists}
+            - {key: tier, operator: NotIn, values: [protected]}
         fields: {data: {team: "{{ spec.team }}"}}
     spaces:
       patch:
@@ -85,6 +89,20 @@ def test_the_fields_follow_the_labels_and_go_with_the_custom_resource(guide: Gui
     assert "example.com/team" not in guide.admin.get(guide.home)["metadata"]["labels"]
     for name in ("a", "b", "c"):
         assert not list(managers_on(guide.admin.get(f"{guide.home}/configmaps/{name}")))
+
+
+def test_a_custom_resource_chooses_labels_within_the_constant_part(guide: Guide) -> None:
+    guide.await_teams(a="red", b="red", c=None)
+    guide.edit(labels={})
+    guide.await_teams(a="red", b="red", c="red")
+    guide.relabel("c", "protected")
+    guide.await_teams(a="red", b="red", c=None)
+    guide.edit(labels={"tier": "web,protected"}, team="blue")
+    eventually("the error", lambda: guide.ready()["reason"] == "RenderFailed")
+    assert "'web,protected', is not valid" in guide.ready()["message"]
+    guide.await_teams(a="red", b="red", c=None)
+    guide.edit(labels={"tier": "web"})
+    guide.await_teams(a="blue", b="blue", c=None)
 
 
 def test_an_object_in_conflict_is_named_and_the_others_follow(guide: Guide) -> None:

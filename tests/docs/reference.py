@@ -19,7 +19,7 @@ from ruleop.authoring.generate.kind_docs import REASONS
 from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.check_ids import CHECKS
 from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
+from ruleop.core.rules.language.tables import AtMostOne, ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
 from ruleop.core.templating.filters.registry import FILTERS
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
@@ -114,6 +114,9 @@ def _constraint(constraint: Any) -> str:
     if isinstance(constraint, ExactlyOne):
         *others, last = (f"`{each}`" for each in constraint.keys)
         return f"Exactly one of {', '.join(others)} and {last}."
+    if isinstance(constraint, AtMostOne):
+        *others, last = (f"`{each}`" for each in constraint.keys)
+        return f"At most one of {', '.join(others)} and {last}."
     if isinstance(constraint, Excludes):
         return f"With `{constraint.key}` none of {', '.join(f'`{name}`' for name in constraint.others)}."
     if isinstance(constraint, Needs):
@@ -134,6 +137,8 @@ def _type(type_: Any) -> str:
             return f"list: {_type(type_.item)}"
         case "MapOf":
             return f"name: {_type(type_.member)}"
+        case "OrTemplate":
+            return f"{_type(type_.otherwise)}; or template"
         case "TemplateTree":
             return "mapping with templates" if type_.mapping else "any value with templates"
         case "Template":

@@ -25,6 +25,7 @@ JOINED = "seen | map(attribute='data.v') | join(',')"
 BY_NAMES = ("names: [missing, settings]", JOINED)
 BY_ITEMS = ("forEach: \"['missing', 'settings']\", name: '{{ item }}'", JOINED)
 BY_SELECTOR = ("selector: {a: b}", JOINED)
+BY_KIND = ("where: this.data.v is defined", JOINED)
 
 
 @pytest.fixture
@@ -55,7 +56,9 @@ def settings(namespace, v):
 
 
 @pytest.mark.parametrize(
-    ("what", "value"), [BY_NAME, BY_NAMES, BY_ITEMS, BY_SELECTOR], ids=["name", "names", "items", "selector"]
+    ("what", "value"),
+    [BY_NAME, BY_NAMES, BY_ITEMS, BY_SELECTOR, BY_KIND],
+    ids=["name", "names", "items", "selector", "kind"],
 )
 @pytest.mark.parametrize(
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
@@ -85,6 +88,39 @@ async def test_only_changes_of_objects_that_a_list_has_queue_the_cr(server):
         made.cluster.add(settings("default", "new"))
         await harness.until_quiet()
         assert made.cluster["App/web"]["status"]["seen"] == "new"
+
+
+async def test_a_selector_that_the_custom_resource_gives_is_followed_when_it_changes(server):
+    made = server('selector: "{{ spec.selector }}"', JOINED, {"selector": {"matchLabels": {"a": "b"}}})
+    made.cluster.add(settings("default", "one"))
+    async with settled_operator(made) as harness:
+        assert made.cluster["App/web"]["status"]["seen"] == "one"
+        made.cluster.edit("App/web", {"spec": {"selector": {"matchLabels": None, "c": "d"}}})
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == ""
+        made.cluster.edit("ConfigMap/settings", {"metadata": {"labels": {"c": "d"}}, "data": {"v": "two"}})
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "two"
+        made.cluster.edit("App/web", {"spec": {"selector": {"c": "d,a"}}})
+        await harness.until_quiet()
+        ready = next(each for each in made.cluster["App/web"]["status"]["conditions"] if each["type"] == "Ready")
+        assert ready["reason"] == "RenderFailed"
+        assert "'d,a', is not valid" in ready["message"]
+
+
+async def test_an_object_of_another_namespace_is_none_of_all_objects_of_a_kind(server):
+    made = server(*BY_KIND, {})
+    async with settled_operator(made) as harness:
+        before = made.cluster["App/web"]["metadata"]["resourceVersion"]
+        made.cluster.add(settings("shop", "x"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["metadata"]["resourceVersion"] == before
+        made.cluster.add(settings("default", "new"))
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == "new"
+        made.cluster.delete("ConfigMap/settings")
+        await harness.until_quiet()
+        assert made.cluster["App/web"]["status"]["seen"] == ""
 
 
 async def test_a_selector_over_all_namespaces_finds_changes_in_each(server, monkeypatch):

@@ -100,3 +100,34 @@ def test_objects_that_a_selector_of_a_patch_does_not_match_are_watched_too():
     ).rules
     seen, patched = rule.read_objects
     assert (observe_need(seen).labels, observe_need(patched).labels) == ("tier=web", "")
+
+
+def observed(keys: str) -> WatchSpec:
+    watch = (
+        f"- {{group: example.com, version: v1, kind: App, observe: {{seen: {{version: v1, kind: ConfigMap, {keys}}}}}}}"
+    )
+    (rule,) = build_project({"watches.yaml": watch}, root="rules", environ={}).rules
+    return observe_need(rule.observe["seen"])
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels"),
+    [
+        ("{tier: web, team: '{{ spec.team }}'}", "tier=web,team"),
+        ("'{{ spec.selector }}'", ""),
+        (
+            "{matchLabels: '{{ spec.labels }}', matchExpressions: [{key: tier, operator: In, values: [a, b]}]}",
+            "tier in (a,b)",
+        ),
+        ("{matchExpressions: [{key: team, operator: In, values: '{{ spec.teams }}'}]}", "team"),
+        ("{matchExpressions: [{key: team, operator: In, values: ['{{ spec.team }}', x]}]}", "team"),
+        ("{matchExpressions: [{key: team, operator: NotIn, values: '{{ spec.teams }}'}]}", ""),
+    ],
+)
+def test_the_constant_part_of_a_selector_narrows_the_watch(selector, labels):
+    assert observed(f"selector: {selector}").labels == labels
+
+
+def test_all_objects_of_a_kind_are_watched_without_a_selector():
+    need = observed("namespace: '{{ metadata.namespace }}'")
+    assert (need.labels, need.fields, need.namespace, need.metadata_only) == ("", "", "", True)

@@ -185,6 +185,13 @@ def test_a_permission_that_is_needed_in_the_whole_cluster_stays_so_beside_anothe
     assert found.scope is Scope.CLUSTER
 
 
+def test_all_objects_of_a_kind_are_listed_and_watched_where_the_custom_resources_are():
+    roles = generated(f"{PLAIN}\nobserve: {{pods: {{version: v1, kind: Pod}}}}")
+    assert [(each.verbs, each.names, each.scope) for each in roles.cluster if each.resource == "pods"] == [
+        (("list", "watch"), (), Scope.WATCHED)
+    ]
+
+
 def test_an_observed_object_of_a_kind_of_children_needs_nothing_more():
     observed = "{version: v1, kind: ConfigMap, name: defaults, namespace: platform}"
     roles = generated(f"reach: cluster\n{PLAIN}\nobserve: {{defaults: {observed}}}")

@@ -26,6 +26,7 @@ def target(*requirements, **labels):
         ([target(("env", "DoesNotExist", frozenset()), ("z", "NotIn", frozenset({"1"})))], "!env,z notin (1)"),
         ([target(("env", "Exists", frozenset())), target(("env", "Exists", frozenset()), app="a")], "env"),
         ([target(("env", "Exists", frozenset())), target()], ""),
+        ([target(("env", "In", frozenset(map(str, range(2000)))), app="a")], "app=a"),
     ],
 )
 def test_a_selector_of_several_targets_selects_at_least_their_objects(targets, selector):

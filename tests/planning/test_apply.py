@@ -546,6 +546,60 @@ def world_digest(harness: Harness) -> str:
     return create.desired_digest
 
 
+BY_RESOURCE = "{onImmutable: \"{{ spec.how | default('') }}\"}"
+
+
+def test_the_custom_resource_may_decide_whether_an_object_is_recreated():
+    harness = immutable(one(BY_RESOURCE))
+    assert harness.plan().actions == ()
+    assert harness.ready()[1] == "ApplyFailed"
+    harness.edit({"v": "2", "how": "recreate"})
+    (delete,) = harness.plan().actions
+    assert isinstance(delete, Delete)
+    assert delete.why == "recreate"
+    harness.edit({"v": "2", "how": "fail"})
+    assert harness.plan().actions == ()
+
+
+def test_another_word_is_an_error_before_anything_is_rejected_and_is_not_quoted():
+    harness = one(BY_RESOURCE)
+    harness.edit({"v": "1", "how": "whatever"})
+    (problem,) = harness.plan().problems
+    assert (problem.reason, problem.message) == ("RenderFailed", "onImmutable must be fail or recreate")
+    assert str(problem.site).startswith("watches.yaml:4:")
+    assert harness.plan().actions == ()
+
+
+def test_the_items_of_a_child_decide_each_for_itself():
+    body = """
+    children:
+      a:
+        forEach: spec.items
+        apply: {onImmutable: "{{ item.how }}"}
+        object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ item.name }}"}, data: {v: "{{ spec.v }}"}}
+    """
+    items = [{"name": "a", "how": "recreate"}, {"name": "b", "how": "fail"}]
+    harness = Harness.of(body, {"v": "1", "items": items})
+    harness.settle()
+    harness.edit({"v": "2", "items": items})
+    harness.refuse |= {key(name): Failed(Failure.IMMUTABLE, "field is immutable") for name in "ab"}
+    harness.step()
+    assert [(type(each), each.key.name) for each in harness.plan().actions] == [(Delete, "a")]
+
+
+def test_an_observed_object_that_is_missing_delays_the_child_that_it_decides_about():
+    harness = Harness.of(
+        "observe: {policy: {version: v1, kind: ConfigMap, name: policy}}\n"
+        "children: {a: {template: a.yaml, apply: {onImmutable: '{{ policy.data.how }}'}}}",
+        {"v": "1"},
+        a=A,
+    )
+    assert [wait.for_what for wait in harness.plan().waits] == ["policy (ConfigMap/shop/policy)"]
+    harness.add(config("policy", {"how": "recreate"}))
+    immutable(harness)
+    assert isinstance(harness.plan().actions[0], Delete)
+
+
 def test_a_crash_between_the_deletion_and_the_recreation_loses_nothing():
     harness = immutable(one("{onImmutable: recreate}"))
     harness.refuse.clear()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.core.planning.model.targets import MAX_OBSERVED
+from ruleop.core.kinds import GroupKind
+from ruleop.core.planning import Served
+from ruleop.core.planning.model.targets import MAX_OBSERVED, Target
 from tests.planning.harness import Harness, config, key
 
 REFS = """
@@ -95,6 +97,47 @@ def test_a_selector_can_search_all_namespaces() -> None:
     harness.add(elsewhere("y", "1", a="c"))
     harness.settle()
     assert harness.status["names"] == ["other", "shop"]
+
+
+def test_all_objects_of_a_kind_are_those_of_the_namespace_of_the_custom_resource() -> None:
+    body = """
+    observe: {all: {version: v1, kind: ConfigMap, where: this.data.v != '2'}}
+    status: {names: "{{ all | map(attribute='metadata.name') }}"}
+    """
+    harness = Harness.of(body)
+    for each in (config("y", {"v": "1"}, labels={"a": "b"}), config("x", {"v": "1"}), config("z", {"v": "2"})):
+        harness.add(each)
+    harness.add(elsewhere("w", "1"))
+    harness.settle()
+    assert harness.status["names"] == ["x", "y"]
+    assert harness.plan().watches == (Target(GroupKind("", "ConfigMap"), "shop"),)
+
+
+def test_all_objects_of_a_kind_of_all_namespaces() -> None:
+    body = """
+    reach: cluster
+    observe: {all: {version: v1, kind: ConfigMap, namespaces: all}}
+    status: {names: "{{ all | map(attribute='metadata.namespace') }}"}
+    """
+    harness = Harness.of(body)
+    harness.add(config("x"))
+    harness.add(elsewhere("x", "1"))
+    harness.settle()
+    assert harness.status["names"] == ["other", "shop"]
+
+
+def test_without_objects_of_the_kind_the_list_is_empty_and_a_kind_that_is_not_served_is_not_available_yet() -> None:
+    body = """
+    observe: {all: {version: v1, kind: Secret}}
+    children: {a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {size: "{{ all | length | string }}"}}}}
+    """
+    harness = Harness.of(body)
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"size": "0"}
+    harness.served["Secret"] = Served.FORBIDDEN
+    assert harness.plan().conditions.ready.reason == "Forbidden"
+    harness.served["Secret"] = Served.UNSERVED
+    assert [wait.for_what for wait in harness.plan().waits] == ["all (Secret is not served by the cluster)"]
 
 
 def test_where_selects_objects_and_one_that_lacks_the_field_does_not_count() -> None:

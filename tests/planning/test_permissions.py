@@ -156,6 +156,8 @@ def test_a_cluster_scoped_cr_needs_no_finalizer_for_children_elsewhere():
         (", apply: {strategy: replace}, deletion: orphan", {"delete"}),
         (", deletion: orphan", {"update", "delete"}),
         (", deletion: orphan, apply: {onImmutable: recreate}", {"update"}),
+        (", deletion: orphan, apply: {onImmutable: fail}", {"update", "delete"}),
+        (", deletion: orphan, apply: {onImmutable: '{{ spec.how }}'}", {"update"}),
         (", deletion: \"{{ 'orphan' if spec.keep else 'delete' }}\"", {"update"}),
     ],
 )

@@ -29,7 +29,7 @@ THIRTY_LINES = [
     'watches.yaml:14:19: "manageStatus" must be true or false, not the text "no"',
     'watches.yaml:15:15: "selector" is empty: to match everything, leave the key out',
     'watches.yaml:16:17: "namespaces" is an empty list, which matches nothing: add an item, or remove the key',
-    'watches.yaml:18:13: an observed resource needs "name", "names", "selector" or "ownedBy"',
+    'watches.yaml:18:38: an observed resource has "forEach", which requires "name"',
     'watches.yaml:19:23: "version" must be a version without its group, like "v1", not "batch/v1"',
     'watches.yaml:20:63: the observed resource "far" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
     'watches.yaml:22:7: a child cannot be named "loop", which is reserved by Jinja: choose another name',
@@ -173,11 +173,52 @@ children:
 finalize:
   d: {template: a.yaml, once: x}
 status: {ruleop: x}
->> watches.yaml:5:33: "a" has several objects, and `once` makes one for each request id
 >> watches.yaml:6:27: a child has "history", which requires "once" or "schedule"
->> watches.yaml:7:37: `once` cannot read the child `a`, only the CR, vars, let and observed objects
+>> watches.yaml:7:37: `once` cannot read the child `a`, only the CR, vars, let and observed objects: read the existing object with `live.a`
 >> watches.yaml:9:33: "d" runs once in any case: `once` is for `children`
 >> watches.yaml:10:12: status.ruleop is set by ruleop: choose another name
+
+== once for each request of each item
+children:
+  a: {once: "{{ item }}", forEach: spec.b, template: many.yaml}
+  b: {once: "{{ spec.b }}", objects: spec.b, kinds: [v1/Service]}
+  c: {once: "{{ spec.b }}", template: many.yaml}
+  d: {once: "{{ team.id }}", forEach: {team: spec.teams, env: team.envs}, template: a.yaml}
+  e: {once: "{{ index }}", forEach: live.s.data, template: a.yaml}
+  s: {object: {apiVersion: v1, kind: Secret, metadata: {name: s}}}
+finalize:
+  z: {forEachOf: d, template: a.yaml}
+-- templates/many.yaml
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: b}
+>> watches.yaml:5:15: "a" has several objects, and `once` makes one for each request id
+>> watches.yaml:6:15: "b" has several objects, and `once` makes one for each request id
+>> watches.yaml:7:15: "c" has several objects, and `once` makes one for each request id
+>> watches.yaml:9:39: `live.s.data` would give the items data of a Secret, and they are recorded for `once`: loop over something else, and read the Secret in the body
+>> watches.yaml:12:20: "d" has `once`: its objects end with their runs, and stand for no item
+
+== once by what exists
+children:
+  a: {template: a.yaml, once: "{{ live.b.metadata.uid | default('') }}"}
+  b: {template: a.yaml, once: "{{ live.b.metadata.uid | default('') }}"}
+  c: {template: a.yaml, once: "{{ ready.a }}"}
+  d: {template: a.yaml, once: "{{ live.a.metadata.resourceVersion }}"}
+  e: {template: a.yaml, once: "{{ live.f.metadata.name }}"}
+  f: {template: a.yaml, once: "{{ live.g.metadata.name }}"}
+  g: {template: a.yaml, once: "{{ live.e.metadata.name }}"}
+  h: {template: a.yaml, schedule: "{{ live.a.spec.x }}"}
+>> watches.yaml:6:37: `live.b`: each run would change its own request id, and run again
+>> watches.yaml:7:37: `once` cannot read `ready.`, only the CR, vars, let and observed objects
+>> watches.yaml:8:37: `live.a.metadata.resourceVersion` changes whenever the object is written, so it would run without end: use a field of the spec, or `metadata.generation`
+>> watches.yaml:9:33: `live.f`: the runs of "e" and "f" would begin each other without end
+>> watches.yaml:10:33: `live.g`: the runs of "f" and "g" would begin each other without end
+>> watches.yaml:11:33: `live.e`: the runs of "g" and "e" would begin each other without end
+>> watches.yaml:12:41: `schedule` cannot read `live.`, only the CR, vars, let and observed objects
 
 == once for each time of a schedule
 children:
@@ -438,6 +479,39 @@ selector: {a: 1}
 selector: {a: "{{ vars.x }}"}
 >> watches.yaml:4:17: a watch's selector must be plain text without templates: it selects the CRs to read
 
+== selector as a template
+selector: "{{ vars.x }}"
+>> watches.yaml:4:13: a watch's selector must be plain text without templates: it selects the CRs to read
+
+== selector with templates of a mapping and of a list
+selector:
+  matchLabels: "{{ vars.x }}"
+  matchExpressions: [{key: b, operator: In, values: "{{ vars.y }}"}]
+>> watches.yaml:5:18: a watch's selector must be plain text without templates: it selects the CRs to read
+
+== selector with what is no label
+observe:
+  a: {version: v1, kind: Pod, selector: {app: "a,b"}}
+  b: {version: v1, kind: Pod, selector: {"{{ spec.key }}": x}}
+  c: {version: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: In, values: [x, "y)"]}]}}
+  d: {version: v1, kind: Pod, selector: {app: "{{ spec.a }},b", tier: ""}}
+  e: {version: v1, kind: Pod, selector: {matchExpressions: "{{ spec.a }}"}}
+  f: {version: v1, kind: Pod, selector: {matchLabels: spec.labels}}
+  g: {version: v1, kind: Pod, selector: "{{ missing }}"}
+  h: {version: v1, kind: Pod, selector: {matchLabels: "{{ missing }}", matchExpressions: [{key: a, operator: In, values: "{{ absent }}"}]}}
+  i: {version: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: Exists, values: "{{ spec.a }}"}]}}
+  j: {version: v1, kind: Pod, selector: "{{ a }}"}
+>> watches.yaml:5:49: the label "app" must be at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, not "a,b"
+>> watches.yaml:6:44: the label cannot be named "{{ spec.key }}": at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, perhaps after a domain and `/`
+>> watches.yaml:7:98: a value must be at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, not "y)"
+>> watches.yaml:9:62: "matchExpressions" must be a list, not the text "{{ spec.a }}"
+>> watches.yaml:10:57: "matchLabels" must be a mapping, not the text "spec.labels"
+>> watches.yaml:11:47: "missing" is not known in `observe`
+>> watches.yaml:12:61: "missing" is not known in `observe`
+>> watches.yaml:12:128: "absent" is not known in `observe`
+>> watches.yaml:13:90: a requirement has "values", which the operator Exists does not compare with: remove them
+>> watches.yaml:14:47: `observe` cannot read the observed `a`: observed objects must not depend on observed objects
+
 == selector requirement
 selector:
   matchLabels: {a: b}
@@ -463,11 +537,10 @@ selector: {}
 selector: app=x
 >> watches.yaml:4:13: "selector" must be a mapping of labels, or matchLabels and matchExpressions, not the text "app=x"
 
-== observe without name or selector
+== observe with name and selector
 observe:
   pods: {version: v1, kind: Pod}
   more: {version: v1, kind: Pod, name: a, selector: {a: b}}
->> watches.yaml:5:11: an observed resource needs "name", "names", "selector" or "ownedBy"
 >> watches.yaml:6:45: an observed resource has both "name" and "selector": remove one of them
 
 == observe elsewhere
@@ -558,6 +631,21 @@ apply:
 == ignore quoted
 apply: {ignore: ["spec..replicas"]}
 >> watches.yaml:4:26: an ignored path "spec..replicas": expected the name of a field; names with special characters are written ['like this']
+
+== onImmutable
+apply: {onImmutable: "{{ item }}"}
+children:
+  a: {template: a.yaml, forEach: spec.list, apply: {onImmutable: retry}}
+  b: {template: a.yaml, apply: {onImmutable: "{{ 'recreate' if live.a else 'fail' }}"}}
+  c: {template: a.yaml}
+  d: {template: a.yaml, forEach: spec.list}
+  e: {template: a.yaml, apply: {onImmutable: "{{ 'fail' if within('0 2 * * *', '2h') }}"}}
+  f: {template: a.yaml, apply: {onImmutable: true}}
+>> watches.yaml:4:28: `item` is available only with `forEach`, not in `apply.onImmutable`
+>> watches.yaml:6:68: "onImmutable" must be "fail" or "recreate", not the text "retry"
+>> watches.yaml:7:66: `apply.onImmutable` cannot read `live.`, only the CR, vars, let and observed objects
+>> watches.yaml:10:62: `apply.onImmutable` cannot depend on the time, as `within` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:11:48: "onImmutable" must be text, not the boolean true: put it in quotes
 
 == deletion
 children:
@@ -869,7 +957,7 @@ watches:
     selector: {}
     namespaces: []
     observe:
-      pods: {version: v1, kind: Pod}
+      pods: {version: v1, kind: Pod, forEach: spec.x}
       jobs: {version: batch/v1, kind: Job, name: x}
       far: {version: v1, kind: ConfigMap, name: x, namespace: other}
     children:

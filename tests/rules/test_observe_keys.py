@@ -14,6 +14,11 @@ observe:
   e: {version: v1, kind: Pod, names: [], name: x}
   f: {version: v1, kind: Pod, names: [x], namespaces: all}
   g: {version: v1, kind: Pod, selector: {a: b}, namespaces: some}
+  h: {version: v1, kind: Pod}
+  i: {version: v1, kind: Pod, where: this.spec, namespaces: all}
+  j: {version: v1, kind: Pod, as: thing}
+  k: {version: v1, kind: Pod, selector: {}}
+  l: {version: v1, kind: Pod, ownedBy: web, namespaces: all}
 >> watches.yaml:5:33: an observed resource has "forEach", which requires "name"
 >> watches.yaml:6:42: an observed resource has "as", which requires "forEach"
 >> watches.yaml:7:42: the observed resource "c" is one object, and "where" selects objects of a list: use `when` or `waitFor` of a child
@@ -22,9 +27,14 @@ observe:
 >> watches.yaml:8:79: the observed resource "d" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
 >> watches.yaml:9:33: an observed resource has both "name" and "names": remove one of them
 >> watches.yaml:9:40: "names" is an empty list, which matches nothing: add an item, or remove the key
->> watches.yaml:10:45: an observed resource has "namespaces", which requires "selector"
+>> watches.yaml:10:45: an observed resource has "names" and "namespaces": remove "namespaces", because names are looked up in one namespace
 >> watches.yaml:10:45: the observed resource "f" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
 >> watches.yaml:11:63: "namespaces" must be "all", not the text "some"
+>> watches.yaml:13:51: the observed resource "i" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
+>> watches.yaml:14:33: an observed resource has "as", which requires "forEach"
+>> watches.yaml:15:43: "selector" is empty: to match everything, leave the key out
+>> watches.yaml:16:42: no child has the id "web"
+>> watches.yaml:16:47: an observed resource has "ownedBy" and "namespaces": remove "namespaces", because they are where their owner is
 
 == owners
 children:

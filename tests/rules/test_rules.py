@@ -128,12 +128,12 @@ def test_apply_is_merged_from_the_file_the_watch_and_the_child() -> None:
         )
     )
     inherits, says = project.rules[0].children["inherits"].apply, project.rules[0].children["says"].apply
-    assert (inherits.strategy, inherits.on_immutable, inherits.on_immutable_explicit) == (
+    assert (inherits.strategy, inherits.on_immutable.constant, inherits.on_immutable_explicit) == (
         "server-side",
         "recreate",
         False,
     )
-    assert (says.strategy, says.on_immutable, says.on_immutable_explicit) == ("merge", "fail", True)
+    assert (says.strategy, says.on_immutable.constant, says.on_immutable_explicit) == ("merge", "fail", True)
     assert [str(ignored.path) for ignored in says.ignore] == ["spec.file", "spec.watch", "spec.child"]
     assert inherits.ignore[0].path == parse_path("spec.file")
     assert inherits.ignore[0].when is None

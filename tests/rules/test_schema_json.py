@@ -82,6 +82,20 @@ EXAMPLES = {
         reach: cluster
         """.replace("message: no", "message: 'no'")
     ),
+    "templates that give selectors and words": watch(
+        """
+        observe:
+          all: {version: v1, kind: Pod}
+          everywhere: {version: v1, kind: Pod, namespaces: all, where: this.spec}
+          whole: {version: v1, kind: Pod, selector: "{{ spec.selector }}"}
+          parts:
+            version: v1
+            kind: Pod
+            selector: {matchLabels: "{{ spec.labels }}", matchExpressions: [{key: a, operator: In, values: "{{ spec.a }}"}]}
+        children:
+          a: {template: a.yaml, apply: {onImmutable: "{{ spec.how }}"}, forEach: spec.list, once: "{{ item.v }}"}
+        """
+    ),
     "the mapping form": "vars: {a: 1}\nlet: {b: 2}\napply: {strategy: merge}\ninclude: [rules/*.yaml]\nwatches:\n"
     + watch("reach: cluster"),
     "only an include": "include: [rules/*.yaml]\n",
@@ -141,7 +155,7 @@ STRUCTURAL = {
     "selector mixed",
     "selector empty",
     "selector text",
-    "observe without name or selector",
+    "observe with name and selector",
     "ignore paths",
     "deletion",
     "conditions",

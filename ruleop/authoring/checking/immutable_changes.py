@@ -85,9 +85,10 @@ def _check_child(part: Part, child: ChildDraft, sources: Sources, findings: Find
 
 
 def _is_recreated(child: ChildDraft, kind: Kind) -> bool:
-    """Whether the rule says that the object is recreated: of kinds that keep data, the child itself has to."""
+    """Whether the rule may say that the object is recreated: of kinds that keep data, the child itself has to."""
     own = child.table.apply.on_immutable if child.table.apply is not None else None
-    return (own if kind.kind in _KEEP_DATA else child.on_immutable) == "recreate"
+    found = own if kind.kind in _KEEP_DATA else child.on_immutable
+    return found is not None and found.compiled.constant != "fail"
 
 
 def _check_job(part: Part, child: ChildDraft, sources: Sources, findings: Findings) -> None:

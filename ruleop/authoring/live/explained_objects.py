@@ -108,7 +108,7 @@ def explained_objects(found: Found) -> Iterator[ExplainedObject]:
                 yield _absent(report, found)
             held = {each.key for each in found.plan.held} if found.plan is not None else set()
             for key in existing:
-                if key not in held:
+                if key not in held and (found.plan is None or _action_on(key, found.plan) is None):
                     yield _held_back(owned.pop(key), report)
     for key, obj in owned.items():
         yield _other(key, obj, found)

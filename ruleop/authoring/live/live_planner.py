@@ -316,6 +316,9 @@ def _selectors(planned: Plan) -> set[Target]:
     return {target for target in planned.watches if target.name is None}
 
 
+LONGEST_SELECTOR = 4000  # characters: it is part of a URL
+
+
 def common_selector(targets: Sequence[Target]) -> str:
     """A label selector that selects at least the objects of all these targets, as the API writes it."""
     values: dict[str, set[str]] = {}
@@ -324,7 +327,11 @@ def common_selector(targets: Sequence[Target]) -> str:
             values.setdefault(key, set()).add(value)
     keys = [key for key in sorted(values) if all(key in dict(target.labels) for target in targets)]
     shared = set.intersection(*(set(target.requirements) for target in targets))
-    return ",".join([*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))])
+    found = ""
+    for term in (*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))):
+        longer = f"{found},{term}".lstrip(",")
+        found = longer if len(longer) <= LONGEST_SELECTOR else found
+    return found
 
 
 def _term(key: str, values: set[str]) -> str:

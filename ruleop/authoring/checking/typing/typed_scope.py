@@ -131,8 +131,8 @@ def observed_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
     names: dict[str, Type] = {}
     for entry in draft.observed.values():
         if (table := entry.value) is not None:
-            named = table.selector is None
-            names[entry.name] = observed_objects(table, kinds, entry.name, many=table.many, named=named)
+            listed = observed_objects(table, kinds, entry.name, many=table.many, named=not table.selected)
+            names[entry.name] = listed
     return names
 
 

@@ -383,7 +383,7 @@ def _recreate_or_fail(
     child: Child, desired: Desired, history: History, live: Object, refused: tuple[Difference, ...], *, failed: Failed
 ) -> Applied:
     """Handles a change of an immutable field that the server rejected: deletes the object to recreate it, or fails."""
-    recreate = child.apply.on_immutable == "recreate"
+    recreate = desired.recreate
     sensitive = (desired.kind.group, desired.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
     if recreate and not sensitive and history.recreated.get(desired.key) != desired.digest:
         return Applied(live, Delete(desired.key, child.id, live, "recreate", child.propagation, after_writes=False))

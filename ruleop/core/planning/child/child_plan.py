@@ -216,6 +216,10 @@ def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Obse
     existing object; before it exists only apiVersion, kind, name and namespace, because other fields may be random."""
     child = child_plan.child
     result = [_resulting_object(child, object_plan, observed, owner) for object_plan in child_plan.objects]
+    if child.runs and child.many and not child_plan.incomplete:  # ended runs are not desired any more
+        made = {ObjectKey.of(each): each for each in result if each is not None}
+        ended = (each.live for each in existing if each.key not in made)
+        return ObjectsView([*made.values(), *ended], child.id, Origin.LATER)
     if not result and (child_plan.blocks_pruning or child.runs):
         return existing_view(child, existing, Origin.LATER) if existing else Later(child.id)
     if not child.many:

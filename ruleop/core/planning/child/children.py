@@ -252,6 +252,8 @@ class Children:
                 child_plan.incomplete = True
             METER.charge(ITEM_UNITS)
             yield
+        if child.runs:
+            self.runs.complete_items(child)
         if first is not None:
             failure = _items_error(first[0].title(child), first[1], failed)
             self._add_failure(child_plan, failure, only_this_child=True)
@@ -259,6 +261,8 @@ class Children:
 
     def _desired_of_item(self, child_plan: ChildPlan, item: Item) -> list[Desired]:
         child = child_plan.child
+        if child.runs:
+            return self.runs.desired_of_item(child, item)
         if child.when is not None and not is_enabled(child.when, item.names):
             return []
         if child.wait_for is not None:
@@ -579,7 +583,7 @@ class Children:
 def _items_error(title: str, first: ChildFails, failed: int) -> ChildFails:
     """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
     is reported without an item. `title`: of the first one."""
-    if first.reason != "RenderFailed":
+    if first.reason not in {"RenderFailed", "OnceFailed"}:
         return first
     which = f"{title} (and {failed - 1} more)" if failed > 1 else title
     return ChildFails(

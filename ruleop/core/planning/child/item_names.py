@@ -1,29 +1,20 @@
 """The items that the objects of a `forEach` were made for, as people name them: `access[joe]`.
 
-The name of an object may be a hash of its item. So tests and plans name it by the item: a text or a number by itself,
-a mapping by its `id`, `name` or `key`. Names are for showing only; nothing depends on them.
+The name of an object may be a hash of its item. So tests and plans name it by the item.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from ruleop.core.planning.model.item_records import ITEM, item_on
 from ruleop.core.planning.model.marks import annotations_of
-from ruleop.core.templating import Fault
-from ruleop.core.templating.values.data import plain
+from ruleop.core.planning.rendering.items import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ruleop.core.kinds import ObjectKey
     from ruleop.core.planning.child.children import Children
-    from ruleop.core.rules import Child
-
-_KEYS: Final = ("id", "name", "key")
-_NAME: Final = re.compile(r"[^\s/\[\],]{1,63}")
 
 
 def item_names(children: Children) -> dict[ObjectKey, str]:
@@ -41,19 +32,3 @@ def item_names(children: Children) -> dict[ObjectKey, str]:
         uses = Counter(names.values())
         found |= {key: f"{child.id}[{name}]" for key, name in names.items() if name and uses[name] == 1}
     return found
-
-
-def name_of(child: Child, values: Mapping[str, Any]) -> str:
-    """Of one combination of items; empty if there is none."""
-    names = [_name(values.get(loop.name)) for loop in child.for_each]
-    return ",".join(names) if all(names) else ""
-
-
-def _name(value: Any) -> str:
-    try:
-        found = plain(value)
-    except Fault:
-        return ""
-    candidates: Iterable[Any] = [found.get(key) for key in _KEYS] if isinstance(found, dict) else [found]
-    texts = (str(each) for each in candidates if isinstance(each, str | int) and not isinstance(each, bool))
-    return next((text for text in texts if _NAME.fullmatch(text)), "")

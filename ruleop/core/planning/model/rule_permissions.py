@@ -80,7 +80,8 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
     if strategy == "replace":
         found.add("update")
     always_kept = child.deletion is not None and child.deletion.constant == "orphan"
-    if not always_kept or child.apply.on_immutable == "recreate":
+    on_immutable = child.apply.on_immutable
+    if not always_kept or (on_immutable is not None and on_immutable.constant != "fail"):
         found.add("delete")
     return ordered(found)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import GroupKind, ObjectKey
 from ruleop.core.labels import Requirement, meets
-from ruleop.core.planning.model.selectors import requirements_of
+from ruleop.core.planning.model.selectors import terms_of
 from ruleop.core.templating import loop_items
 from ruleop.core.templating.values.cost import ITEM_UNITS, METER
 
@@ -65,8 +65,7 @@ def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: b
             found.append(Target(kind, namespace, name.string(inner)))
             continue
         assert observe.selector is not None
-        labels = tuple((key, value.string(inner)) for key, value in observe.selector.match_labels.items())
-        found.append(Target(kind, namespace or None, None, labels, requirements_of(observe.selector, inner)))
+        found.append(Target(kind, namespace or None, None, *terms_of(observe.selector, inner)))
     return found
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
     from ruleop.core.secrets.hidden_fields import Hidden
-    from ruleop.core.templating import Expression
+    from ruleop.core.templating import Expression, StringTemplate
 
 _PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
 
@@ -60,6 +60,7 @@ class Desired:
     orphan: bool
     values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
     rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are regenerated in this pass
+    recreate: bool = False  # it is deleted and created again when the server rejects a change of an immutable field
     item: ItemRecord | None = None  # the item that it is recorded for
     hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
@@ -150,6 +151,7 @@ def _rendered(
     try:
         documents = child.body.render(names)
         orphan = child.deletion is not None and _deletion(child, names) == "orphan"
+        recreate = child.apply.on_immutable is not None and _recreates(child.apply.on_immutable, names)
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
@@ -161,6 +163,8 @@ def _rendered(
         desired = [
             _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
         ]
+        if recreate:
+            desired = [replace(each, recreate=True) for each in desired]
         if not scope.masks or not child.secrecy.slots:
             return desired
         hidden = hidden_fields(child.body, names if cheap is None else cheap, child.secrecy.slots, printed)
@@ -186,6 +190,13 @@ def _deletion(child: Child, names: Mapping[str, Any]) -> str:
     if policy not in {"delete", "orphan"}:
         raise RenderError("deletion must be delete or orphan", child.deletion.site)
     return policy
+
+
+def _recreates(on_immutable: StringTemplate, names: Mapping[str, Any]) -> bool:
+    found = on_immutable.string(names) or "fail"
+    if found not in {"fail", "recreate"}:
+        raise RenderError("onImmutable must be fail or recreate", on_immutable.site)
+    return found == "recreate"
 
 
 def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:

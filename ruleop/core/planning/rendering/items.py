@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.merge import UnwritableError
@@ -13,9 +14,9 @@ from ruleop.core.merge.server.normalise import as_json
 from ruleop.core.messages import shortened
 from ruleop.core.planning.model.item_records import MAX_ITEM, ItemRecord
 from ruleop.core.planning.rendering.unplanned import ChildFails, child_error
-from ruleop.core.templating import loop_items
+from ruleop.core.templating import Fault, loop_items
 from ruleop.core.templating.values.cost import ITEM_UNITS, METER, Exhausted
-from ruleop.core.templating.values.data import plain_and_weight, retained_bytes
+from ruleop.core.templating.values.data import plain, plain_and_weight, retained_bytes
 
 if TYPE_CHECKING:
     from ruleop.core.planning.rendering.scope import Scope
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_OBJECTS = 5000  # of one custom resource
+_KEYS: Final = ("id", "name", "key")
+_NAME: Final = re.compile(r"[^\s/\[\],]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,23 @@ def recorded(child: Child, item: Item) -> ItemRecord:
         )
         raise ChildFails(text, site)
     return ItemRecord.of(child.id, items)
+
+
+def name_of(child: Child, values: Mapping[str, Any]) -> str:
+    """The name of one combination of items: a text or a number is its own, a mapping has its `id`, `name` or `key`.
+    Empty if there is none. The runs of `once` are recorded by it."""
+    names = [_name(values.get(loop.name)) for loop in child.for_each]
+    return ",".join(names) if all(names) else ""
+
+
+def _name(value: Any) -> str:
+    try:
+        found = plain(value)
+    except Fault:
+        return ""
+    candidates: Iterable[Any] = [found.get(key) for key in _KEYS] if isinstance(found, dict) else [found]
+    texts = (str(each) for each in candidates if isinstance(each, str | int) and not isinstance(each, bool))
+    return next((text for text in texts if _NAME.fullmatch(text)), "")
 
 
 def _loops_of(child: Child) -> str:

@@ -32,6 +32,7 @@ class Rendered(NamedTuple):
     kind: Kind
     object: Object
     orphan: bool
+    recreate: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +51,7 @@ class Work:
             rule.digest,
             _identity(resource),
             {
-                id_: tuple(Rendered(each.key, each.kind, each.rendered, each.orphan) for each in desired)
+                id_: tuple(Rendered(each.key, each.kind, each.rendered, each.orphan, each.recreate) for each in desired)
                 for id_, desired in rendered.items()
             },
             {ObjectKey.of(live): version_of(live) for live in in_sync},
@@ -64,7 +65,7 @@ class Work:
         if child.id not in self.rendered:
             return None
         found = [
-            Desired(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan)
+            Desired(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan, recreate=each.recreate)
             for each in self.rendered[child.id]
         ]
         return None if any(each.info.state is Served.UNSERVED for each in found) else found

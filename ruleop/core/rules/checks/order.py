@@ -180,6 +180,19 @@ def check_deletion_order(draft: Draft, read: Mapping[str, ChildReads], findings:
                 findings.mistake("cycle", f'"{child.id}" cannot be deleted after {first}', word.site)
 
 
+def check_run_cycles(draft: Draft, findings: Findings) -> None:
+    """Reports children whose request ids read each other's runs: each run would begin another one."""
+    runs = {child.id: child.table.once for child in draft.children.values() if child.table.once is not None}
+    read = {
+        id_: {name for reference in once.compiled.references for name in _id_below(reference)} & runs.keys()
+        for id_, once in runs.items()
+    }
+    for id_, once in runs.items():
+        if others := sorted(name for name in read[id_] - {id_} if id_ in reached([name], read.__getitem__)):
+            message = f'`live.{others[0]}`: the runs of "{id_}" and "{others[0]}" would begin each other without end'
+            findings.mistake("cycle", message, once.node.site)
+
+
 def check_item_ends(draft: Draft, findings: Findings) -> None:
     """Checks the ids in `forEachOf`."""
     for child in draft.everyone:
@@ -196,6 +209,9 @@ def check_item_ends(draft: Draft, findings: Findings) -> None:
             findings.mistake("unknown-id", unknown_child(word.text, draft.children), word.site)
         elif not named.table.for_each or named.table.patch is not None:
             message = f'"{word.text}" makes no object for each item of a `forEach`, so it has no items that end'
+            findings.mistake("conflict", message, word.site)
+        elif named.run is not None:
+            message = f'"{word.text}" has `once`: its objects end with their runs, and stand for no item'
             findings.mistake("conflict", message, word.site)
         elif named.table.template is not None and named.table.template.compiled.many:
             message = (

@@ -48,7 +48,17 @@ _PARAMETERS: Final = {  # with the number of those that are required
     "duration": (1, ("text",)),
 }
 _TIMELESS: Final = frozenset(
-    {"observe", "observe.forEach", "forEach", "namespace", "selector", "deletion", "apply.ignore", "writeAs"}
+    {
+        "observe",
+        "observe.forEach",
+        "forEach",
+        "namespace",
+        "selector",
+        "deletion",
+        "apply.ignore",
+        "apply.onImmutable",
+        "writeAs",
+    }
 )
 """Keys that decide which objects there are, or whose. They must not change with time alone."""
 
@@ -104,7 +114,7 @@ def check_request_ids(parts: Iterable[Part], library: Library, findings: Finding
         for name, reason, site in _changing_parts(part, library, changing):
             if part.let:
                 changing[part.let] = reason
-            elif reason == "the CR is written" or runs_jobs:
+            elif reason.endswith("is written") or runs_jobs:
                 message = (
                     f"`{name}` changes whenever {reason}, so it would run without end: use a field of the spec, or "
                     "`metadata.generation`"
@@ -117,7 +127,7 @@ def _changing_parts(part: Part, library: Library, lets: Mapping[str, str]) -> It
     for each in part.compiled.references:
         steps = ".".join(step for step in each.path if step)
         if _changes_with_each_write(each):
-            yield steps, "the CR is written", each.site
+            yield steps, "the object is written" if each.name == "live" else "the CR is written", each.site
         elif each.name in lets:
             yield steps, lets[each.name], each.site
     for tree, start in written(part, library):
@@ -144,6 +154,8 @@ def _printed_whole(node: nodes.Node | None) -> tuple[str, ...]:
 
 def _changes_with_each_write(reference: Reference) -> bool:
     path = reference.path[1:] if reference.path[0] == "cr" else reference.path
+    if path[:1] == ("live",):  # of an object, or of one in a list
+        path = path[path.index("metadata") :] if "metadata" in path else ()
     return path[:1] == ("metadata",) and path[1:2] != () and path[1] in _CHANGES_WITH_EACH_WRITE
 
 

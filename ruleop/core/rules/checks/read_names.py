@@ -171,14 +171,16 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
 
 def _why_no_children(part: Part, name: str) -> str:
     title = part.view.title
-    if part.child is not None and part.view.live and part.child.final:
+    if part.child is not None and part.view.children and part.child.final:
         what = "`ready.`" if name == "ready" else f"the finalize child `{name}`"
         return f"{title} cannot read {what}: {_ALONE}"
-    if part.child is not None and part.view.live:
+    if part.child is not None and part.view.children:
         return f"{title} cannot read the finalize child `{name}`, which exists only during deletion"
     hint = ""
     if part.key == "when":
         hint = ": use `waitFor`, or an {% if %} in the template over `live.`"
+    elif part.key == "once" and name != "ready":
+        hint = f": read the existing object with `live.{name}`"
     elif part.key == "readyWhen" and part.child is not None and name in (part.child.id, "live"):
         hint = ": write `this` for the child itself"
     what = f"`{name}.`" if name in ("live", "ready") else f"the child `{name}`"
@@ -210,6 +212,8 @@ def _why_no_id(draft: Draft, part: Part, step: str, ids: frozenset[str]) -> str:
     if step in draft.final:
         is_final = part.child is not None and part.child.final
         return _ALONE if is_final else "a finalize child exists only during deletion"
+    if part.key == "once" and part.child is not None and step == part.child.id:
+        return "each run would change its own request id, and run again"
     if step in draft.children:
         return "children are not rendered during deletion, so their readiness is unknown"
     return f'no child has the id "{step}"{_suggested_id(step, ids)}'

@@ -3,9 +3,10 @@ has.
 
 The views follow "Names" in docs/rules/children.md. In doubt they are narrow, because a view can be widened later:
 
-- `when`, `readyWhen`, `deletion` and `when` of an ignored path see the CR, vars, let and observed objects, but no
-  children, not even through `live.`: whether a child is desired must not depend on the results of others in the same
-  pass. `deletion` is evaluated when nothing is rendered any more.
+- `when`, `readyWhen`, `deletion`, `onImmutable` and `when` of an ignored path see the CR, vars, let and observed
+  objects, but no children, not even through `live.`: whether a child is desired must not depend on the results of
+  others in the same pass. `deletion` is evaluated when nothing is rendered any more.
+- `once` sees the same, and the existing objects of other children: a run stays, whatever they become.
 - `validate` is evaluated before any child is rendered, and sees none.
 - `let` sees earlier names; `observe` sees the lets that read no observed object, because observed objects must not
   depend on one another.
@@ -24,7 +25,7 @@ from ruleop.core.rules.language.value_types import Templated
 from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jinja2 import nodes
 
@@ -152,19 +153,21 @@ def _observe_parts(draft: Draft, outer: View) -> Iterator[Part]:
             continue
         yield from _parts_of("observe.forEach", outer, table.for_each, observed=id_)
         view = replace(outer, items=(table.item,), index=True) if "forEach" in table.key_sites else outer
-        selected = selector_values(table.selector) if table.selector is not None else ()
+        selected: Iterable[Value] = selector_values(table.selector) if table.selector is not None else ()
         for value in (table.name, *table.names, table.namespace, *selected):
             yield from _parts_of("observe", view, value, observed=id_)
         where = replace(outer, title="`where`", this=True)
         yield from _parts_of("observe.where", where, table.where, observed=id_)
 
 
-def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate]]:
+def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate] | Templated[Tree]]:
     for label in selector.match_labels:
         if label.value is not None:
             yield label.value
     for requirement in selector.match_expressions:
         yield from requirement.values
+    if selector.given is not None:
+        yield selector.given
 
 
 def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
@@ -186,18 +189,21 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
             earlier = replace(view("forEach", children=True), items=items[:number], index=False)
             yield Part("forEach", earlier, each.value.compiled, each.value.node, child, loop=each.name)
     yield from _parts_of("when", view("when", children=False), table.when, child)
-    for key, value in (("once", table.once), ("schedule", table.schedule), ("timeZone", table.time_zone)):
+    others = seen - {child.id}  # an id that a run itself changes would never come to rest
+    yield from _parts_of("once", replace(view("once", children=False), live=others), table.once, child)
+    for key, value in (("schedule", table.schedule), ("timeZone", table.time_zone)):
         yield from _parts_of(key, view(key, children=False), value, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
     if table.patch is not None and table.patch.selector is not None:  # else its namespace is in the body
         yield from _parts_of("namespace", view("namespace", children=True), table.patch.namespace, child)
-        for value in selector_values(table.patch.selector):
-            yield from _parts_of("selector", view("selector", children=True), value, child)
+        for part in selector_values(table.patch.selector):
+            yield from _parts_of("selector", view("selector", children=True), part, child)
     yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)
     yield from _parts_of("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
     for ignored in child.ignore:
         yield from _parts_of("apply.ignore", view("apply.ignore", children=False), ignored.when, child)
+    yield from _parts_of("apply.onImmutable", view("apply.onImmutable", children=False), child.on_immutable, child)
     if child.body is not None:
         key = "template" if table.template is not None else "object"
         yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)

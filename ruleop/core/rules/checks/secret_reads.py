@@ -60,8 +60,9 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
             secrets = replace(secrets, lets=secrets.lets | {part.let})
     holders = _holders(draft, parts, library)
     ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
+    recorded = dict.fromkeys(ended, "forEachOf") | {each.id: "once" for each in draft.everyone if each.run is not None}
     for part in parts:
-        gives_items = bool(part.loop) and part.child is not None and part.child.id in ended
+        gives_items = bool(part.loop) and part.child is not None and part.child.id in recorded
         gives_objects = bool(part.loop) and part.child is not None and part.child.table.objects is not None
         for reference in part.compiled.references if part.public or gives_items or gives_objects else ():
             path = ".".join(step or "*" for step in reference.path)
@@ -76,8 +77,10 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
                     "read the Secret in the body of a `template`"
                 )
             elif gives_items and _exposes(part, reference, holders, library, allowed=is_name_field):
+                assert part.child is not None
                 message = (
-                    f"`{path}` would give the items data of a Secret, and they are recorded for `forEachOf`: "
+                    f"`{path}` would give the items data of a Secret, and they are recorded for "
+                    f"`{recorded[part.child.id]}`: "
                     "loop over something else, and read the Secret in the body"
                 )
             else:

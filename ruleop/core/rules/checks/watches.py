@@ -16,12 +16,13 @@ from ruleop.core.rules.language.owner_chains import kinds_between
 from ruleop.core.rules.language.watches_yaml import kind_in_version
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.schema.crd.crds import definition_of
+from ruleop.core.templating import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.core.rules.findings import Findings
-    from ruleop.core.rules.language.parsed import Draft
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.watches_yaml import FullSelectorTable, ObserveTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
@@ -74,7 +75,9 @@ def _has_valid_match(watch: Draft) -> bool:
     table = watch.table
     if "selector" in table.key_sites:
         selector = table.selector
-        if selector is None or not all(one.label and one.operator for one in selector.match_expressions):
+        if selector is None or selector.given is not None:
+            return False
+        if not all(one.label and one.operator for one in selector.match_expressions):
             return False
     return "namespaces" not in table.key_sites or bool(table.namespaces)
 
@@ -105,7 +108,7 @@ def check_watch(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
     table = draft.table
     if table.selector is not None:
         for value in selector_values(table.selector):
-            if value.compiled.constant is None:
+            if isinstance(value.compiled, Tree) or value.compiled.constant is None:
                 message = "a watch's selector must be plain text without templates: it selects the CRs to read"
                 findings.mistake("wrong-value", message, value.node.site)
     writes = [name for name in ("status", "conditions") if name in table.key_sites]
@@ -198,12 +201,17 @@ def _check_once(draft: Draft, findings: Findings) -> None:
         if child.final:
             message = f'"{child.id}" runs once in any case: `{key}` is for `children`'
             findings.mistake("out-of-place", message, child.run.node.site)
-        elif child.many:
+        elif child.many and not (child.table.once is not None and _has_one_for_each_item(child)):
             message = f'"{child.id}" has several objects, and `{key}` makes one for each {each}'
             findings.mistake("out-of-place", message, child.run.node.site)
         if is_builtin(draft) or not draft.table.manage_status:
             message = f"`{key}` records its results in the status, which ruleop does not write"
             findings.mistake("conflict", message, child.table.key_sites[key])
+
+
+def _has_one_for_each_item(child: ChildDraft) -> bool:
+    template = child.table.template
+    return bool(child.table.for_each) and (template is None or not template.compiled.many)
 
 
 def is_builtin(draft: Draft) -> bool:

@@ -35,6 +35,7 @@ class Selector:
 
     match_labels: Mapping[str, StringTemplate] = field(default_factory=lambda: EMPTY)
     match_expressions: tuple[Requirement, ...] = ()
+    given: Tree | None = None  # renders to another selector, which must match as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Apply:
     strategy: Strategy | None = None  # None: the default of the kind (create-only for Jobs, else merge)
     ignore: tuple[Ignore, ...] = ()
     own: tuple[Path, ...] = ()  # lists from which items of others are removed
-    on_immutable: Literal["fail", "recreate"] = "fail"
+    on_immutable: StringTemplate | None = None  # renders to "fail" or "recreate"; None is fail
     on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
 
 
@@ -327,6 +328,7 @@ class Rule:
             *(each.status for each in self.conditions),
             *(each.rule for each in self.validate),
             *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
+            *(each.selector.given for each in self.read_objects if each.selector is not None),
             self.status,
         )
         for state in {part.templates.state for part in parts if part is not None}:

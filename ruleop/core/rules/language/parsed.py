@@ -21,7 +21,6 @@ from ruleop.core.rules.language.watches_yaml import (
     FileTable,
     IgnoreTable,
     ObserveTable,
-    OnImmutable,
     WatchTable,
     kind_in_version,
 )
@@ -139,8 +138,10 @@ class ChildDraft:
         return bool(self.kinds) and all(kind.versionless == JOBS for kind in self.kinds)
 
     @property
-    def on_immutable(self) -> OnImmutable:
-        return next((apply.on_immutable for apply in reversed(self.applies) if apply.on_immutable), "fail")
+    def on_immutable(self) -> Templated[StringTemplate] | None:
+        if self.table.patch is not None:
+            return None
+        return next((apply.on_immutable for apply in reversed(self.applies) if apply.on_immutable), None)
 
     @property
     def ignore(self) -> tuple[IgnoreTable, ...]:

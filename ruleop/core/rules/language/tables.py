@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from ruleop.core.rules.findings import did_you_mean_quoted, format_list
@@ -73,15 +74,17 @@ class ExactlyOne(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class AtMostOne(Constraint):
-    keys: tuple[str, str]
+    keys: tuple[str, ...]
 
     def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
-        if members.keys() >= {*self.keys}:
-            return f"has both {format_list(self.keys)}: remove one of them", self.keys[1]
+        found = [name for name in self.keys if name in members][:2]
+        if len(found) > 1:
+            return f"has both {format_list(found)}: remove one of them", found[1]
         return None
 
     def schema(self) -> dict[str, JSON]:
-        return {"not": {"required": [*self.keys]}}
+        pairs: list[JSON] = [{"required": [*pair]} for pair in combinations(self.keys, 2)]
+        return {"not": pairs[0] if len(pairs) == 1 else {"anyOf": pairs}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.merge import Path, PathError, parse_path
@@ -19,6 +19,7 @@ from ruleop.core.rules.language.durations import DAYS, PATTERN, parse_duration
 from ruleop.core.rules.language.model import Share
 from ruleop.core.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.core.templating.bodies.search import read_file
+from ruleop.core.templating.compile.hints import has_templates
 from ruleop.core.templating.compile.library import NO_KIND
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ T = TypeVar("T")
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 NAME = r"[a-z][A-Za-z0-9_]*"
+TEMPLATE: Final[dict[str, JSON]] = {"type": "string", "pattern": r"\{[{%]"}
+"""A string with a template, in JSON Schema."""
 _PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 
 
@@ -100,6 +103,11 @@ def describe(node: YamlNode) -> str:
     if isinstance(value, str):
         return f'the text "{value}"' if len(value) < 60 and "\n" not in value else "text"
     return f"the {'boolean' if isinstance(value, bool) else 'number'} {str(value).lower()}"
+
+
+def is_template(node: YamlNode) -> bool:
+    """Whether the value is a string with templates."""
+    return isinstance(node.value, str) and has_templates(node.value)
 
 
 def wrong_type(node: YamlNode, what: str, expected: str, reading: Reading) -> None:
@@ -300,7 +308,7 @@ class Template(Type[Templated[StringTemplate]]):
     def schema(self) -> dict[str, JSON]:
         if self.form is None:
             return {"type": "string"}
-        return {"anyOf": [self.form.schema(), {"type": "string", "pattern": r"\{[{%]"}]}
+        return {"anyOf": [self.form.schema(), TEMPLATE]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +325,23 @@ class TemplateTree(Type[Templated[Tree]]):
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "object"} if self.mapping else {}
+
+
+@dataclass(frozen=True, slots=True)
+class OrTemplate(Type[T]):
+    """A value, or a template that renders to it. The template is read by the type around it: here it counts as the
+    default."""
+
+    otherwise: Type[T]
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
+        return None if is_template(node) else self.otherwise.read(node, what, reading)
+
+    def schema(self) -> dict[str, JSON]:
+        return {"anyOf": [self.otherwise.schema(), TEMPLATE]}
+
+    def of(self, default: JSON) -> T:
+        return self.otherwise.of(default)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.core.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.core.kinds import Kind
-from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
+from ruleop.core.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
 from ruleop.core.rules.language import foreign_keys
 from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Share, Strategy
@@ -28,6 +28,7 @@ from ruleop.core.rules.language.tables import (
 )
 from ruleop.core.rules.language.value_types import (
     NAME,
+    TEMPLATE,
     BareExpression,
     Checked,
     Choice,
@@ -41,6 +42,7 @@ from ruleop.core.rules.language.value_types import (
     MapOf,
     NamedEntry,
     NumberOrPercent,
+    OrTemplate,
     PlacedPath,
     Reading,
     Template,
@@ -51,6 +53,7 @@ from ruleop.core.rules.language.value_types import (
     Type,
     Verbatim,
     Word,
+    is_template,
     wrong_type,
 )
 from ruleop.core.schema.cron import schedule_fault, zone_fault
@@ -66,7 +69,6 @@ if TYPE_CHECKING:
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
-OnImmutable = Literal["fail", "recreate"]
 Adopt = Literal["never", "orphans", "helm"]
 Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
@@ -81,6 +83,8 @@ KIND_IN_VERSION = Text(
     'a kind with its version, like "v1/ConfigMap" or "apps/v1/Deployment"',
 )
 LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
+LABEL_VALUE = Template(Text(f"(?=.{{0,{MAX_LABEL}}}$)({QUALIFIED})?", VALUE_IN_WORDS))
+LABELS = MapOf(LABEL_VALUE, "the label", PREFIXED, KEY_IN_WORDS)
 API_GROUP = Text(rf"|\*|{SUBDOMAIN}", 'an API group like "apps", or "" for the core one')
 RESOURCE = Text(
     r"\*|(\*|[a-z][a-z0-9]*)(/(\*|[a-z][a-z0-9]*))?", 'a resource in the plural, like "pods" or "deployments/scale"'
@@ -126,7 +130,7 @@ class RequirementTable(Table):
     label: Word | None = key("key", LABEL_KEY, "The label.", required=True)
     operator: Operator | None = key("operator", Choice(get_args(Operator)), "How its value is compared.", required=True)
     values: tuple[Templated[StringTemplate], ...] = key(
-        "values", ListOf(Template(), "a value"), "The values, with In and NotIn; templates in `observe`.", default=[]
+        "values", OrTemplate(ListOf(LABEL_VALUE, "a value")), "The values, with In and NotIn.", default=[]
     )
 
 
@@ -136,7 +140,7 @@ class FullSelectorTable(Table):
     DEFINITION: ClassVar[str] = "fullSelector"
 
     match_labels: tuple[NamedEntry[Templated[StringTemplate]], ...] = key(
-        "matchLabels", MapOf(Template(), "the label"), "Labels and their values.", default={}
+        "matchLabels", OrTemplate(LABELS), "Labels and their values.", default={}
     )
     match_expressions: tuple[RequirementTable, ...] = key(
         "matchExpressions",
@@ -144,6 +148,7 @@ class FullSelectorTable(Table):
         "Requirements, all of which must hold.",
         default=[],
     )
+    given: Templated[Tree] | None = None  # the mappings and lists of values that are templates, as a selector
 
 
 NO_LABEL = "write `matchExpressions: [{key: no-such-label, operator: DoesNotExist}]`"
@@ -151,15 +156,18 @@ NO_LABEL = "write `matchExpressions: [{key: no-such-label, operator: DoesNotExis
 
 @dataclass(frozen=True, slots=True)
 class SelectorType(Type[FullSelectorTable]):
-    """A label selector: matchLabels and matchExpressions, or a plain mapping, which counts as matchLabels."""
+    """A label selector: matchLabels and matchExpressions, or a plain mapping, which counts as matchLabels. The whole,
+    `matchLabels`, and `values` may be templates. The constant rest holds whatever these render to."""
 
     to_match_everything: str = "leave the key out"
 
     full: ClassVar = TableOf(FullSelectorTable)
-    plain: ClassVar = MapOf(Template(), "the label")
+    plain: ClassVar = LABELS
     words: ClassVar = frozenset({"matchLabels", "matchExpressions"})
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> FullSelectorTable | None:
+        if is_template(node):
+            return FullSelectorTable(site=node.site, key_sites={}, given=TemplateTree().read(node, what, reading))
         if not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping of labels, or matchLabels and matchExpressions", reading)
             return None
@@ -168,7 +176,8 @@ class SelectorType(Type[FullSelectorTable]):
             reading.findings.mistake("wrong-value", message, node.site)
             return None
         if any(name in self.words or isinstance(member.value, (dict, list)) for name, member in node.value.items()):
-            return self.full.read(node, what, reading)
+            table = self.full.read(node, what, reading)
+            return _with_given(table, node, what, reading) if table is not None else None
         labels = self.plain.read(node, what, reading) or ()
         return FullSelectorTable(
             site=node.site, key_sites=dict(node.key_sites), match_labels=labels, match_expressions=()
@@ -176,7 +185,34 @@ class SelectorType(Type[FullSelectorTable]):
 
     def schema(self) -> dict[str, JSON]:
         plain = self.plain.schema() | {"propertyNames": {"not": {"enum": sorted(self.words)}}, "minProperties": 1}
-        return {"anyOf": [plain, {"allOf": [self.full.schema()], "minProperties": 1}]}
+        return {"anyOf": [plain, {"allOf": [self.full.schema()], "minProperties": 1}, TEMPLATE]}
+
+
+def _with_given(table: FullSelectorTable, node: YamlNode, what: str, reading: Reading) -> FullSelectorTable:
+    """The selector with its templates of mappings and lists as a selector of its own. Whatever values an In has, the
+    label exists."""
+    labels, expressions = node.member("matchLabels"), node.member("matchExpressions")
+    listed = expressions.value if expressions is not None and isinstance(expressions.value, list) else []
+    values = {
+        each.site: found for each in listed if (found := each.member("values")) is not None and is_template(found)
+    }
+    members: dict[str, YamlNode] = {}
+    if labels is not None and is_template(labels):
+        members["matchLabels"] = labels
+    if expressions is not None and values:
+        members["matchExpressions"] = replace(expressions, value=[each for each in listed if each.site in values])
+    if not members:
+        return table
+    first = members.get("matchLabels") or next(iter(values.values()))
+    sites = {name: node.key_sites[name] for name in members}
+    given = TemplateTree(mapping=True).read(YamlNode(members, first.site, sites), what, reading)
+    exists: Operator = "Exists"
+    requirements = tuple(
+        replace(each, operator=exists) if each.site in values else each
+        for each in table.match_expressions
+        if each.site not in values or each.operator == "In"
+    )
+    return replace(table, match_expressions=requirements, given=given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +281,10 @@ class ApplyTable(Table):
         ListOf(ListPath(), "an owned path"),
         "Lists merged by keys, or as sets, that the child owns as a whole: items of others are removed.",
     )
-    on_immutable: OnImmutable | None = key(
+    on_immutable: Templated[StringTemplate] | None = key(
         "onImmutable",
-        Choice(get_args(OnImmutable)),
-        "What to do when an immutable field changes: fail (the default), or delete and create the object again.",
+        Template(Choice(("fail", "recreate"))),
+        "When an immutable field changes: fail (the default), or recreate (delete and create it again). A template.",
     )
 
 
@@ -416,7 +452,10 @@ class ChildTable(Table):
         "In finalize: the id of a child with forEach. Made when one of its items ends, before the item's object goes.",
     )
     once: Templated[StringTemplate] | None = key(
-        "once", Template(), "A request id: the object is made once for each, and never again. Empty: for none."
+        "once",
+        Template(),
+        "A request id: the object is made once for each, and never again; with forEach, for each of an item. "
+        "Empty: for none.",
     )
     schedule: Templated[StringTemplate] | None = key(
         "schedule",
@@ -490,13 +529,14 @@ class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        ExactlyOne(("name", "names", "selector", "ownedBy")),
+        AtMostOne(("name", "names", "selector", "ownedBy")),
         Needs("forEach", "name"),
         Needs("as", "forEach"),
-        Needs("namespaces", "selector"),
         Needs("through", "ownedBy"),
         AtMostOne(("namespace", "namespaces")),
-        Excludes("ownedBy", ("namespace",), "they are where their owner is"),
+        Excludes("name", ("namespaces",), "a name is looked up in one namespace"),
+        Excludes("names", ("namespaces",), "names are looked up in one namespace"),
+        Excludes("ownedBy", ("namespace", "namespaces"), "they are where their owner is"),
     )
 
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
@@ -510,12 +550,18 @@ class ObserveTable(Table):
     names: tuple[Templated[StringTemplate], ...] = key(
         "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
     )
-    selector: FullSelectorTable | None = key("selector", SelectorType(NO_LABEL), "All objects that match these labels.")
+    selector: FullSelectorTable | None = key(
+        "selector",
+        SelectorType(),
+        "All objects that match these labels. With none of name, names, selector and ownedBy: all objects of the kind.",
+    )
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
     namespaces: Literal["all"] | None = key(
-        "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
+        "namespaces",
+        Choice(("all",)),
+        "all: the objects of all namespaces that the operator watches; for lists without names.",
     )
     owned_by: Word | None = key(
         "ownedBy", ID, "The id of a child: all objects that it owns, itself or through owners in between."
@@ -534,6 +580,11 @@ class ObserveTable(Table):
     def many(self) -> bool:
         """Whether the id is a list."""
         return self.name is None or "forEach" in self.key_sites
+
+    @property
+    def selected(self) -> bool:
+        """Whether it is a list by labels, or of all objects of the kind."""
+        return self.key_sites.keys().isdisjoint({"name", "names", "ownedBy"})
 
     @property
     def item(self) -> str:

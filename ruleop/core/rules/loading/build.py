@@ -151,7 +151,7 @@ def _child(
             strategy=child.strategy,
             ignore=tuple(Ignore(_required(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
             own=tuple(owned.path for owned in child.own),
-            on_immutable=child.on_immutable,
+            on_immutable=_compiled(child.on_immutable),
             on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
         ),
         adopt=table.adopt,
@@ -190,6 +190,7 @@ def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
     others = [
         _compiled(table.deletion),
         _compiled(table.namespace),
+        _compiled(child.on_immutable),
         *(_compiled(ignored.when) for ignored in child.ignore),
     ]
     return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
@@ -205,7 +206,7 @@ def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bo
         names=tuple(name.compiled for name in table.names),
         for_each=_compiled(table.for_each),
         item_name=table.item,
-        selector=_selector(table.selector),
+        selector=_selector(table.selector) or (Selector() if table.selected else None),
         namespace=_compiled(table.namespace),
         all_namespaces=table.namespaces is not None,
         owned_by=_owned_by(entry, table, draft),
@@ -271,4 +272,5 @@ def _selector(table: FullSelectorTable | None) -> Selector | None:
             )
             for one in table.match_expressions
         ),
+        given=_compiled(table.given),
     )

@@ -28,7 +28,7 @@ from ruleop.core.rules.checks.likely_mistakes import (
     warn_of_plain_text,
     warn_of_unused,
 )
-from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, reads
+from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, check_run_cycles, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
 from ruleop.core.rules.checks.random_functions import check_random, check_renewals, check_request_ids, check_time
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
@@ -316,6 +316,7 @@ class _Loading:
         check_cycles(draft.final, read, findings)
         check_deletion_order(draft, read, findings)
         check_item_ends(draft, findings)
+        check_run_cycles(draft, findings)
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
         check_request_ids(draft_parts, self.reading.library, findings)

@@ -78,4 +78,6 @@ def constant_labels(selector: Selector | None) -> str:
             terms.append(
                 f"{each.key} {'in' if each.operator == 'In' else 'notin'} ({','.join(str(value) for value in values)})"
             )
+        elif each.operator == "In":
+            terms.append(each.key)
     return ",".join(terms)

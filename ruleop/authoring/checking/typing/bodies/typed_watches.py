@@ -63,6 +63,9 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
 
 _FAULTS: Final[dict[str, Callable[[str], str]]] = {
     "deletion": lambda text: "" if text in {"delete", "orphan"} else f'deletion is "delete" or "orphan", not "{text}"',
+    "apply.onImmutable": lambda text: (
+        "" if text in {"fail", "recreate"} else f'onImmutable is "fail" or "recreate", not "{text}"'
+    ),
     "schedule": schedule_fault,
     "timeZone": zone_fault,
 }
@@ -287,7 +290,8 @@ class WatchTypes:
         for part in self._of("waitFor", child):
             self.run(part, env)
             env = self._assumed(part, env)
-        for key in ("once", "schedule", "timeZone", "namespace", "selector", "deletion", "apply.ignore"):
+        keys = "once", "schedule", "timeZone", "namespace", "selector", "deletion", "apply.ignore", "apply.onImmutable"
+        for key in keys:
             for part in self._of(key, child):
                 self.run(part, env)
         for part in self._of("readyWhen", child):

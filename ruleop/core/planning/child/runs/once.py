@@ -5,27 +5,31 @@ The request id, which is the time of a run by `schedule`, and the retry annotati
 ends the name of its object. As long as the object exists, it shows that the run has begun, so a crash between its
 creation and the next status repeats nothing. The result is recorded when the object is ready or has failed. From then
 on the object is not needed: it is neither made again nor changed, and removed when `history` newer ones have finished.
+
+With `forEach`, each item has runs of its own. The name of a run begins with a digest of the item's name, so that an
+object and a record show whose they are, whatever the items are now.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.messages import shortened
 from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX
-from ruleop.core.planning.child.child_plan import age_of
+from ruleop.core.planning.child.child_plan import Existing, age_of
 from ruleop.core.planning.model.marks import annotations_of
 from ruleop.core.planning.rendering.unplanned import child_error
 from ruleop.core.schema.crd.structural import declares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.readiness import Readiness
     from ruleop.core.planning.model.observed import KindInfo
     from ruleop.core.rules import Child
@@ -37,7 +41,10 @@ SKIPPED, SCHEDULED = "Skipped", "Scheduled"  # entries of the record about a sch
 ENDED: Final = frozenset({SUCCEEDED, FAILED})
 MAX_RECORDED: Final = 10  # runs of one child
 MAX_EARLIER: Final = 1000  # runs before those, of which only the name and the result are kept
+MAX_ITEMS: Final = 200  # of a child with `forEach`: the last run of each is recorded as well
+MAX_EARLIER_OF_ITEMS: Final = 2000
 _EARLIER: Final = "earlier"
+_GROUP: Final = 8  # characters of the digest of an item's name
 _HAD_FAILED: Final = "!"  # ends the name of an earlier run
 _MAX_ID: Final = 253
 RECORD: Final = "ruleop"  # the field of the status
@@ -56,14 +63,39 @@ class Run:
         return f"{name[: MAX_LABEL - len(self.name) - 1].rstrip('-.')}-{self.name}"
 
 
-def run_of(child: Child, names: Mapping[str, Any], resource: Object) -> Run | None:
-    """The run of the current request id; None if that is empty. Raises ChildWaits and ChildFails."""
+def run_of(child: Child, names: Mapping[str, Any], resource: Object, *, item: str = "") -> Run | None:
+    """The run of the current request id; None if that is empty. `item`: the name of the item whose run it is. Raises
+    ChildWaits and ChildFails."""
     assert child.once is not None
     try:
         request = child.once.string(names)
     except RenderError as error:
         raise child_error(error) from None
-    return requested(request, child, resource) if request else None
+    if not request:
+        return None
+    return _requested_of_item(request, child, resource, item) if item else requested(request, child, resource)
+
+
+def _requested_of_item(request: str, child: Child, resource: Object, item: str) -> Run:
+    """The run of an item. A retry is for the items that have failed: one that has succeeded stays as it is."""
+    id_, group = shortened(request, _MAX_ID), group_of(item)
+    run, retry = Run(id_, group + digest_of_texts(item, request)), _retry(child, resource)
+    recorded = Recorded.of(resource, child)
+    if not retry or recorded.results.get(run.name) == SUCCEEDED:
+        return run
+    for each in recorded.runs:
+        if each.get("id") == id_ and each["result"] == SUCCEEDED and group_in(each["run"]) == group:
+            return Run(id_, each["run"])
+    return Run(id_, group + digest_of_texts(item, request, retry))
+
+
+def group_of(item: str) -> str:
+    """The begin of the names of an item's runs."""
+    return hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=_GROUP // 2).hexdigest()
+
+
+def group_in(run: str) -> str:
+    return run[:_GROUP]
 
 
 def requested(request: str, child: Child, resource: Object) -> Run:
@@ -81,15 +113,6 @@ def _retry(child: Child, resource: Object) -> str:
 
 def digest_of_texts(*texts: str) -> str:
     return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-
-
-def result_of(resource: Object, child: Child, run: Run) -> str:
-    """The recorded result; empty if there is none."""
-    recorded = next((each["result"] for each in recorded_runs(resource, child) if each["run"] == run.name), "")
-    if recorded:
-        return recorded
-    earlier = earlier_runs(resource, child)
-    return SUCCEEDED if run.name in earlier else FAILED if run.name + _HAD_FAILED in earlier else ""
 
 
 def can_record(info: KindInfo) -> bool:
@@ -114,24 +137,50 @@ def recorded_runs(resource: Object, child: Child) -> list[dict[str, str]]:
     ]
 
 
-def earlier_runs(resource: Object, child: Child) -> list[str]:
-    """The names of the runs before those, newest first; that of a failed one ends with a mark."""
-    found = next((each[_EARLIER] for each in _record(resource, child) if _EARLIER in each), "")
-    return found.split()[:MAX_EARLIER] if isinstance(found, str) else []
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The record of a child in the status."""
+
+    runs: Sequence[Mapping[str, str]]  # newest first
+    earlier: Sequence[str]  # the names of the runs before those, newest first; that of a failed one ends with a mark
+    results: Mapping[str, str]  # of all of them, by their names
+
+    @classmethod
+    def of(cls, resource: Object, child: Child) -> Recorded:
+        runs = recorded_runs(resource, child)
+        text = next((each[_EARLIER] for each in _record(resource, child) if _EARLIER in each), "")
+        most = MAX_EARLIER_OF_ITEMS if child.for_each else MAX_EARLIER
+        earlier = text.split()[:most] if isinstance(text, str) else []
+        results = {each.removesuffix(_HAD_FAILED): FAILED for each in earlier if each.endswith(_HAD_FAILED)}
+        results |= {each: SUCCEEDED for each in earlier if not each.endswith(_HAD_FAILED)}
+        return cls(runs, earlier, results | {each["run"]: each["result"] for each in reversed(runs)})
 
 
 def _record(resource: Object, child: Child) -> list[dict[str, Any]]:
     found: Any = resource.get("status")
     for name in (*_PLACE, child.id):
         found = found.get(name) if isinstance(found, dict) else None
-    return [each for each in (found if isinstance(found, list) else [])[: MAX_RECORDED + 2] if isinstance(each, dict)]
+    most = MAX_RECORDED + 2 + (MAX_ITEMS if child.for_each else 0)
+    return [each for each in (found if isinstance(found, list) else [])[:most] if isinstance(each, dict)]
 
 
-def abridged(runs: list[dict[str, str]], earlier: Sequence[str]) -> list[dict[str, str]]:
-    """The record of all runs for the status: whole entries of the last ones, the names of those before."""
-    ended = [each["run"] + (_HAD_FAILED if each["result"] == FAILED else "") for each in runs[MAX_RECORDED:]]
-    names = list(dict.fromkeys([*ended, *earlier]))[:MAX_EARLIER]
-    return [*runs[:MAX_RECORDED], *([{_EARLIER: " ".join(names)}] if names else [])]
+def abridged(
+    runs: Sequence[dict[str, str]], earlier: Sequence[str], *, whole: Collection[str] = (), most: int = MAX_EARLIER
+) -> list[dict[str, str]]:
+    """The record of all runs for the status: whole entries of the last ones and of those in `whole`, the names of those
+    before. A run without an end is known by its object."""
+    others = [each["run"] for each in runs if each["run"] not in whole]
+    kept = {*whole, *others[:MAX_RECORDED]}
+    ended = [
+        each["run"] + (_HAD_FAILED if each["result"] == FAILED else "")
+        for each in runs
+        if each["run"] not in kept and each["result"] in ENDED
+    ]
+    names = list(dict.fromkeys([*ended, *earlier]))[:most]
+    return [
+        *(each for each in runs if each["run"] in kept),
+        *([{_EARLIER: " ".join(names)}] if names else []),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +203,24 @@ class Runs:
     recorded: Sequence[Mapping[str, str]]
     objects: Sequence[Existing]  # newest first
     readiness: Callable[[Object], Readiness]
-    earlier: Sequence[str] = ()
+    earlier: Collection[str] = ()
 
     @classmethod
     def of(
-        cls, child: Child, resource: Object, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
+        cls, child: Child, recorded: Recorded, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
     ) -> Runs:
         objects = sorted(existing, key=age_of, reverse=True)
-        return cls(child, recorded_runs(resource, child), objects, readiness, earlier_runs(resource, child))
+        return cls(child, recorded.runs, objects, readiness, frozenset(recorded.earlier))
+
+    def by_item(self) -> dict[str, Runs]:
+        """The runs of each item that has one or had one, by the begin of their names."""
+        recorded, objects = defaultdict[str, list[Mapping[str, str]]](list), defaultdict[str, list[Existing]](list)
+        for entry in self.recorded:
+            recorded[group_in(entry["run"])].append(entry)
+        for each in self.objects:
+            objects[group_in(_run_of(each))].append(each)
+        groups = dict.fromkeys([*recorded, *objects])
+        return {group: replace(self, recorded=recorded[group], objects=objects[group]) for group in groups}
 
     @property
     def begun(self) -> frozenset[str]:
