@@ -289,7 +289,7 @@ class _Level:
         column = _column(header)
         row = _Row(header, column, _shape_of(header))
         if not dynamic:
-            rows = [_Row(each, 0, "text") for each in content]
+            rows = [_Row(each, 0, "") for each in content]  # no neighbours of lines that may be anything
             for each in rows:
                 each.text = self._marked(each.item)  # type: ignore[arg-type]
             row.text = self._marked(header)
