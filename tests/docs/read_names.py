@@ -32,7 +32,7 @@ WATCH: Final = """\
       readyWhen: spec.a
       deletion: "{{ 'retain' if spec.a else 'delete' }}"
       namespace: "{{ spec.a }}"
-      apply: {ignore: [{path: data, when: spec.a}]}
+      apply: {ignore: [{path: data, when: spec.a}], onImmutable: "{{ spec.a }}"}
       object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ inner }}"}}
     plain: {forEach: spec.a, template: a.yaml}
     given: {objects: spec.a, kinds: [v1/ConfigMap]}

@@ -91,7 +91,7 @@ def hidden_texts(rendered: Any, hidden: Hidden) -> Iterator[str]:
 
 
 def _hidden(places: frozenset[SlotPlace], value: Any, place: SlotPlace) -> Any:
-    """What a `{{ }}` prints. The slots of captured text are among the places themselves."""
+    """The value that a `{{ }}` prints, with marks. The slots of captured text are among the places themselves."""
     return _marked_value(value) if place in places and not isinstance(value, Text) else value
 
 

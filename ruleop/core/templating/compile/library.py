@@ -122,7 +122,7 @@ class Library:
             captured += [block.body for block in tree.find_all(nodes.CallBlock)]
             forms = [] if each == name else [file.form]
             for form in (*forms, *(Form(file, body) for body in captured)):
-                with contextlib.suppress(RuleErrors):  # it is used as text, or is no piece of a document
+                with contextlib.suppress(RuleErrors):  # it is text
                     kinds.add(form.documents)
         return kinds.finish()
 

@@ -367,7 +367,7 @@ class Evaluator:
         return join
 
     def _line(self, parts: Sequence[str | Expression | Inline]) -> Evaluate:
-        """Text in which no value stands alone on its line: each value is written as it is."""
+        """Text of which no value is alone on its line: each value is written as it is."""
         pieces: list[tuple[str, Evaluate, SlotPlace]] = [
             ("", self.writer.value(each.node), each.place)
             if isinstance(each, Expression)
