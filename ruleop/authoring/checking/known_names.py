@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath
-    from ruleop.core.templating.bodies.body_writer import Printed
+    from ruleop.core.templating.bodies.body import Printed
 
 
 @dataclass(frozen=True, slots=True)

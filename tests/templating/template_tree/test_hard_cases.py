@@ -122,7 +122,7 @@ def test_a_value_that_is_not_available_yet_omits_its_own_field(case: str) -> Non
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 AT_LOAD = {
-    "entries beside items": ("a:\n  b: 1\n  {% if v %}\n  - 2\n  {% endif %}\n", 3, "does not match its neighbours"),
+    "entries beside items": ("a:\n  b: 1\n  {% if v %}\n  - 2\n  {% endif %}\n", 4, "does not match its neighbours"),
     "a block across levels": ("a:\n  b:\n    {% if v %}\n    c: 1\n  d: 2\n  {% endif %}\n", 5, "not YAML"),
     "a branch that nobody takes": ("a: 1\n{% if false %}\nb: &x 1\n{% endif %}\n", 3, "anchors are not allowed"),
     "tags between the items of brackets": ("a: [1{% if v %}, 2{% endif %}]\n", 1, "write each item or entry on a line"),
