@@ -12,7 +12,7 @@ from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
 from ruleop.core.templating.bodies.search import bodies_of_file
 from ruleop.core.templating.bodies.sources import Sources
 from ruleop.core.templating.compile.picks import picked_names
-from ruleop.core.templating.tree.layout import VALUE
+from ruleop.core.templating.tree.marks import VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

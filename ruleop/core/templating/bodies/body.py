@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.core.templating.tree.layout import SPREAD, VALUE
+from ruleop.core.templating.tree.marks import SPREAD, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -43,7 +43,7 @@ from ruleop.core.templating.template_tree.nodes import (
     Value,
 )
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
-from ruleop.core.templating.tree.layout import CLOSE, OPEN
+from ruleop.core.templating.tree.marks import CLOSE, OPEN
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, resolve_scalar
 from ruleop.core.templating.values.faults import RuleErrors

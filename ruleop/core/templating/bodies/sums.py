@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.core.errors import RuleError, Site
-from ruleop.core.templating.tree.layout import ALONE, CLOSE, OPEN
+from ruleop.core.templating.tree.marks import ALONE, CLOSE, OPEN
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import repeated_key
 

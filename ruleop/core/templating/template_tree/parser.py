@@ -40,7 +40,7 @@ from ruleop.core.templating.template_tree.nodes import (
     TextBlock,
     Value,
 )
-from ruleop.core.templating.tree.layout import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
+from ruleop.core.templating.tree.marks import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
 from ruleop.core.templating.tree.yaml_reader import read_yaml
 from ruleop.core.templating.values.faults import RuleErrors, mistake
 
