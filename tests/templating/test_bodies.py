@@ -140,7 +140,7 @@ NOT_BY_ITSELF = {
 
 
 @pytest.mark.parametrize("title", NOT_BY_ITSELF)
-def test_what_is_yaml_only_together_with_other_branches_is_a_mistake(title):
+def test_branches_that_are_yaml_only_together_are_a_mistake(title):
     text, expected = NOT_BY_ITSELF[title]
     found = mistakes(text, b="---\nx: 1\n")
     assert found[0].startswith(f"templates/a.yaml:{expected}"), found

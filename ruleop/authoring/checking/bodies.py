@@ -12,7 +12,7 @@ from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
 from ruleop.core.templating.bodies.search import bodies_of_file
 from ruleop.core.templating.bodies.sources import Sources
 from ruleop.core.templating.compile.picks import picked_names
-from ruleop.core.templating.tree.marks import VALUE
+from ruleop.core.templating.tree.marks import ALONE, CLOSE, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ class _Marker:
             for key, member in value.items():
                 text, alone = self._text(key, node.key_sites[key])
                 if alone and member.value is None:
-                    text = VALUE.sub("\ufdd2\\1\ufdd1: 0", text)
+                    text = VALUE.sub(rf"{ALONE}\1{CLOSE}", text)
                 members[text], sites[text] = self._node(member), node.key_sites[key]
             return YamlNode(members, node.site, sites)
         return node
