@@ -62,6 +62,11 @@ CASES: dict[str, tuple[str, Any]] = {
         {"a": {"outer": {"inner": "val"}}},
     ),
     "a block that is overridden": ("{% extends 'base' %}\n{% block body %}\n{{ super() }}\nc: {{ v }}\n{% endblock %}", {"a": 1, "b": "base", "c": "val"}),
+    "names that a file sets which extends another": (
+        "{% extends 'base' %}\n{% set w = 5 %}\n{% macro m() %}\nd: 6\n{% endmacro %}\n{% block body %}\nc: {{ w }}\n{{ m() }}\n{% endblock %}",
+        {"a": 1, "c": 5, "d": 6},
+    ),
+    "a macro of text that is not YAML": ("{% macro t() %}\nif a: b: c\n{% endmacro %}\na: {{ t() }}", {"a": "if a: b: c\n"}),
     "a recursive loop": (
         "{% for n in tree recursive %}\n{{ n.name }}:\n  leaf: {{ not n.below }}\n  {{ loop(n.below) }}\n{% endfor %}\n",
         {"x": {"leaf": False, "y": {"leaf": True}}},

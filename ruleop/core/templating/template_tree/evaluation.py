@@ -33,7 +33,7 @@ from ruleop.core.templating.template_tree.writing import block_text, filled, mar
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
 from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES
 from ruleop.core.templating.values.data import noun, plain_and_weight, scalar_text
-from ruleop.core.templating.values.faults import Fault, NotThereYet
+from ruleop.core.templating.values.faults import Fault, NotThereYet, RuleErrors
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
 from ruleop.core.templating.values.undefined import OMIT, Broken, UndefinedValue
 
@@ -142,6 +142,15 @@ def _takes_items(member: Entry | Block) -> bool:
 def _is_list(piece: Piece) -> bool:
     documents = piece.form.documents.members
     return len(documents) == 1 and isinstance(documents[0], ListNode)
+
+
+def _is_data(piece: Piece) -> bool:
+    """Whether a piece that is a whole value is data. Text such as a script need not be YAML."""
+    try:
+        documents = piece.form.documents.members
+    except RuleErrors:
+        return False
+    return len(documents) == 1 and isinstance(documents[0], (Mapping, ListNode, Blocks, Value))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -332,8 +341,7 @@ class Evaluator:
     def _whole_piece(self, piece: Piece, *, alone: bool) -> Any:
         """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
         text. Alone on its line it is what it would be if it were written there."""
-        documents = piece.form.documents.members if alone or piece.indent is None else ()
-        if alone or (len(documents) == 1 and isinstance(documents[0], (Mapping, ListNode, Blocks, Value))):
+        if alone or (piece.indent is None and _is_data(piece)):
             found: list[JSON] = []
             piece.form.evaluate(piece.scope, found)
             return found[0] if found else NOTHING
