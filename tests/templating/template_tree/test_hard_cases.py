@@ -67,6 +67,10 @@ CASES: dict[str, tuple[str, Any]] = {
         {"a": 1, "c": 5, "d": 6},
     ),
     "a macro of text that is not YAML": ("{% macro t() %}\nif a: b: c\n{% endmacro %}\na: {{ t() }}", {"a": "if a: b: c\n"}),
+    "documents of a file that is included in blocks": (
+        "k: 1\n{% for x in [1, 2] %}\n{% if x > 1 %}\n{% include 'service' %}\n{% endif %}\n{% endfor %}\n",
+        [{"k": 1}, {"kind": "Service", "name": "val"}],
+    ),
     "a recursive loop": (
         "{% for n in tree recursive %}\n{{ n.name }}:\n  leaf: {{ not n.below }}\n  {{ loop(n.below) }}\n{% endfor %}\n",
         {"x": {"leaf": False, "y": {"leaf": True}}},
