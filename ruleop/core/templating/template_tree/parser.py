@@ -86,6 +86,15 @@ def parse(body: Sequence[nodes.Node], path: str, lines_of: LinesOf = lambda _: (
     return documents
 
 
+def parse_value(body: Sequence[nodes.Node], path: str, line: int) -> Node | None:
+    """The value of a branch that stands within a line. Raises RuleErrors."""
+    reading = _Reading(lambda _: ())
+    node = _Level(path, reading).node(Lines(path, line).read(body))
+    if reading.mistakes:
+        raise RuleErrors(reading.mistakes)
+    return node
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     lines_of: LinesOf
