@@ -210,7 +210,20 @@ class Writer:
                 self._block(member, scope, total, below=before)
                 continue
             key = member.key if isinstance(member.key, str) else self._text(member.key.parts, scope)
-            total.add(Added(dict, self._value(member.value, scope), member.site, self._needs, key))
+            found = self._value(member.value, scope)
+            if key in ("apiVersion", "kind") and isinstance(member.value, Value):
+                chosen = self._literal(member.value.expression.node, scope)
+                found = found if chosen is None else YamlNode(chosen, member.value.site, plain=True)
+            total.add(Added(dict, found, member.site, self._needs, key))
+
+    def _literal(self, node: nodes.Node | None, scope: Scope) -> str | None:
+        """The text of an expression that chooses one of several literals."""
+        if isinstance(node, nodes.CondExpr) and all(map(_is_literal, (node.expr1, node.expr2))):
+            test = self._formula(node.test, scope)
+            options = [Option(Branch(id(node), number), ((test, not number),)) for number in (0, 1)]
+            with self._choose(*options) as chosen:
+                return self._literal(node.expr2 if chosen else node.expr1, scope)
+        return node.value if isinstance(node, nodes.Const) and isinstance(node.value, str) else None
 
     def _block(self, block: Spread | Statement, scope: Scope, total: Sum, below: Any = None) -> None:
         """`below`: the member before it. A list at the column of a key without a value is its value."""
@@ -559,6 +572,12 @@ class Writer:
         for each in node.names:
             original, local = each if isinstance(each, tuple) else (each, each)
             scope[local] = module.get(original) or Bound(None, (local, self._identity(node)))
+
+
+def _is_literal(node: nodes.Node | None) -> bool:
+    if isinstance(node, nodes.CondExpr):
+        return _is_literal(node.expr1) and _is_literal(node.expr2)
+    return isinstance(node, nodes.Const) and isinstance(node.value, str)
 
 
 def _keeps_text(filter_: nodes.Filter) -> bool:
