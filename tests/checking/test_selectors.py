@@ -82,7 +82,6 @@ def test_labels_of_lets_and_of_other_children_are_followed() -> None:
         "{{ spec.labels }}",
         "{tier: web, '{{ spec.key }}': a}",
         "\n        tier: web\n        {{ spec.labels | to_yaml | indent(8) }}",
-        "{tier: web, {% if spec.x %}app: a{% endif %}}",
         "\n        tier: web\n        {% if spec.x %}\n        name: web\n        {% endif %}",
     ],
 )

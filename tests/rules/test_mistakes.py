@@ -302,7 +302,7 @@ App
 == no YAML
 -- watches.yaml
 - group: [
->> watches.yaml:2:1: not YAML: did not find expected node content (while parsing a flow node)
+>> watches.yaml:2:1: not YAML: a value is missing here, or brackets or braces that do not open and close in the same branch
 
 == child is text
 children: {a: a.yaml}

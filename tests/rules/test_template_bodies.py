@@ -17,10 +17,10 @@ def row(title: str, template: str, *expected: str, **others: str) -> Row:
     row(
         "fields that a child cannot set, in a branch",
         HEAD
-        + "metadata:\n  name: a\n{% if spec.x %}\n  finalizers: [a]\n  labels: {ruleop.dev/x: a}\nstatus: {}\n{% endif %}\n",
+        + "metadata:\n  name: a\n{% if spec.x %}\n  finalizers: [a]\n  labels: {ruleop.dev/x: a}\n{% endif %}\n{% if spec.x %}\nstatus: {}\n{% endif %}\n",
         "a.yaml:6:3: `metadata.finalizers` is set by ruleop or the API server: remove it",
         "a.yaml:7:12: `metadata.labels['ruleop.dev/x']` is set by ruleop or the API server: remove it",
-        "a.yaml:8:1: `status` is set by ruleop or the API server: remove it",
+        "a.yaml:10:1: `status` is set by ruleop or the API server: remove it",
     ),
     row(
         "a generated name that the resource decides",

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.templating import TextTemplate, Tree, YamlNode
-from ruleop.core.templating.bodies.body import Body, Field
-from ruleop.core.templating.bodies.body_writer import Printed, StandIn, Writer, as_text
+from ruleop.core.templating.bodies.body import Body, Field, Printed
+from ruleop.core.templating.bodies.body_writer import StandIn, Writer, as_text
 from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
 from ruleop.core.templating.bodies.search import bodies_of_file
+from ruleop.core.templating.bodies.sources import Sources
 from ruleop.core.templating.compile.picks import picked_names
-from ruleop.core.templating.tree.layout import VALUE, lay_out
+from ruleop.core.templating.tree.marks import ALONE, CLOSE, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ class _Marker:
             for key, member in value.items():
                 text, alone = self._text(key, node.key_sites[key])
                 if alone and member.value is None:
-                    text = VALUE.sub("\ufdd2\\1\ufdd1: 0", text)
+                    text = VALUE.sub(rf"{ALONE}\1{CLOSE}", text)
                 members[text], sites[text] = self._node(member), node.key_sites[key]
             return YamlNode(members, node.site, sites)
         return node
@@ -84,10 +85,7 @@ class _Marker:
         if "{{" not in text and "{%" not in text:
             return text, False
         outcomes = Outcomes({}, bool)
-        writer = Writer(self.library, site.path, self.library.written_tree, outcomes, Conditions())
+        writer = Writer(Sources(self.library), site.path, outcomes, Conditions(), printed=self.printed)
         with self.library.templates.state:
-            layout = lay_out(writer.parts(self.library.written_string(text, site).body, {}))
-        first = len(self.printed)
-        self.printed += (writer.of_slot[id(slot)] for slot in layout.slots)
-        marked = VALUE.sub(lambda match: f"\ufdd0{int(match[1]) + first}\ufdd1", layout.text)
+            marked = writer.string(self.library.written_string(text, site))
         return marked, VALUE.fullmatch(marked) is not None

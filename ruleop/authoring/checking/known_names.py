@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
-    from ruleop.core.templating.bodies.body_writer import Printed
+    from ruleop.core.templating.bodies.body import Body, Field, FieldPath, Printed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.core.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.secrets.secret_fields import CHECKSUMS
-from ruleop.core.templating.bodies.body_writer import Printed
+from ruleop.core.templating.bodies.body import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.schema.shape import Shape
     from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body, FieldPath
-    from ruleop.core.templating.bodies.body_writer import Printed
+    from ruleop.core.templating.bodies.body import Body, FieldPath, Printed
     from ruleop.core.validation.field_errors import FieldError
 
 _NOT_FOUND: Final = "FieldValueNotFound"

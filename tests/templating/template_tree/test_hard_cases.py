@@ -65,6 +65,15 @@ CASES: dict[str, tuple[str, Any]] = {
         {"a": {"outer": {"inner": "val"}}},
     ),
     "a block that is overridden": ("{% extends 'base' %}\n{% block body %}\n{{ super() }}\nc: {{ v }}\n{% endblock %}", {"a": 1, "b": "base", "c": "val"}),
+    "names that a file sets which extends another": (
+        "{% extends 'base' %}\n{% set w = 5 %}\n{% macro m() %}\nd: 6\n{% endmacro %}\n{% block body %}\nc: {{ w }}\n{{ m() }}\n{% endblock %}",
+        {"a": 1, "c": 5, "d": 6},
+    ),
+    "a macro of text that is not YAML": ("{% macro t() %}\nif a: b: c\n{% endmacro %}\na: {{ t() }}", {"a": "if a: b: c\n"}),
+    "documents of a file that is included in blocks": (
+        "k: 1\n{% for x in [1, 2] %}\n{% if x > 1 %}\n{% include 'service' %}\n{% endif %}\n{% endfor %}\n",
+        [{"k": 1}, {"kind": "Service", "name": "val"}],
+    ),
     "a recursive loop": (
         "{% for n in tree recursive %}\n{{ n.name }}:\n  leaf: {{ not n.below }}\n  {{ loop(n.below) }}\n{% endfor %}\n",
         {"x": {"leaf": False, "y": {"leaf": True}}},
@@ -125,7 +134,7 @@ def test_a_value_that_is_not_available_yet_omits_its_own_field(case: str) -> Non
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 AT_LOAD = {
-    "entries beside items": ("a:\n  b: 1\n  {% if v %}\n  - 2\n  {% endif %}\n", 3, "does not match its neighbours"),
+    "entries beside items": ("a:\n  b: 1\n  {% if v %}\n  - 2\n  {% endif %}\n", 4, "does not match its neighbours"),
     "a block across levels": ("a:\n  b:\n    {% if v %}\n    c: 1\n  d: 2\n  {% endif %}\n", 5, "not YAML"),
     "a branch that nobody takes": ("a: 1\n{% if false %}\nb: &x 1\n{% endif %}\n", 3, "anchors are not allowed"),
     "tags between the items of brackets": ("a: [1{% if v %}, 2{% endif %}]\n", 1, "write each item or entry on a line"),

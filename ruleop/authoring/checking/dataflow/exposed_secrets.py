@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import Path, Sources
     from ruleop.core.rules import Findings
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
-    from ruleop.core.templating.bodies.body_writer import Printed
+    from ruleop.core.templating.bodies.body import Body, Field, FieldPath, Printed
 
 _CERTIFICATE: Final = re.compile(
     r"(.*[._-])?(crt|cert|certificate|pub|public)|ca(\.pem)?|.*ca-?bundle(\.pem|\.crt)?", re.IGNORECASE

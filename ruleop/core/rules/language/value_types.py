@@ -364,7 +364,8 @@ class TemplateFile(Type[Templated[TextTemplate]]):
         except RuleErrors as error:
             unreadable = _unreadable(name, library)
             reading.findings.take(unreadable, "yaml")
-            others = (each for each in error.mistakes if not unreadable or each.message != NO_KIND)
+            known = {NO_KIND, *(each.message for each in unreadable)} if unreadable else ()
+            others = (each for each in error.mistakes if each.message not in known)
             reading.findings.take(others, "template")
             return None
         reading.findings.take(_unreadable(name, library), "yaml")

@@ -8,19 +8,41 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.core.templating.bodies.body_writer import Printed
-from ruleop.core.templating.tree.layout import SPREAD, VALUE
+from ruleop.core.templating.tree.marks import SPREAD, VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jinja2 import nodes
 
     from ruleop.core.errors import Site
     from ruleop.core.templating.tree.yaml_node import YamlNode
+    from ruleop.core.templating.values.text import SlotPlace
 
 Step = str | int
 FieldPath = tuple[Step, ...]
 
 MARK: Final = re.compile(f"{VALUE.pattern}|{SPREAD.pattern}")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """One `{{ ... }}`."""
+
+    place: SlotPlace
+    node: nodes.Node
+    captured: tuple[str | Printed, ...] | None = None  # what a macro prints in the middle of a line
+
+
+def pieces_of(text: str, printed: Sequence[Printed]) -> tuple[str | Printed, ...]:
+    """The literals of a text and what its marks stand for."""
+    found: list[str | Printed] = []
+    at = 0
+    for match in MARK.finditer(text):
+        found += [text[at : match.start()]] if match.start() > at else []
+        found.append(printed[int(match[1] or match[2])])
+        at = match.end()
+    return (*found, text[at:]) if at < len(text) else tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +82,7 @@ class Body:
         return Kind.parse(str(version), str(kind))
 
     def pieces(self, text: str) -> tuple[str | Printed, ...]:
-        found: list[str | Printed] = []
-        at = 0
-        for match in MARK.finditer(text):
-            found += [text[at : match.start()]] if match.start() > at else []
-            found.append(self.printed[int(match[1] or match[2])])
-            at = match.end()
-        return (*found, text[at:]) if at < len(text) else tuple(found)
+        return pieces_of(text, self.printed)
 
     def spread(self, text: str) -> Printed | None:
         """The slot whose entries or items are inserted at this key or item."""

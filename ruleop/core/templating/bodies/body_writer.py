@@ -1,50 +1,68 @@
-"""Writes what a template would yield before anything is rendered: one of its bodies, with a slot for each value."""
+"""Writes one body of a template from its tree, with a mark for each value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jinja2 import nodes
 
-from ruleop.core.errors import Site
+from ruleop.core.errors import RuleError, Site
+from ruleop.core.templating.bodies.body import Printed, pieces_of
 from ruleop.core.templating.bodies.branch_conditions import (
     Atom,
     Both,
     Bound,
     Conditions,
     Formula,
-    Loop,
+    Needs,
     Outcomes,
-    Place,
     Scope,
 )
+from ruleop.core.templating.bodies.sources import Levels, Piece, Source, Sources
+from ruleop.core.templating.bodies.sums import Added, Clash, Sum
 from ruleop.core.templating.compile.references import target_names
-from ruleop.core.templating.values.text import Lit, Slot, SlotPlace, Text
+from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline, bodies_of
+from ruleop.core.templating.template_tree.nodes import (
+    Blocks,
+    Choice,
+    Constant,
+    DocumentBlock,
+    Documents,
+    Entry,
+    Joined,
+    ListNode,
+    Mapping,
+    Node,
+    Spread,
+    Statement,
+    TextBlock,
+    Value,
+)
+from ruleop.core.templating.template_tree.writing import block_text, filled, marked
+from ruleop.core.templating.tree.marks import CLOSE, OPEN
+from ruleop.core.templating.tree.yaml_node import YamlNode
+from ruleop.core.templating.tree.yaml_reader import NotJson, resolve_scalar
+from ruleop.core.templating.values.faults import RuleErrors
+from ruleop.core.templating.values.text import Part, Slot, SlotPlace, Text
 
 if TYPE_CHECKING:
-    from ruleop.core.templating.compile.library import Library
+    from ruleop.core.templating.template_tree.lines import Item
 
 StandIn = Callable[[nodes.Node], Any]
-Trees = Callable[[str], nodes.Template]
 
-MAX_FRAME: Final = 60  # entries of calls, files and passes in each other
+MAX_FRAME: Final = 60  # entries of calls and files in each other
 MAX_NESTED: Final = 2  # calls of one macro inside itself
 MAX_STATEMENTS: Final = 20_000
+_SEPARATED: Final = "this has documents of its own (a line `---`), and cannot be a part of another document"
+_DATA: Final = (Mapping, ListNode, Blocks, Value)
 
 
 class TooLarge(Exception):  # noqa: N818 - describes the template
     """A body that no pass could render."""
-
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """One `{{ ... }}`."""
-
-    place: SlotPlace
-    node: nodes.Node
-    captured: tuple[str | Printed, ...] | None = None  # what a macro prints in the middle of a line
 
 
 class Branch(NamedTuple):
@@ -58,101 +76,334 @@ class Option(NamedTuple):
     """One way to continue at a statement, with the outcomes of its conditions. An empty branch is none."""
 
     branch: Branch | None
-    requirements: tuple[tuple[Formula, bool], ...]
+    needs: Needs
+
+
+class _Macro(NamedTuple):
+    node: nodes.Macro
+    path: str
+    scope: Scope
+
+
+class _Module(dict[str, Bound]):
+    """The names that an imported file defines, or the blocks of a file."""
 
 
 def as_text(_: nodes.Node) -> Any:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Macro:
-    node: nodes.Macro
-    path: str
-    scope: Scope
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A block of a template with those that it overrides."""
-
-    node: nodes.Block
-    path: str
-    parent: _Block | None
-
-
-class _Module(dict[str, Bound]):
-    """The names that an imported file defines."""
-
-
 @dataclass(slots=True)
 class Writer:
-    """Writes the parts that a template would yield, with a slot for each value. A loop has one pass, or two if it asks
-    for the first or the last."""
+    """Walks over a template with the outcomes of its conditions. A loop has one pass."""
 
-    library: Library
+    sources: Sources
     path: str
-    trees: Trees
     outcomes: Outcomes
     conditions: Conditions
     stand_in: StandIn = as_text
-    of_slot: dict[int, Printed] = field(default_factory=dict)
-    kept: list[Slot] = field(default_factory=list)  # so that no id is given out again
-    choices: list[tuple[Option, ...]] = field(default_factory=list)
+    printed: list[Printed] = field(default_factory=list)  # by the numbers of their marks
     taken: set[Branch] = field(default_factory=set)
-    _blocks: dict[str, _Block] = field(default_factory=dict)
-    _frame: tuple[Hashable, ...] = ()  # the calls, files and passes of loops around a statement
+    reached: list[Option] = field(default_factory=list)  # with all that is needed to come there
+    clashes: list[Clash] = field(default_factory=list)
+    _frame: tuple[Hashable, ...] = ()  # the calls and files around a statement
+    _needs: Needs = ()  # of the branches around a statement
     _versions: dict[Hashable, Hashable] = field(default_factory=dict)  # of namespaces, after `set ns.x`
-    statements: int = 0
+    _statements: int = 0
 
-    def file(self, name: str) -> list[Any]:
-        return self._template(self.trees(name), {})
-
-    def parts(self, body: Iterable[nodes.Node], scope: Scope) -> list[Any]:
-        found: list[Any] = []
-        for node in body:
-            self.statements += 1
-            if self.statements > MAX_STATEMENTS:
-                raise TooLarge
-            found += self._statement(node, scope)
+    def file(self, source: Source) -> list[YamlNode]:
+        """The documents of a file."""
+        found: list[YamlNode] = []
+        piece = Piece(source.body, source.path, self._with_blocks(source, {}), ())
+        if (parsed := self._parsed(piece)) is not None:
+            self._documents(parsed, piece, found)
         return found
+
+    def string(self, tree: nodes.Template) -> str:
+        """A string of watches.yaml with its marks."""
+        return self._text(tree.body, {})
+
+    # -- documents and blocks ------------------------------------------------------------------------------------------
+
+    def _parsed(self, piece: Piece) -> Documents | None:
+        """A piece that is inserted; None if it is not YAML."""
+        try:
+            return self.sources.documents(piece.body, piece.path)
+        except RuleErrors as errors:
+            self.clashes += (Clash(each, (*self._needs, *piece.needs)) for each in errors.mistakes)
+            return None
+
+    @contextmanager
+    def _within(self, piece: Piece) -> Iterator[None]:
+        outer = self.path, self._frame, self._needs
+        self.path, self._frame, self._needs = piece.path, piece.frame, (*self._needs, *piece.needs)
+        try:
+            yield
+        finally:
+            self.path, self._frame, self._needs = outer
+
+    def _documents(self, documents: Documents, piece: Piece, found: list[YamlNode]) -> None:
+        with self._within(piece):
+            self._members(documents, piece.scope, found)
+
+    def _members(self, documents: Documents, scope: Scope, found: list[YamlNode]) -> None:
+        for each in documents.members:
+            if isinstance(each, DocumentBlock):
+                self._control(each.node, scope, partial(self._body_of, each, found))
+            else:
+                total = Sum(self.clashes, found)
+                self._add(each, scope, total)
+                self._end(total)
+
+    def _body_of(self, block: DocumentBlock, found: list[YamlNode], number: int, scope: Scope) -> None:
+        self._members(block.bodies[number], scope, found)
+
+    def _end(self, total: Sum) -> None:
+        """Ends a document."""
+        document = total.value(self._form(total))
+        if document is not None and total.documents is not None:
+            total.documents.append(document)
+        total.clear()
+
+    def _form(self, total: Sum) -> Any:
+        """The stand-in for the first value that is alone on its line."""
+        first = next((part.node for part in total.parts if isinstance(part.node, int)), None)
+        return None if first is None else self.stand_in(self.printed[first].node)
+
+    def _add(self, node: Node | None, scope: Scope, total: Sum) -> None:
+        """Adds a value, or the body of a statement, to what is around it."""
+        if isinstance(node, Mapping):
+            self._add_entries(node, scope, total)
+        elif isinstance(node, ListNode):
+            total.site = total.site or node.site
+            for item in node.members:
+                if isinstance(item, (Spread, Statement)):
+                    self._block(item, scope, total)
+                else:
+                    value = self._value(item, scope)
+                    total.add(Added(list, value, value.site, self._needs))
+        elif isinstance(node, Blocks):
+            for block in node.members:
+                self._block(block, scope, total)
+        elif isinstance(node, Value) and node.expression.place.alone:
+            self._spread(node.expression, node.site, scope, total)
+        elif node is not None:
+            self._add_whole(self._value(node, scope), total)
+
+    def _add_whole(self, value: YamlNode, total: Sum) -> None:
+        if isinstance(value.value, dict) and value.value:
+            total.site = total.site or value.site
+            for key, member in value.value.items():
+                total.add(Added(dict, member, value.key_sites[key], self._needs, key))
+        elif isinstance(value.value, list) and value.value:
+            total.site = total.site or value.site
+            for item in value.value:
+                total.add(Added(list, item, item.site, self._needs))
+        elif value.value is not None:
+            total.add(Added(str, value, value.site, self._needs))
+
+    def _add_entries(self, node: Mapping, scope: Scope, total: Sum) -> None:
+        if isinstance(node.members[0], Entry):
+            total.site = total.site or node.site
+        for before, member in zip((None, *node.members), node.members, strict=False):
+            if not isinstance(member, Entry):
+                self._block(member, scope, total, below=before)
+                continue
+            key = member.key if isinstance(member.key, str) else self._text(member.key.parts, scope)
+            found = self._value(member.value, scope)
+            if key in ("apiVersion", "kind") and isinstance(member.value, Value):
+                chosen = self._literal(member.value.expression.node, scope)
+                found = found if chosen is None else YamlNode(chosen, member.value.site, plain=True)
+            total.add(Added(dict, found, member.site, self._needs, key))
+
+    def _literal(self, node: nodes.Node | None, scope: Scope) -> str | None:
+        """The text of an expression that chooses one of several literals."""
+        if isinstance(node, nodes.CondExpr) and all(map(_is_literal, (node.expr1, node.expr2))):
+            test = self._formula(node.test, scope)
+            options = [Option(Branch(id(node), number), ((test, not number),)) for number in (0, 1)]
+            with self._choose(*options) as chosen:
+                return self._literal(node.expr2 if chosen else node.expr1, scope)
+        return node.value if isinstance(node, nodes.Const) and isinstance(node.value, str) else None
+
+    def _block(self, block: Spread | Statement, scope: Scope, total: Sum, below: Any = None) -> None:
+        """`below`: the member before it. A list at the column of a key without a value is its value."""
+        self._count()
+        if isinstance(block, Statement):
+            if isinstance(block.node, EFFECTS):
+                self._effect(block.node, scope)
+            else:
+                self._control(block.node, scope, lambda number, inner: self._add(block.bodies[number], inner, total))
+            return
+        if not (isinstance(below, Entry) and isinstance(below.value, Constant) and below.value.value is None):
+            self._spread(block.expression, block.site, scope, total)
+            return
+        inner = Sum(self.clashes)
+        self._spread(block.expression, block.site, scope, inner)
+        form = self._form(inner)
+        is_list = inner.kind is list or (inner.kind is None and not isinstance(form, dict))
+        if is_list and (items := inner.value([])) is not None:
+            total.parts[-1] = total.parts[-1]._replace(node=items)
+        else:
+            for part in inner.parts:
+                total.add(part)
+
+    def _spread(self, expression: Expression, site: Site, scope: Scope, total: Sum) -> None:
+        """Adds what is alone on its line: a piece, as if it were written there, or a value."""
+        piece = self._piece(expression.node, scope)
+        if piece is None:
+            total.add(Added(None, self._mark(expression.node, expression.place), site, self._needs))
+            return
+        parsed = self._parsed(piece)
+        if parsed is None:
+            return
+        if not parsed.separated:
+            with self._within(piece):
+                for each in parsed.members:
+                    assert not isinstance(each, DocumentBlock), "it has a line `---`"
+                    self._add(each, piece.scope, total)
+        elif total.documents is not None:
+            self._end(total)
+            self._documents(parsed, piece, total.documents)
+        else:
+            self.clashes.append(Clash(RuleError(_SEPARATED, expression.place.site), (*self._needs, *piece.needs)))
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _value(self, node: Node | None, scope: Scope) -> YamlNode:
+        self._count()
+        if isinstance(node, Constant):
+            return YamlNode(node.value, node.site, plain=True)
+        if isinstance(node, TextBlock):
+            return YamlNode(block_text(node, self._parts(_parts_of(node.items), scope)), node.site)
+        if isinstance(node, Joined):
+            return self._joined(node, scope)
+        if isinstance(node, Value) and not node.expression.place.alone:
+            return self._whole(node, scope)
+        assert node is not None
+        if isinstance(node, Choice):
+            chosen: list[YamlNode] = []
+
+            def choose(number: int, inner: Scope) -> None:
+                if node.branches[number] is not None:
+                    chosen.append(self._value(node.branches[number], inner))
+
+            self._control(node.node, scope, choose)
+            return chosen[0] if chosen else YamlNode(None, node.site, plain=True)
+        total = Sum(self.clashes)
+        self._add(node, scope, total)
+        return total.value(self._form(total)) or YamlNode(None, node.site, plain=True)
+
+    def _whole(self, node: Value, scope: Scope) -> YamlNode:
+        """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
+        text."""
+        expression = node.expression
+        piece = self._piece(expression.node, scope)
+        if piece is not None and not piece.is_text:
+            try:
+                members = self.sources.documents(piece.body, piece.path).members
+            except RuleErrors:
+                members = ()
+            if len(members) == 1 and isinstance(members[0], _DATA):
+                with self._within(piece):
+                    return self._value(members[0], piece.scope)
+        number = self._mark(expression.node, expression.place, piece)
+        return YamlNode(f"{OPEN}{number}{CLOSE}", node.site, plain=True)
+
+    def _joined(self, node: Joined, scope: Scope) -> YamlNode:
+        text = self._text(node.parts, scope)
+        if not node.plain or all(isinstance(part, (str, Expression)) for part in node.parts):
+            return YamlNode(text, node.site)
+        text = text.strip()
+        try:
+            value = text if OPEN in text else resolve_scalar(text)
+        except NotJson:
+            value = text
+        return YamlNode(value, node.site, plain=True)
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def _text(self, parts: Iterable[Any], scope: Scope) -> str:
+        slots: list[Slot] = []
+        return filled(marked(self._parts(parts, scope), slots), slots)
+
+    def _parts(self, body: Iterable[Any], scope: Scope) -> list[Part]:
+        found: list[Part] = []
+        self._write(body, scope, found)
+        return found
+
+    def _write(self, body: Iterable[Any], scope: Scope, parts: list[Part]) -> None:
+        """Writes statements, or parts of lines, as text."""
+        for node in body:
+            self._count()
+            if isinstance(node, str):
+                parts.append(node)
+            elif isinstance(node, nodes.TemplateData):
+                parts.append(node.data)
+            elif isinstance(node, nodes.Output):
+                self._write(node.nodes, scope, parts)
+            elif isinstance(node, Expression):
+                self._write_value(node.node, node.place, scope, parts)
+            elif isinstance(node, (Inline, BlockItem)):
+                self._write([node.node], scope, parts)
+            elif isinstance(node, EFFECTS):
+                self._effect(node, scope)
+            elif bodies := bodies_of(node):
+                self._control(node, scope, lambda number, inner: self._write(bodies[number], inner, parts))
+            else:
+                place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
+                self._write_value(node, place, scope, parts)
+
+    def _write_value(self, node: nodes.Node, place: SlotPlace, scope: Scope, parts: list[Part]) -> None:
+        piece = self._piece(node, scope)
+        if piece is not None and place.alone:
+            with self._within(piece):
+                parts.append(Slot(Text(self._parts(piece.body, piece.scope)), place))
+        else:
+            parts.append(Slot(f"{OPEN}{self._mark(node, place, piece)}{CLOSE}", place))
+
+    def _mark(self, node: nodes.Node, place: SlotPlace, piece: Piece | None = None) -> int:
+        """The number of a new mark. `piece`: what it prints as text."""
+        captured = None
+        if piece is not None:
+            with self._within(piece):
+                text = Text(self._parts(piece.body, piece.scope)).as_text()
+            captured = pieces_of(text.strip(), self.printed)
+        self.printed.append(Printed(place, node, captured))
+        return len(self.printed) - 1
+
+    def _count(self) -> None:
+        self._statements += 1
+        if self._statements > MAX_STATEMENTS:
+            raise TooLarge
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
-    def _statement(self, node: nodes.Node, scope: Scope) -> list[Any]:
-        if isinstance(node, nodes.Output):
-            return [part for child in node.nodes for part in self._printed(child, scope)]
+    def _control(self, node: nodes.Node, scope: Scope, run: Callable[[int, Scope], None]) -> None:
+        """Runs the body that is taken, by its number among `bodies_of`."""
         if isinstance(node, nodes.If):
-            return self._branch(node, scope)
-        if isinstance(node, nodes.For):
-            return self._loop(node, scope)
-        if isinstance(node, nodes.Macro):
-            scope[node.name] = Bound(_Macro(node, self.path, scope), self._identity(node))
-        elif isinstance(node, nodes.AssignBlock) and isinstance(node.target, nodes.Name):
-            text = self._through(node.filter, Text(self.parts(node.body, {**scope})))
-            scope[node.target.name] = Bound(text, self._identity(node))
-        elif isinstance(node, nodes.Assign):
-            self._assign(node.target, node.node, scope, scope)
-        elif isinstance(node, (nodes.Import, nodes.FromImport)):
-            self._import(node, scope)
-        elif isinstance(node, nodes.Include):
-            return self._text_or_slot(self._included(node, scope), node)
-        elif isinstance(node, nodes.CallBlock):
-            caller = Bound(Text(self.parts(node.body, self._opaque(node.args, node, scope))), self._identity(node))
-            return self._text_or_slot(self._called(node.call, {**scope, "caller": caller}), node)
-        elif isinstance(node, nodes.FilterBlock):
-            return self._text_or_slot(self._through(node.filter, Text(self.parts(node.body, {**scope}))), node)
-        elif isinstance(node, nodes.With):
-            inner = {**scope}
-            for target, value in zip(node.targets, node.values, strict=True):
-                self._assign(target, value, inner, scope)
-            return self.parts(node.body, inner)
-        elif isinstance(node, nodes.Block):
-            block = self._blocks.get(node.name)
-            return self._override(block or _Block(node, self.path, None), scope)
+            self._if(node, scope, run)
+        elif isinstance(node, nodes.For):
+            self._loop(node, scope, run)
         else:
-            return self.parts(getattr(node, "body", ()), scope)
-        return []
+            inner = {**scope}
+            if isinstance(node, nodes.With):
+                for target, value in zip(node.targets, node.values, strict=True):
+                    self._assign(target, value, inner, scope)
+            levels = getattr(node, "levels", ())
+            if len(levels) > 1:
+                inner["super"] = self._level(levels[1:], scope)
+            run(0, inner)
+
+    def _level(self, levels: Levels, scope: Scope) -> Bound:
+        """The content of a block."""
+        (body, path), *others = levels
+        inner = {**scope, "super": self._level(tuple(others), scope)} if others else scope
+        return Bound(Piece(body, path, inner, (*self._frame, id(body))), (id(body), self._frame))
+
+    def _with_blocks(self, source: Source, scope: Scope) -> Scope:
+        """The scope with the blocks of a file as `self`."""
+        blocks = _Module({name: self._level(levels, scope) for name, levels in source.blocks.items()})
+        return {**scope, "self": Bound(blocks, "self")} if blocks else scope
 
     def _identity(self, node: nodes.Node) -> Hashable:
         return id(node), self._frame
@@ -162,213 +413,159 @@ class Writer:
         names = [name for target in targets for name in target_names(target)]
         return {**scope, **{name: Bound(None, (name, self._identity(node))) for name in names}}
 
+    def _formula(self, node: nodes.Node, scope: Scope) -> Formula:
+        return self.conditions.formula(node, scope, self._frame, self._versions)
+
+    @contextmanager
+    def _choose(self, *options: Option) -> Iterator[int]:
+        """The number of the option whose conditions have their outcomes; exactly one has."""
+        whole = [Option(each.branch, (*self._needs, *each.needs)) for each in options]
+        self.reached += (each for each in whole if each.branch is not None)
+        truth = self.outcomes.truth
+        chosen = next(
+            number for number, each in enumerate(options) if all(truth(formula) is true for formula, true in each.needs)
+        )
+        if (branch := options[chosen].branch) is not None:
+            self.taken.add(branch)
+        outer, self._needs = self._needs, whole[chosen].needs
+        try:
+            yield chosen
+        finally:
+            self._needs = outer
+
+    def _if(self, node: nodes.If, scope: Scope, run: Callable[[int, Scope], None]) -> None:
+        options: list[Option] = []
+        refused: Needs = ()
+        for number, each in enumerate((node, *node.elif_)):
+            formula = self._formula(each.test, scope)
+            options.append(Option(Branch(id(node), number) if each.body else None, (*refused, (formula, True))))
+            refused = (*refused, (formula, False))
+        options.append(Option(Branch(id(node), len(options)) if node.else_ else None, refused))
+        with self._choose(*options) as chosen:
+            run(chosen, scope)
+
+    def _loop(self, node: nodes.For, scope: Scope, run: Callable[[int, Scope], None]) -> None:
+        """One pass, unless something else decides that there is none."""
+        some = self._formula(node.iter, scope)
+        if node.test is not None:
+            some = Both(some, Atom("some", self._identity(node)))
+        self.outcomes.assume(some)
+        otherwise = Option(Branch(id(node), 1) if node.else_ else None, ((some, False),))
+        inner = {**self._opaque([node.target], node, scope), "loop": Bound(None, self._identity(node))}
+        with self._choose(Option(Branch(id(node), 0), ((some, True),)), otherwise) as chosen:
+            run(chosen, {**scope} if chosen else inner)
+
+    def _effect(self, node: nodes.Node, scope: Scope) -> None:
+        path = getattr(node, "path", self.path)
+        if isinstance(node, nodes.Macro):
+            scope[node.name] = Bound(_Macro(node, path, scope), self._identity(node))
+        elif isinstance(node, nodes.AssignBlock) and isinstance(node.target, nodes.Name):
+            text = self._through(node.filter, Piece(node.body, path, {**scope}, self._frame, self._needs))
+            scope[node.target.name] = Bound(text, self._identity(node))
+        elif isinstance(node, nodes.Assign):
+            self._assign(node.target, node.node, scope, scope)
+        elif isinstance(node, (nodes.Import, nodes.FromImport)):
+            self._import(node, scope)
+
     def _assign(self, target: nodes.Node, value: nodes.Node, scope: Scope, outer: Scope) -> None:
         if isinstance(target, nodes.NSRef):
             if target.name in scope:
                 self._versions[scope[target.name].identity] = self._identity(target)
-            return
-        if isinstance(target, nodes.Name):
-            captured = outer[value.name].value if isinstance(value, nodes.Name) and value.name in outer else None
-            captured = captured or self._captured(value, outer)
-            scope[target.name] = Bound(captured, self._identity(target))
-            return
-        scope.update(self._opaque([target], target, {}))
+        elif isinstance(target, nodes.Name):
+            bound = outer[value.name].value if isinstance(value, nodes.Name) and value.name in outer else None
+            scope[target.name] = Bound(bound or self._piece(value, outer), self._identity(target))
+        else:
+            scope.update(self._opaque([target], target, {}))
 
-    def _choose(self, *options: Option) -> Option:
-        """The option whose requirements the outcomes meet; exactly one does."""
-        self.choices.append(options)
-        truth = self.outcomes.truth
-        chosen = next(
-            each for each in options if all(truth(formula) is outcome for formula, outcome in each.requirements)
-        )
-        if chosen.branch is not None:
-            self.taken.add(chosen.branch)
-        return chosen
+    # -- pieces --------------------------------------------------------------------------------------------------------
 
-    def _formula(self, node: nodes.Node, scope: Scope) -> Formula:
-        return self.conditions.formula(node, Place(scope, self._frame, self._versions))
-
-    def _branch(self, node: nodes.If, scope: Scope) -> list[Any]:
-        bodies = [(node.test, node.body), *((each.test, each.body) for each in node.elif_)]
-        options: list[Option] = []
-        refused: tuple[tuple[Formula, bool], ...] = ()
-        for number, (test, body) in enumerate(bodies):
-            formula = self._formula(test, scope)
-            branch = Branch(id(node), number) if body else None
-            options.append(Option(branch, (*refused, (formula, True))))
-            refused = (*refused, (formula, False))
-        options.append(Option(Branch(id(node), len(bodies)) if node.else_ else None, refused))
-        chosen = options.index(self._choose(*options))
-        return self.parts(bodies[chosen][1] if chosen < len(bodies) else node.else_, scope)
-
-    def _loop(self, node: nodes.For, scope: Scope) -> list[Any]:
-        """One pass, unless something else decides that there is none. Two passes if the loop asks for its first or last
-        one."""
-        some, again = self._formula(node.iter, scope), Atom("again", self._identity(node))
-        if node.test is not None:
-            some = Both(some, Atom("some", self._identity(node)))
-        self.outcomes.assume(some)
-        body, otherwise = Branch(id(node), 0), Branch(id(node), 1) if node.else_ else None
-        none, once, twice = (some, False), (again, False), (again, True)
-        options = [Option(otherwise, (none,)), Option(body, ((some, True), once)), Option(body, ((some, True), twice))]
-        if not self.conditions.asks_for_place(node):
-            options[1:] = [Option(body, ((some, True),))]
-        passes = options.index(self._choose(*options))
-        if not passes:
-            return self.parts(node.else_, {**scope})
-        found: list[Any] = []
-        for number in range(passes):
-            outer, self._frame = self._frame, (*self._frame, id(node), number)
-            inner = self._opaque([node.target], node, scope)
-            inner["loop"] = Bound(Loop(number == 0, number == passes - 1), self._identity(node))
-            found += self.parts(node.body, inner)
-            self._frame = outer
-        return found
-
-    # -- values --------------------------------------------------------------------------------------------------------
-
-    def _printed(self, node: nodes.Node, scope: Scope) -> list[Any]:
-        if isinstance(node, nodes.TemplateData):
-            return [Lit(node.data, Site(self.path, node.lineno))]
-        return self._text_or_slot(self._captured(node, scope), node)
-
-    def _text_or_slot(self, text: Text | None, node: nodes.Node) -> list[Any]:
-        if text is None:
-            return [self._slot(node)]
-        slot = self._slot(node)
-        inner = tuple(self._pieces(text.trimmed(None)))
-        self.of_slot[id(slot)] = Printed(slot.place, node, inner)
-        if slot.place.alone or "\n" in "".join(part for part in text.parts if isinstance(part, str)).strip():
-            slot.value = text
-        return [slot]
-
-    def _pieces(self, text: Text) -> Iterator[str | Printed]:
-        for part in text.parts:
-            if not isinstance(part, Slot):
-                yield str(part)
-            elif isinstance(part.value, Text):  # printed by another macro, alone on its line
-                yield from self._pieces(part.value)
-            else:
-                yield self.of_slot[id(part)]
-
-    def _slot(self, node: nodes.Node) -> Slot:
-        place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
-        slot = Slot(self.stand_in(node), place)
-        self.of_slot[id(slot)] = Printed(place, node)
-        self.kept.append(slot)
-        return slot
-
-    def _captured(self, node: nodes.Node | None, scope: Scope) -> Text | None:
-        """The text that an expression prints, if it is captured text."""
+    def _piece(self, node: nodes.Node | None, scope: Scope) -> Piece | None:
+        """The piece that an expression prints; None if it prints a value."""
         if isinstance(node, nodes.Filter) and node.node is not None:
-            return self._through(node, self._captured(node.node, scope)) if _keeps_text(node) else None
+            return self._through(node, self._piece(node.node, scope)) if _keeps_text(node) else None
         if isinstance(node, nodes.Call):
             return self._called(node, scope)
         if isinstance(node, nodes.CondExpr):
             return self._one_of(node, scope)
+        if isinstance(node, nodes.Include):
+            found = self._file(node.template, {**scope} if node.with_context else {}, node)
+            return Piece((), self.path, {}, ()) if found is None and node.ignore_missing else found
+        if isinstance(node, nodes.CallBlock):
+            body = Piece(node.body, self.path, self._opaque(node.args, node, scope), self._frame, self._needs)
+            return self._called(node.call, {**scope, "caller": Bound(body, self._identity(node))})
+        if isinstance(node, nodes.FilterBlock):
+            return self._through(node.filter, Piece(node.body, self.path, {**scope}, self._frame))
         found = self._named(node, scope)
-        return found if isinstance(found, Text) else None
+        return found if isinstance(found, Piece) else None
 
-    def _through(self, filter_: nodes.Filter | None, text: Text | None) -> Text | None:
-        """The text after a filter that keeps its lines; None after another one."""
-        while filter_ is not None:
+    @staticmethod
+    def _through(filter_: nodes.Filter | None, piece: Piece | None) -> Piece | None:
+        """The piece after filters that keep its lines; None after another one."""
+        while filter_ is not None and piece is not None:
             if not _keeps_text(filter_):
                 return None
+            piece = replace(piece, is_text=piece.is_text or filter_.name == "indent")
             filter_ = filter_.node if isinstance(filter_.node, nodes.Filter) else None
-        return text
+        return piece
 
-    def _one_of(self, node: nodes.CondExpr, scope: Scope) -> Text | None:
-        if not any(self._is_text(each, scope) for each in (node.expr1, node.expr2)):
+    def _one_of(self, node: nodes.CondExpr, scope: Scope) -> Piece | None:
+        sides = [node.expr1, node.expr2]
+        if not any(self._is_piece(each, scope) for each in sides):
             return None
         test = self._formula(node.test, scope)
-        chosen = self._choose(Option(Branch(id(node), 0), ((test, True),)), Option(None, ((test, False),)))
-        return self._captured(node.expr1 if chosen.branch is not None else node.expr2, scope)
+        branches = [
+            Branch(id(node), number) if self._is_piece(each, scope) else None for number, each in enumerate(sides)
+        ]
+        with self._choose(Option(branches[0], ((test, True),)), Option(branches[1], ((test, False),))) as chosen:
+            found = self._piece(sides[chosen], scope)
+            return found and replace(found, needs=(*self._needs, *found.needs))
 
-    def _is_text(self, node: nodes.Node | None, scope: Scope) -> bool:
+    def _is_piece(self, node: nodes.Node | None, scope: Scope) -> bool:
         while isinstance(node, nodes.Filter) and _keeps_text(node):
             node = node.node
         found = self._named(node.node if isinstance(node, nodes.Call) else node, scope)
-        return isinstance(found, (Text, _Macro, _Block))
+        return isinstance(found, (Piece, _Macro))
 
     def _named(self, node: nodes.Node | None, scope: Scope) -> Any:
-        """The value of a name, or of a member."""
+        """The value of a name, or of a member of an imported file or of `self`."""
         if isinstance(node, nodes.Name):
             return scope[node.name].value if node.name in scope else None
-        return self._attribute(node, scope) if isinstance(node, nodes.Getattr) else None
-
-    def _attribute(self, node: nodes.Getattr, scope: Scope) -> Any:
-        """A member of an imported file, or `self.NAME`, a block."""
-        if not isinstance(node.node, nodes.Name):
+        if not isinstance(node, nodes.Getattr):
             return None
-        module = scope[node.node.name].value if node.node.name in scope else None
-        if isinstance(module, _Module):
-            return module[node.attr].value if node.attr in module else None
-        return self._blocks.get(node.attr) if node.node.name == "self" else None
+        module = self._named(node.node, scope)
+        return module[node.attr].value if isinstance(module, _Module) and node.attr in module else None
 
-    def _called(self, node: nodes.Call, scope: Scope) -> Text | None:
+    def _called(self, node: nodes.Call, scope: Scope) -> Piece | None:
         called = self._named(node.node, scope)
-        if isinstance(called, Text):
-            return called  # caller() or super()
-        if isinstance(called, _Block):
-            return Text(self._override(called, scope))
+        if isinstance(called, Piece):
+            return called  # caller(), super() or self.NAME()
         if not isinstance(called, _Macro) or self._frame.count(id(called.node)) >= MAX_NESTED:
             return None
         given = dict(zip((arg.name for arg in called.node.args), node.args, strict=False))
         given |= {each.key: each.value for each in node.kwargs}
         inner = self._opaque(called.node.args, node, called.scope)
         for name, value in given.items():
-            if name in inner and (text := self._captured(value, scope)) is not None:
-                inner[name] = inner[name]._replace(value=text)
+            if name in inner and (piece := self._piece(value, scope)) is not None:
+                inner[name] = inner[name]._replace(value=piece)
         if "caller" in scope:
             inner["caller"] = scope["caller"]
-        return self._elsewhere(called.path, (id(node), id(called.node)), lambda: self.parts(called.node.body, inner))
+        return Piece(called.node.body, called.path, inner, (*self._frame, id(node), id(called.node)))
 
-    # -- other files ---------------------------------------------------------------------------------------------------
-
-    def _elsewhere(self, path: str, frame: tuple[Hashable, ...], write: Callable[[], list[Any]]) -> Text | None:
-        if len(self._frame) > MAX_FRAME:
-            return None
-        outer = self.path, self._frame
-        self.path, self._frame = path, (*self._frame, *frame)
-        try:
-            return Text(write())
-        finally:
-            self.path, self._frame = outer
-
-    def _template(self, tree: nodes.Template, scope: Scope) -> list[Any]:
-        parent = next((node for node in tree.body if isinstance(node, nodes.Extends)), None)
-        if parent is None:
-            return self.parts(tree.body, scope)
-        for block in tree.find_all(nodes.Block):
-            known = self._blocks.get(block.name)
-            self._blocks[block.name] = _overridden(known, _Block(block, self.path, None))
-        self.parts([node for node in tree.body if not isinstance(node, _PRINTING)], scope)
-        found = self._file(parent.template, scope, parent)
-        return [] if found is None else [*found.parts]
-
-    def _override(self, block: _Block, scope: Scope) -> list[Any]:
-        inner = {**scope}
-        if block.parent is not None:
-            parent = block.parent
-            inner["super"] = Bound(Text(self._override(parent, scope)), self._identity(block.node))
-        text = self._elsewhere(block.path, (id(block.node),), lambda: self.parts(block.node.body, inner))
-        return [] if text is None else [*text.parts]
-
-    def _file(self, name: nodes.Node, scope: Scope, node: nodes.Node) -> Text | None:
+    def _file(self, name: nodes.Node, scope: Scope, node: nodes.Node) -> Piece | None:
         options = name.items if isinstance(name, (nodes.List, nodes.Tuple)) else [name]
-        names = [each.value for each in options if isinstance(each, nodes.Const) and each.value in self.library.texts]
-        if not names:
+        texts = self.sources.library.texts
+        names = [each.value for each in options if isinstance(each, nodes.Const) and each.value in texts]
+        if not names or len(self._frame) > MAX_FRAME:
             return None
-        tree = self.trees(names[0])
-        return self._elsewhere(self.library.prefix + names[0], (id(node),), lambda: self._template(tree, scope))
-
-    def _included(self, node: nodes.Include, scope: Scope) -> Text | None:
-        found = self._file(node.template, {**scope}, node)
-        return Text(()) if found is None and node.ignore_missing else found
+        source = self.sources.file(names[0])
+        return Piece(source.body, source.path, self._with_blocks(source, scope), (*self._frame, id(node)))
 
     def _import(self, node: nodes.Import | nodes.FromImport, scope: Scope) -> None:
-        module = _Module()
-        self._file(node.template, module, node)
+        piece, module = self._file(node.template, scope if node.with_context else {}, node), _Module()
+        if piece is not None:
+            with self._within(piece):
+                module.update(piece.scope)
+                self._write(piece.body, module, [])
         if isinstance(node, nodes.Import):
             scope[node.target] = Bound(module, self._identity(node))
             return
@@ -377,15 +574,21 @@ class Writer:
             scope[local] = module.get(original) or Bound(None, (local, self._identity(node)))
 
 
-_PRINTING: Final = (nodes.Extends, nodes.Block, nodes.Output, nodes.Include)
-
-
-def _overridden(child: _Block | None, parent: _Block) -> _Block:
-    """The block with one more that it overrides."""
-    if child is None:
-        return parent
-    return _Block(child.node, child.path, _overridden(child.parent, parent))
+def _is_literal(node: nodes.Node | None) -> bool:
+    if isinstance(node, nodes.CondExpr):
+        return _is_literal(node.expr1) and _is_literal(node.expr2)
+    return isinstance(node, nodes.Const) and isinstance(node.value, str)
 
 
 def _keeps_text(filter_: nodes.Filter) -> bool:
     return filter_.name in ("indent", "trim")
+
+
+def _parts_of(items: Iterable[Item]) -> Iterator[Any]:
+    """The lines and blocks of a text block as parts."""
+    for item in items:
+        if isinstance(item, BlockItem):
+            yield item
+        else:
+            yield from item.parts
+            yield item.end

@@ -8,7 +8,6 @@ is free: a formula may have outcomes together that no custom resource gives it, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from jinja2 import nodes
@@ -16,9 +15,6 @@ from jinja2 import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-MAX_WAYS: Final = 4
-_SAME_TRUTH: Final = frozenset({"length", "count", "list", "sort", "dictsort", "unique", "reverse", "items"})
-"""Filters whose result is empty when their value is."""
 _PURE: Final = frozenset({"has_kind", "age", "after", "within", "duration", "range", "dict"})
 _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
 
@@ -30,9 +26,6 @@ class Atom(NamedTuple):
     expression: str
     variables: Hashable
     equals: Hashable = None
-
-
-Assignment: TypeAlias = dict[Atom, bool]
 
 
 class Not(NamedTuple):
@@ -50,40 +43,29 @@ class Either(NamedTuple):
 
 
 Formula: TypeAlias = bool | Atom | Not | Both | Either
+Assignment: TypeAlias = dict[Atom, bool]
+Needs: TypeAlias = tuple[tuple[Formula, bool], ...]
+"""The outcomes of conditions with which something is in a body."""
 
 
 class Bound(NamedTuple):
-    """A variable of a template: its value if that is captured text, a macro, a module or a loop, and its identity among
+    """A variable of a template: its value if that is a piece of template, a macro or a module, and its identity among
     the variables of its name."""
 
     value: Any
     identity: Hashable
 
 
-class Loop(NamedTuple):
-    first: bool
-    last: bool
-
-
 Scope: TypeAlias = dict[str, Bound]
 
 
-class Place(NamedTuple):
-    """Where a condition is tested."""
-
-    scope: Scope
-    frame: Hashable  # of a call whose result differs from one evaluation to the next
-    versions: Mapping[Hashable, Hashable]  # of namespaces
-
-
-@dataclass(slots=True)
 class Outcomes:
     """The outcomes of the conditions in one body."""
 
-    given: Mapping[Atom, bool]
-    prefer: Callable[[Atom], bool]
-    taken: Assignment = field(default_factory=dict)
-    _texts: dict[tuple[str, Hashable], Atom] = field(default_factory=dict)  # the text that each value equals
+    def __init__(self, given: Mapping[Atom, bool], prefer: Callable[[Atom], bool]) -> None:
+        self.given, self.prefer = given, prefer
+        self.taken: Assignment = {}
+        self._texts = {atom[:2]: atom for atom, true in given.items() if true and isinstance(atom.equals, str)}
 
     def truth(self, formula: Formula) -> bool:
         if isinstance(formula, bool):
@@ -94,67 +76,56 @@ class Outcomes:
             return self.truth(formula.left) and self.truth(formula.right)
         if isinstance(formula, Either):
             return self.truth(formula.left) or self.truth(formula.right)
-        found = self.taken.get(formula)
-        if found is None:
-            found = self._take(formula, self.given[formula] if formula in self.given else self.prefer(formula))
-        return found
+        if formula not in self.taken:
+            self._take(formula, self.prefer(formula))
+        return self.taken[formula]
 
     def assume(self, formula: Formula) -> None:
         """Prefers that a formula is true."""
-        for way in islice(ways(((formula, True),)), 1):
-            for atom, outcome in way.items():
-                if atom not in self.taken:
-                    self._take(atom, self.given.get(atom, outcome))
+        for atom, outcome in next(ways(((formula, True),)), {}).items():
+            if atom not in self.taken:
+                self._take(atom, outcome)
 
-    def _take(self, atom: Atom, outcome: bool) -> bool:
+    def _take(self, atom: Atom, preferred: bool) -> None:
         """Sets the outcome of an atom: false if its value equals another text. Other constants may be equal: 1 and
         true."""
+        outcome = self.given.get(atom, preferred)
         if outcome and isinstance(atom.equals, str):
             outcome = self._texts.setdefault(atom[:2], atom) == atom
         self.taken[atom] = outcome
-        return outcome
 
 
-def changed(assignment: Assignment, way: Assignment) -> Assignment:
-    """The assignment in which the atoms of `way` have their outcomes."""
-    texts = {atom[:2] for atom, true in way.items() if true and isinstance(atom.equals, str)}
-    others = {
-        atom: true for atom, true in assignment.items() if not isinstance(atom.equals, str) or atom[:2] not in texts
-    }
-    return {**others, **way}
+def ways(needs: Needs, given: Assignment | None = None) -> Iterator[Assignment]:
+    """The assignments with which each formula has its outcome."""
+    if not needs:
+        yield given or {}
+        return
+    for each in _ways(*needs[0], given or {}):
+        yield from ways(needs[1:], each)
 
 
-def ways(requirements: tuple[tuple[Formula, bool], ...]) -> Iterator[Assignment]:
-    """Assignments with which each formula has its outcome."""
-    found: list[Assignment] = [{}]
-    for formula, outcome in requirements:
-        options = list(islice(_ways(formula, outcome), MAX_WAYS))
-        if len(options) == 1:
-            found = [each for each in found if _added(each, options[0])]
-        else:
-            pairs = [({**each}, option) for each in found for option in options]
-            found = [each for each, option in pairs if _added(each, option)][:MAX_WAYS]
-    yield from found
-
-
-def _added(assignment: Assignment, more: Assignment) -> bool:
-    """Adds outcomes to an assignment. Returns whether none contradicts it."""
-    return all(assignment.setdefault(atom, outcome) is outcome for atom, outcome in more.items())
-
-
-def _ways(formula: Formula, outcome: bool) -> Iterator[Assignment]:
+def _ways(formula: Formula, outcome: bool, given: Assignment) -> Iterator[Assignment]:
     if isinstance(formula, bool):
         if formula is outcome:
-            yield {}
+            yield given
     elif isinstance(formula, Atom):
-        yield {formula: outcome}
+        if given.get(formula, outcome) is outcome:
+            yield {**given, formula: outcome}
     elif isinstance(formula, Not):
-        yield from _ways(formula.formula, not outcome)
+        yield from _ways(formula.formula, not outcome, given)
     elif isinstance(formula, Both) is outcome:  # both sides decide
-        yield from ways(((formula.left, outcome), (formula.right, outcome)))
+        yield from ways(((formula.left, outcome), (formula.right, outcome)), given)
     else:
-        yield from _ways(formula.left, outcome)
-        yield from _ways(formula.right, outcome)
+        yield from _ways(formula.left, outcome, given)
+        yield from _ways(formula.right, outcome, given)
+
+
+def atoms(formula: Formula) -> Iterator[Atom]:
+    if isinstance(formula, Atom):
+        yield formula
+    elif not isinstance(formula, bool):
+        for each in formula:
+            yield from atoms(each)
 
 
 @dataclass(slots=True)
@@ -162,90 +133,45 @@ class Conditions:
     """Reads the conditions of templates. What is known of an expression is kept, because many bodies are written."""
 
     _known: dict[int, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
-    _loops: dict[int, bool] = field(default_factory=dict)
 
-    def formula(self, node: nodes.Node, place: Place) -> Formula:
-        if isinstance(node, nodes.Const):
-            return bool(node.value)
-        if isinstance(node, nodes.Not):
-            return Not(self.formula(node.node, place))
-        if isinstance(node, (nodes.And, nodes.Or)):
-            join = Both if isinstance(node, nodes.And) else Either
-            return join(self.formula(node.left, place), self.formula(node.right, place))
-        if isinstance(node, nodes.Compare) and len(node.ops) == 1:
-            return self._comparison(node, place)
-        bound = place.scope.get(_owner_of_place(node))
-        if bound is not None and isinstance(bound.value, Loop) and isinstance(node, nodes.Getattr):
-            return bound.value.first if node.attr == "first" else bound.value.last
-        inner = _same_truth(node)
-        return self.formula(inner, place) if inner is not node else self._atom(node, place)
+    def formula(
+        self, node: nodes.Node, scope: Scope, frame: Hashable, versions: Mapping[Hashable, Hashable]
+    ) -> Formula:
+        """`frame`: of a call whose result differs from one evaluation to the next. `versions`: of namespaces."""
 
-    def _comparison(self, node: nodes.Compare, place: Place) -> Formula:
-        operand = node.ops[0]
-        if not isinstance(operand.expr, nodes.Const) or operand.op not in ("eq", "ne", "gt"):
-            return self._atom(node, place)
-        value = operand.expr.value
-        if operand.op == "gt":
-            counted = isinstance(node.expr, nodes.Filter) and node.expr.name in ("length", "count")
-            return self.formula(node.expr, place) if counted and value == 0 else self._atom(node, place)
-        atom = self._atom(node.expr, place)._replace(equals=value if isinstance(value, str) else (repr(value),))
-        return atom if operand.op == "eq" else Not(atom)
+        def formula(node: nodes.Node) -> Formula:
+            if isinstance(node, nodes.Const):
+                return bool(node.value)
+            if isinstance(node, nodes.Not):
+                return Not(formula(node.node))
+            if isinstance(node, (nodes.And, nodes.Or)):
+                join = Both if isinstance(node, nodes.And) else Either
+                return join(formula(node.left), formula(node.right))
+            if isinstance(node, nodes.Compare) and len(node.ops) == 1 and isinstance(node.ops[0].expr, nodes.Const):
+                value, operator = node.ops[0].expr.value, node.ops[0].op
+                if operator in ("eq", "ne"):
+                    equals = value if isinstance(value, str) else (repr(value),)
+                    equal = atom(node.expr)._replace(equals=equals)
+                    return equal if operator == "eq" else Not(equal)
+            return atom(node)
 
-    def _atom(self, node: nodes.Node, place: Place) -> Atom:
+        def atom(node: nodes.Node) -> Atom:
+            text, names, has_state = self._described(node)
+            bound = [(name, scope[name].identity) for name in names if name in scope]
+            variables: Hashable = tuple((name, identity, versions.get(identity)) for name, identity in bound)
+            return Atom(text, (variables, id(node), frame) if has_state else variables)
+
+        return formula(node)
+
+    def _described(self, node: nodes.Node) -> tuple[str, tuple[str, ...], bool]:
+        """The text of an expression, the names in it, and whether its result may differ from one evaluation to the
+        next."""
         known = self._known.get(id(node))
         if known is None:
-            names = sorted({each.name for each in _with_below(node) if isinstance(each, nodes.Name)})
-            known = self._known[id(node)] = repr(node), tuple(names), any(map(_has_state, _with_below(node)))
-        text, names_, has_state = known
-        bound = [(name, place.scope[name].identity) for name in names_ if name in place.scope]
-        variables: Hashable = tuple((name, identity, place.versions.get(identity)) for name, identity in bound)
-        return Atom(text, (variables, id(node), place.frame) if has_state else variables)
-
-    def asks_for_place(self, loop: nodes.For) -> bool:
-        """Whether a condition inside a loop asks for its first or last pass."""
-        found = self._loops.get(id(loop))
-        if found is None:
-            tests: list[nodes.Node] = [each.test for each in loop.find_all(nodes.If)]
-            tests += [each.test for each in loop.find_all(nodes.CondExpr)]
-            asked = (_owner_of_place(each) for test in tests for each in _with_below(test))
-            found = self._loops[id(loop)] = any(asked)
-        return found
-
-
-def _with_below(node: nodes.Node) -> Iterator[nodes.Node]:
-    yield node
-    yield from node.find_all(nodes.Node)
-
-
-def _owner_of_place(node: nodes.Node) -> str:
-    """The name before `.first` or `.last`; "" of other expressions."""
-    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.attr in ("first", "last"):
-        return node.node.name
-    return ""
-
-
-def _same_truth(node: nodes.Node) -> nodes.Node:
-    """A part of the expression that is empty or false when all of it is."""
-    while True:
-        if isinstance(node, nodes.Filter) and node.node is not None and _keeps_truth(node):
-            node = node.node
-        elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr) and node.node.attr == "items":
-            node = node.node.node
-        else:
-            return node
-
-
-def _keeps_truth(node: nodes.Filter) -> bool:
-    if node.name in ("default", "d"):
-        others = [*node.args[:1], *(each.value for each in node.kwargs if each.key == "default_value")]
-        return len(others) == 1 and _is_empty(others[0])
-    return node.name in _SAME_TRUTH
-
-
-def _is_empty(node: nodes.Node) -> bool:
-    if isinstance(node, nodes.Const):
-        return not node.value
-    return isinstance(node, (nodes.List, nodes.Dict)) and not node.items
+            below = [node, *node.find_all(nodes.Node)]
+            names = sorted({each.name for each in below if isinstance(each, nodes.Name)})
+            known = self._known[id(node)] = repr(node), tuple(names), any(map(_has_state, below))
+        return known
 
 
 def _has_state(node: nodes.Node) -> bool:

@@ -21,7 +21,7 @@ from ruleop.core.templating.compile.other_tools import (
 )
 from ruleop.core.templating.template_tree.kinds import PLAIN_TEXT, options_of, pairs_of
 from ruleop.core.templating.template_tree.parser import parse_value
-from ruleop.core.templating.tree.layout import RESERVED
+from ruleop.core.templating.tree.marks import RESERVED
 from ruleop.core.templating.values.faults import mistake
 
 if TYPE_CHECKING:

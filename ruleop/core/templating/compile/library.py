@@ -81,7 +81,7 @@ class Library:
         if probe is not None:
             self.environment.filters |= probe.filters
         self.environment.globals["file"] = TemplateFunction("file", self._file)
-        self.readings: dict[str, dict[str, Any]] = {}  # the texts of bodies that were read, by their files
+        self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
         self.read_files: dict[str, Any] = {}  # the files whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
         self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
@@ -229,7 +229,7 @@ class Library:
 
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""
-        for each in (self.readings, self.read_files, self._written_strings):
+        for each in (self.parsed, self.read_files, self._written_strings):
             each.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from ruleop.core.templating.template_tree.writing import block_text, filled, mar
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
 from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES
 from ruleop.core.templating.values.data import noun, plain_and_weight, scalar_text
-from ruleop.core.templating.values.faults import Fault, NotThereYet
+from ruleop.core.templating.values.faults import Fault, NotThereYet, RuleErrors
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
 from ruleop.core.templating.values.undefined import OMIT, Broken, UndefinedValue
 
@@ -57,10 +57,11 @@ Add: TypeAlias = "Callable[[Scope, Collected], None]"
 class Collected:
     """The sum of blocks: a mapping, a list, or one scalar. Static entries make it one, also if all are omitted."""
 
-    __slots__ = ("empty", "sites", "value")
+    __slots__ = ("documents", "empty", "sites", "value")
 
-    def __init__(self, value: Any = NOTHING) -> None:
-        self.value = value
+    def __init__(self, value: Any = NOTHING, documents: list[JSON] | None = None) -> None:
+        """`documents`: of a whole document, those before it."""
+        self.value, self.documents = value, documents
         self.sites: dict[str, Site] = {}  # of the keys that are written out
         self.empty: Any = NOTHING  # an empty mapping or list that was spread
 
@@ -82,6 +83,14 @@ class Collected:
         if self.value is not NOTHING:
             raise _mixed(noun(value), place)
         self.value = value
+
+    def end(self) -> list[JSON]:
+        """Ends a document, for others that are included."""
+        assert self.documents is not None, "it is a whole document"
+        if self.value is not NOTHING and self.value:
+            self.documents.append(self.value)
+        self.value, self.sites, self.empty = NOTHING, {}, NOTHING
+        return self.documents
 
     def result(self) -> Any:
         return self.empty if self.value is NOTHING else self.value
@@ -144,6 +153,23 @@ def _is_list(piece: Piece) -> bool:
     return len(documents) == 1 and isinstance(documents[0], ListNode)
 
 
+def _is_data(piece: Piece) -> bool:
+    """Whether a piece that is a whole value is data. Text such as a script need not be YAML."""
+    try:
+        documents = piece.form.documents.members
+    except RuleErrors:
+        return False
+    return len(documents) == 1 and isinstance(documents[0], (Mapping, ListNode, Blocks, Value))
+
+
+def _is_separated(piece: Piece) -> bool:
+    """Whether a piece has documents of its own."""
+    try:
+        return piece.form.documents.separated
+    except RuleErrors:
+        return False
+
+
 def _without_nulls(value: Any) -> Any:
     """A value alone on its line is spread: nulls in it are omitted, as everywhere."""
     if isinstance(value, dict):
@@ -197,7 +223,7 @@ class Evaluator:
             return self._document_block(member)
         if isinstance(member, Value):
             return self._inserted_documents(member.expression)
-        if isinstance(member, (Mapping, Blocks)) and any(isinstance(each, Spread) for each in member.members):
+        if isinstance(member, (Mapping, Blocks)) and not all(isinstance(each, Entry) for each in member.members):
             return self._with_insertions(member)
         value = self.node(member)
 
@@ -226,23 +252,12 @@ class Evaluator:
     def _with_insertions(self, node: Mapping | Blocks) -> Callable[[Scope, list[JSON]], None]:
         """A document among whose entries others may be included, each behind its own line `---`."""
         adds = self._adds(node.members)
-        inserted = {
-            number: (self.writer.value(each.expression.node), each.expression.place)
-            for number, each in enumerate(node.members)
-            if isinstance(each, Spread)
-        }
 
         def evaluate(scope: Scope, found: list[JSON]) -> None:
-            collected = Collected({} if isinstance(node, Mapping) else NOTHING)
-            for number, add in enumerate(adds):
-                piece = self._computed(inserted[number][0], scope, inserted[number][1]) if number in inserted else None
-                if type(piece) is Piece and piece.form.documents.separated:
-                    if collected.value is not NOTHING and collected.value:
-                        found.append(collected.value)
-                    piece.form.evaluate(piece.scope, found)
-                    collected = Collected()
-                else:
-                    add(scope, collected)
+            METER.spend(1 + len(adds))
+            collected = Collected({} if isinstance(node, Mapping) else NOTHING, found)
+            for add in adds:
+                add(scope, collected)
             document = collected.result()
             if document is not NOTHING:
                 found.append(document)
@@ -332,8 +347,7 @@ class Evaluator:
     def _whole_piece(self, piece: Piece, *, alone: bool) -> Any:
         """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
         text. Alone on its line it is what it would be if it were written there."""
-        documents = piece.form.documents.members if alone or piece.indent is None else ()
-        if alone or (len(documents) == 1 and isinstance(documents[0], (Mapping, ListNode, Blocks, Value))):
+        if alone or (piece.indent is None and _is_data(piece)):
             found: list[JSON] = []
             piece.form.evaluate(piece.scope, found)
             return found[0] if found else NOTHING
@@ -576,7 +590,10 @@ class Evaluator:
     def _insert_piece(self, piece: Piece, collected: Collected, place: SlotPlace) -> None:
         """Inserts the piece as if it were written here."""
         try:
-            piece.form.add(piece.scope, collected)
+            if collected.documents is not None and _is_separated(piece):
+                piece.form.evaluate(piece.scope, collected.end())
+            else:
+                piece.form.add(piece.scope, collected)
         except NotThereYet:
             if not self.lenient:
                 raise
@@ -625,6 +642,8 @@ class Evaluator:
             members = [self._item(each) for each in node.members]
         elif isinstance(node, Blocks):
             members = [self._block(each) for each in node.members]
+        elif isinstance(node, Value) and node.expression.place.alone:
+            members = [self._spread(Spread(node.expression, node.site))]
         else:
             value, place = self.node(node), node.expression.place if isinstance(node, Value) else _NOWHERE
 

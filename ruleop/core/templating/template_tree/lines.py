@@ -64,6 +64,7 @@ class BlockItem:
     node: nodes.Stmt
     number: int  # the line of its first tag
     bodies: list[list[Item]]
+    path: str  # the file of its bodies
 
 
 Item: TypeAlias = "Line | BlockItem"
@@ -138,8 +139,8 @@ class Lines:
         bodies = [each for each in bodies_of(node) if each]
         fresh = self.current.is_blank
         starts = fresh or (bool(bodies) and all(starts_fresh(each) for each in bodies))
-        ends = all(ends_fresh(each) for each in bodies) or starts_fresh(following, at_end=True)
-        if isinstance(node, EFFECTS) and not fresh:
+        ends = _is_effect(node) or all(map(ends_fresh, bodies)) or starts_fresh(following, at_end=True)
+        if _is_effect(node) and not fresh:
             starts = starts_fresh(following, at_end=True)
         if not (starts and ends) or _prints_values(node):
             self._part(Inline(node, self._site(node)), node)
@@ -149,11 +150,13 @@ class Lines:
             self.current = Line()
         else:
             self._close("")
+        path = getattr(node, "path", self.path)  # a block that another file overrides
+        line = node.lineno or self.number
         inner = [
-            Lines(self.path, node.lineno).read(body, 0 if starts_fresh(body) else column) if body else []
+            Lines(path, line).read(body, 0 if starts_fresh(body) else column) if body else []
             for body in bodies_of(node)
         ]
-        self.items.append(BlockItem(node, node.lineno, inner))
+        self.items.append(BlockItem(node, line, inner, path))
 
 
 def _prints_values(node: nodes.Stmt) -> bool:
@@ -166,6 +169,15 @@ def _prints_values(node: nodes.Stmt) -> bool:
         return False
     text = "".join(each.data if isinstance(each, nodes.TemplateData) else "{}" for each in _flat(node.body))
     return bool(text.strip()) and "\n" not in text and not _ENTRY.match(text.strip())
+
+
+def _is_effect(node: nodes.Node) -> bool:
+    """Whether it prints nothing."""
+    if isinstance(node, nodes.Output) or not isinstance(node, nodes.Stmt):
+        return isinstance(node, nodes.TemplateData) and not node.data.strip()
+    if isinstance(node, (nodes.If, nodes.For, nodes.With)):
+        return all(_is_effect(each) for body in bodies_of(node) for each in _flat(body))
+    return isinstance(node, EFFECTS)
 
 
 def _flat(body: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
@@ -200,7 +212,7 @@ def _is_fresh(
                 return True
             if node.data.strip():
                 return False
-        elif not isinstance(node, EFFECTS):
+        elif not _is_effect(node):
             bodies = [each for each in bodies_of(node) if each]
             return bool(bodies) and all(map(inner, bodies))
     return at_end

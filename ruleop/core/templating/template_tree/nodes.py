@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     value: JSON  # a scalar; or an empty mapping or list
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +31,7 @@ class Value:
     """One expression, which keeps its type."""
 
     expression: Expression
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +40,7 @@ class Joined:
 
     parts: tuple[str | Expression | Inline, ...]
     plain: bool  # not in quotes, nor a text block: literals alone may be a number, a boolean or null
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,11 +73,13 @@ class Entry:
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapping:
     members: tuple[Entry | Block, ...]
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListNode:
     members: tuple[Node | Block, ...]
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +87,7 @@ class Blocks:
     """A value that is nothing but blocks: they decide whether it is a mapping, a list or a scalar."""
 
     members: tuple[Block, ...]
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +95,7 @@ class Spread:
     """An expression alone on its line among entries or items."""
 
     expression: Expression
+    site: Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ way, each by itself. So no branch is ever combined with another, and no value is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from jinja2 import nodes
 
@@ -40,12 +40,12 @@ from ruleop.core.templating.template_tree.nodes import (
     TextBlock,
     Value,
 )
-from ruleop.core.templating.tree.layout import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
+from ruleop.core.templating.tree.marks import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
 from ruleop.core.templating.tree.yaml_reader import read_yaml
 from ruleop.core.templating.values.faults import RuleErrors, mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
@@ -53,6 +53,12 @@ IN_BRACKETS: Final = (
     "a tag cannot be between the items of [...] or {...}: write each item or entry on a line of its own, and the "
     "tags on lines between them"
 )
+DEEPER: Final = (
+    "not YAML: this is indented deeper than the block on line {line}, which does not hold it: write a key and all that "
+    "is below it in one block"
+)
+AMONG_TEXT: Final = "a block cannot continue a value: write it at the column of the entries or items around it"
+_MARKS: Final = re.compile("(?:- |#)?[\ufdd0\ufdd2][0-9]+\ufdd1(?:: 0)?")
 _SIGNS: Final = re.compile(r"[,:\[\]{}]")
 Shape = Literal["key", "item", "text", "open", ""]
 """The role of a line: an entry, an item, the text of a scalar, an expression alone that may be any of them, or none."""
@@ -67,32 +73,55 @@ _TEXT_BLOCK: Final = re.compile(
 )
 
 
-def parse(body: Sequence[nodes.Node], path: str) -> Documents:
-    """The documents of a file, or of the body of a macro. Raises RuleErrors."""
-    return _parsed(Lines(path).read(body), path)
+LinesOf: TypeAlias = "Callable[[str], Sequence[str]]"
+"""The lines of a file, by its path. They give the columns of nodes and mistakes."""
 
 
-def _parsed(items: Sequence[Item], path: str) -> Documents:
-    return Documents(tuple(_documents(items, path)), separated=any(map(_separates, items)))
+def parse(body: Sequence[nodes.Node], path: str, lines_of: LinesOf = lambda _: ()) -> Documents:
+    """The documents of a file, or of the body of a macro. Raises RuleErrors with the mistakes of all branches."""
+    reading = _Reading(lines_of)
+    documents = _parsed(Lines(path).read(body), path, reading)
+    if reading.mistakes:
+        raise RuleErrors(reading.mistakes)
+    return documents
 
 
 def parse_value(body: Sequence[nodes.Node], path: str, line: int) -> Node | None:
-    """The value of a branch that stands within a line."""
-    return _Level(path).node(Lines(path, line).read(body))
+    """The value of a branch that stands within a line. Raises RuleErrors."""
+    reading = _Reading(lambda _: ())
+    node = _Level(path, reading).node(Lines(path, line).read(body))
+    if reading.mistakes:
+        raise RuleErrors(reading.mistakes)
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    lines_of: LinesOf
+    mistakes: list[RuleError] = field(default_factory=list)
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------
 
 
-def _documents(items: Sequence[Item], path: str) -> Iterator[Node | DocumentBlock]:
+def _parsed(items: Sequence[Item], path: str, reading: _Reading) -> Documents:
+    try:
+        members = tuple(_documents(items, path, reading))
+    except RuleErrors as errors:
+        reading.mistakes.extend(errors.mistakes)
+        members = ()
+    return Documents(members, separated=any(map(_separates, items)))
+
+
+def _documents(items: Sequence[Item], path: str, reading: _Reading) -> Iterator[Node | DocumentBlock]:
     for chunk in _chunks(items):
         inner = [each for each in chunk if isinstance(each, BlockItem) and _separates(each)]
         if not inner:
-            node = _Level(path).node(chunk)
+            node = _Level(path, reading).node(chunk)
             if node is not None:
                 yield node
             continue
-        yield from _with_blocks(chunk, inner, path)
+        yield from _with_blocks(chunk, inner, path, reading)
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[list[Item]]:
@@ -106,7 +135,9 @@ def _chunks(items: Sequence[Item]) -> Iterator[list[Item]]:
     yield chunk
 
 
-def _with_blocks(chunk: Sequence[Item], inner: Sequence[Item], path: str) -> Iterator[Node | DocumentBlock]:
+def _with_blocks(
+    chunk: Sequence[Item], inner: Sequence[Item], path: str, reading: _Reading
+) -> Iterator[Node | DocumentBlock]:
     """Documents and blocks of documents. What precedes a block is a document of its own if the block begins with the
     line `---`."""
     before: list[Item] = []
@@ -120,13 +151,13 @@ def _with_blocks(chunk: Sequence[Item], inner: Sequence[Item], path: str) -> Ite
             first = content[0]
             message = "a block with `---` in it must hold whole documents: put `---` before the block"
             raise mistake(message, Site(path, first.number))
-        node = _Level(path).node(before)
+        node = _Level(path, reading).node(before)
         if node is not None:
             yield node
         before = []
-        bodies = tuple(_parsed(items, path) for items in each.bodies)
+        bodies = tuple(_parsed(items, each.path, reading) for items in each.bodies)
         yield DocumentBlock(each.node, bodies, Site(path, each.number))
-    node = _Level(path).node(before)
+    node = _Level(path, reading).node(before)
     if node is not None:
         yield node
 
@@ -213,14 +244,26 @@ class _Row:
 class _Level:
     """One text that is read as YAML."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, reading: _Reading) -> None:
+        self.path, self.reading = path, reading
         self.inserted: list[Expression | Inline | Spread | Statement | TextBlock] = []
         self.numbers: list[int] = []  # of the lines of the text in the file
+        self.texts: list[str] = []  # the lines of the text
 
     def node(self, items: Sequence[Item]) -> Node | None:
+        """The value of these lines; None if there is none, or a mistake in it."""
+        try:
+            return self._node(items)
+        except RuleErrors as errors:
+            self.reading.mistakes.extend(errors.mistakes)
+            return None
+
+    def _node(self, items: Sequence[Item]) -> Node | None:
+        known = len(self.reading.mistakes)
         rows = self._rows(items)
         text = self._text(rows)
+        if len(self.reading.mistakes) > known:
+            return None  # what is around a mistake may be read wrongly
         self._check_directive(rows)
         found, mistakes = read_yaml(text, self.path, locate=self._locate)
         if mistakes:
@@ -235,12 +278,20 @@ class _Level:
             message = "%YAML and %TAG directives are not allowed: remove the line"
             raise mistake(message, Site(self.path, first.item.number))
 
-    def _locate(self, line: int, _column: int) -> Site:
+    def _locate(self, line: int, column: int) -> Site:
+        """The place of a column of the text, in which expressions have other lengths than in the file."""
         number = self.numbers[min(line, len(self.numbers)) - 1] if self.numbers else 1
-        return Site(self.path, number)
+        written = self.reading.lines_of(self.path)
+        if not 0 < number <= len(written) or line > len(self.texts):
+            return Site(self.path, number)
+        source, text = written[number - 1], self.texts[line - 1]
+        rest = _MARKS.split(text[column - 1 :])[0].rstrip()
+        if source[: column - 1] == text[: column - 1] and source.startswith(rest, column - 1):
+            return Site(self.path, number, column)
+        return Site(self.path, number, source.find(rest) + 1 if rest else 0)
 
     def _without_marks(self, message: str) -> str:
-        return RESERVED.sub("", re.sub(f"{VALUE.pattern}|{SPREAD.pattern}", "{{ ... }}", message))
+        return RESERVED.sub("", _MARKS.sub("{{ ... }}", message))
 
     # -- lines ---------------------------------------------------------------------------------------------------------
 
@@ -316,12 +367,17 @@ class _Level:
         return f"{OPEN}{len(self.inserted) - 1}{CLOSE}"
 
     def _text(self, rows: Sequence[_Row]) -> str:
-        lines: list[str] = []
         for number, row in enumerate(rows):
-            text = row.text or self._row_text(rows, number)
-            lines.append(text)
-            self.numbers.append(row.item.number)
-        return "\n".join(lines) + "\n"
+            self.texts.append(row.text or self._row_text(rows, number))
+            self.numbers.append(self._number(row.item))
+        return "\n".join(self.texts) + "\n"
+
+    def _number(self, item: Item) -> int:
+        """The line of an item; of a block, that of the first line that it prints."""
+        if isinstance(item, BlockItem) and item.path == self.path:
+            first = next((each for items in item.bodies for each in items if _shape_of(each)), None)
+            return item.number if first is None else self._number(first)
+        return item.number
 
     def _row_text(self, rows: Sequence[_Row], number: int) -> str:
         row = rows[number]
@@ -333,7 +389,7 @@ class _Level:
             form = self._form(rows, number, row.column)
             if form == "text":
                 return self._marked(item)
-            return self._spread(Spread(lone), row.column, form)
+            return self._spread(Spread(lone, Site(self.path, item.number, row.column + 1)), row.column, form)
         column, shape = row.column, row.shape
         if not shape:  # it has only an effect: at the place of the next line, or else of the one before
             column, shape = self._neighbour(rows, number)
@@ -351,7 +407,7 @@ class _Level:
         return f"{' ' * column}- {mark}" if form == "item" else f"{' ' * column}{mark}: 0"
 
     def _statement(self, item: BlockItem) -> Statement:
-        bodies = tuple(_Level(self.path).node(items) for items in item.bodies)
+        bodies = tuple(_Level(item.path, self.reading).node(items) for items in item.bodies)
         return Statement(item.node, bodies, Site(self.path, item.number))
 
     def _neighbour(self, rows: Sequence[_Row], number: int) -> tuple[int, Shape]:
@@ -418,15 +474,15 @@ class _Level:
         value = node.value
         if isinstance(value, dict):
             if node.flow:
-                self._check_flow(value.values())
+                self._check_flow((*value, *(each.value for each in value.values())))
             return self._mapping(node, value)
         if isinstance(value, list):
             if node.flow:
-                self._check_flow(value)
-            return self._list(value)
+                self._check_flow(each.value for each in value)
+            return self._list(value, node.site)
         if isinstance(value, str):
             return self._scalar(value, node)
-        return Constant(value)
+        return Constant(value, node.site)
 
     def _mapping(self, node: YamlNode, value: dict[str, YamlNode]) -> Node:
         members: list[Entry | Block] = []
@@ -435,25 +491,35 @@ class _Level:
             if match:
                 block = self.inserted[int(match[1])]
                 assert isinstance(block, (Spread, Statement))
+                if member.value != 0:
+                    raise self._deeper(block, node.key_sites[key])
                 members.append(block)
             else:
-                members.append(Entry(self._key(key), self._value(member), node.key_sites[key]))
+                site = node.key_sites[key]
+                members.append(Entry(self._key(key, site), self._value(member), site))
         if not members:
-            return Constant({})
+            return Constant({}, node.site)
         blocks = tuple(each for each in members if not isinstance(each, Entry))
-        return Blocks(blocks) if len(blocks) == len(members) else Mapping(tuple(members))
+        return Blocks(blocks, node.site) if len(blocks) == len(members) else Mapping(tuple(members), node.site)
 
-    def _check_flow(self, members: Iterable[YamlNode]) -> None:
+    def _deeper(self, block: Spread | Statement, place: Site) -> RuleErrors:
+        """The mistake of lines that are below a block and not in it."""
+        after = self.numbers.index(place.line) + 1
+        following = next((number for number in range(after, len(self.texts)) if self.texts[number].strip()), after - 1)
+        column = len(self.texts[following]) - len(self.texts[following].lstrip(" ")) + 1
+        return mistake(DEEPER.format(line=block.site.line), self._locate(following + 1, column))
+
+    def _check_flow(self, members: Iterable[Any]) -> None:
         for each in members:
-            for match in VALUE.finditer(each.value) if isinstance(each.value, str) else ():
+            for match in VALUE.finditer(each) if isinstance(each, str) else ():
                 inserted = self.inserted[int(match[1])]
                 if isinstance(inserted, Inline) and _SIGNS.search(_literals(inserted.node)):
                     raise mistake(IN_BRACKETS, inserted.site)
 
-    def _key(self, key: str) -> str | Joined:
-        return Joined(self._parts(key), plain=False) if OPEN in key else key
+    def _key(self, key: str, site: Site) -> str | Joined:
+        return Joined(self._parts(key), plain=False, site=site) if OPEN in key else key
 
-    def _list(self, value: list[YamlNode]) -> Node:
+    def _list(self, value: list[YamlNode], site: Site) -> Node:
         members: list[Node | Block] = []
         for item in value:
             match = SPREAD.fullmatch(item.value) if isinstance(item.value, str) and item.plain else None
@@ -464,31 +530,40 @@ class _Level:
             else:
                 members.append(self._value(item))
         if not members:
-            return Constant([])
+            return Constant([], site)
         blocks = tuple(each for each in members if isinstance(each, (Spread, Statement)))
-        return Blocks(blocks) if len(blocks) == len(members) else ListNode(tuple(members))
+        return Blocks(blocks, site) if len(blocks) == len(members) else ListNode(tuple(members), site)
 
     def _scalar(self, text: str, node: YamlNode) -> Node:
+        if ALONE in text:
+            match = SPREAD.search(text)
+            block = self.inserted[int(match[1])] if match else None
+            assert isinstance(block, (Spread, Statement))
+            raise self._deeper(block, node.site)
         if OPEN not in text:
-            return Constant(text)
+            return Constant(text, node.site)
         match = VALUE.fullmatch(text)
         if match and node.plain:
-            return self._whole(self.inserted[int(match[1])])
-        return Joined(self._parts(text), plain=node.plain)
+            return self._whole(self.inserted[int(match[1])], node.site)
+        return Joined(self._parts(text), plain=node.plain, site=node.site)
 
-    def _whole(self, inserted: Expression | Inline | Spread | Statement | TextBlock) -> Node:
+    def _whole(self, inserted: Expression | Inline | Spread | Statement | TextBlock, site: Site) -> Node:
         if isinstance(inserted, Expression):
-            return Value(inserted)
+            return Value(inserted, site)
         if isinstance(inserted, TextBlock):
             return inserted
         if isinstance(inserted, (Spread, Statement)):
-            return Blocks((inserted,))
+            return Blocks((inserted,), site)
         if isinstance(inserted.node, nodes.If):
             branches = tuple(
-                parse_value(body, self.path, inserted.site.line) if body else None for body in bodies_of(inserted.node)
+                self._within_line(body, inserted.site.line) if body else None for body in bodies_of(inserted.node)
             )
             return Choice(inserted.node, branches, inserted.site)
-        return Joined((inserted,), plain=True)
+        return Joined((inserted,), plain=True, site=site)
+
+    def _within_line(self, body: Sequence[nodes.Node], line: int) -> Node | None:
+        """The value of a branch that stands within a line."""
+        return _Level(self.path, self.reading).node(Lines(self.path, line).read(body))
 
     def _parts(self, text: str) -> tuple[str | Expression | Inline, ...]:
         parts: list[str | Expression | Inline] = []
@@ -498,9 +573,7 @@ class _Level:
                 parts.append(text[at : match.start()])
             inserted = self.inserted[int(match[1])]
             if not isinstance(inserted, (Expression, Inline)):
-                raise mistake(
-                    "a block cannot be on a line with other text: put it on lines of its own", self._locate(1, 1)
-                )
+                raise mistake(AMONG_TEXT, inserted.site)
             parts.append(inserted)
             at = match.end()
         if at < len(text):

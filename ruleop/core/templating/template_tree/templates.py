@@ -11,6 +11,7 @@ from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.evaluation import Evaluator
 from ruleop.core.templating.template_tree.expressions import Expressions
 from ruleop.core.templating.template_tree.faults import located
+from ruleop.core.templating.template_tree.lines import EFFECTS
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.template_tree.state import Sites, State
@@ -212,7 +213,8 @@ class Templates:
             blocks.setdefault(each.name, []).append(each.body)
         extends = next(iter(tree.find_all(nodes.Extends)), None)
         if extends is not None and isinstance(extends.template, nodes.Const):
-            return self._body(self._tree(str(extends.template.value))[0], blocks)
+            effects = [each for each in tree.body if isinstance(each, EFFECTS)]
+            return [*effects, *self._body(self._tree(str(extends.template.value))[0], blocks)]
         _fill_blocks(tree.body, blocks)
         return tree.body
 

@@ -335,7 +335,7 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
         return "not YAML: tabs are not allowed for indentation; use spaces"
     if "mapping values are not allowed" in problem:
         return "not YAML: a second `: ` in one value, or wrong indentation; put a value that contains `: ` in quotes"
-    if "did not find expected '-' indicator" in problem or "did not find expected key" in problem:
+    if any(words in problem for words in ("expected '-' indicator", "expected key", "expected <document start>")):
         return (
             "not YAML: this line does not match its neighbours; "
             "check its indentation, and look for unclosed quotes or braces above it"
@@ -350,5 +350,7 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
             if mark
             else f"not YAML: {problem}"
         )
+    if "did not find expected node content" in problem:
+        return "not YAML: a value is missing here, or brackets or braces that do not open and close in the same branch"
     context = f" ({error.context})" if error.context else ""
     return f"not YAML: {problem}{context}"

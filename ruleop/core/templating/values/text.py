@@ -1,7 +1,6 @@
 """The output of a template: its literal text, and a slot for each printed value.
 
-A printed value is not converted to text. It is a `Slot` among the literals, and only `lay_out` joins the sequence into
-one text.
+A printed value is not converted to text. It is a `Slot` among the literals until one text is needed.
 
 Text that a template captures (the result of a macro, a `set` block, a `filter` block) is a `Text`, which still consists
 of literals and slots. Printed alone on its line, it is inserted there and indented to the column. All other operations

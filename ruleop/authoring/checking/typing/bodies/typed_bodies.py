@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type
-from ruleop.core.templating.bodies.body_writer import Printed
+from ruleop.core.templating.bodies.body import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
