@@ -11,6 +11,7 @@ from jinja2 import nodes
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.nearest import did_you_mean
+from ruleop.core.templating.compile.node_index import nodes_of
 from ruleop.core.templating.compile.other_tools import (
     LOOKUPS,
     NOT_OFFERED,
@@ -50,9 +51,9 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
 
 def unsupported_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     """The line and message of each tag that Jinja parses but that does not work, or is not offered."""
-    for tag in tree.find_all(nodes.ScopedEvalContextModifier):
+    for tag in nodes_of(tree, nodes.ScopedEvalContextModifier):
         yield tag.lineno, "the tag autoescape is not offered: it is for HTML"
-    for block in tree.find_all(nodes.AssignBlock):
+    for block in nodes_of(tree, nodes.AssignBlock):
         if block.filter is not None and _names_in_arguments(block.filter):
             yield (
                 block.lineno,
@@ -65,11 +66,11 @@ def unsupported_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:
 
 def unsupported_expressions(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     """The line and message of each expression that Jinja parses but that is not offered."""
-    for constant in tree.find_all(nodes.Const):
+    for constant in nodes_of(tree, nodes.Const):
         value = constant.value
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             yield constant.lineno, "template syntax: number too large"
-    for comparison in tree.find_all(nodes.Compare):
+    for comparison in nodes_of(tree, nodes.Compare):
         if len(comparison.ops) > 1 and any(each.op in {"in", "notin"} for each in comparison.ops):
             message = "`in` cannot be chained with another comparison; join two with `and`"
             yield comparison.lineno, f"template syntax: {message}"
@@ -85,10 +86,10 @@ def _names_in_arguments(node: nodes.Filter) -> bool:
 
 def go_keywords(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     """The line and message of each keyword of Go templates that Jinja parses as a name: `{{ if .x }}`, `{{ else }}`."""
-    for name in tree.find_all(nodes.Name):
+    for name in nodes_of(tree, nodes.Name):
         if name.ctx == "load" and (instead := go_keyword_hint(name.name)):
             yield name.lineno, f"template syntax: {instead}"
-    for field in tree.find_all(nodes.Getattr):
+    for field in nodes_of(tree, nodes.Getattr):
         if (
             isinstance(field.node, nodes.Name) and field.node.name == "range" and field.attr[:1].isupper()
         ):  # `range .Values.x`
@@ -99,16 +100,16 @@ def unknown_functions(
     tree: nodes.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]
 ) -> Iterator[tuple[int, str]]:
     """The line and message of each unknown filter and test."""
-    for filter_ in tree.find_all(nodes.Filter):
+    for filter_ in nodes_of(tree, nodes.Filter):
         yield from _unknown_name("filter", filter_.name, filter_.lineno, filters)
-    for test in tree.find_all(nodes.Test):
+    for test in nodes_of(tree, nodes.Test):
         yield from _unknown_name("test", test.name, test.lineno, tests)
 
 
 def other_lookups(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     """The line and message of each of Ansible's lookups, unless the file has a macro of that name."""
-    own = {macro.name for macro in tree.find_all(nodes.Macro)}
-    for call in tree.find_all(nodes.Call):
+    own = {macro.name for macro in nodes_of(tree, nodes.Macro)}
+    for call in nodes_of(tree, nodes.Call):
         name = call.node.name if isinstance(call.node, nodes.Name) else ""
         first = call.args[0].value if call.args and isinstance(call.args[0], nodes.Const) else ""
         if name in {"lookup", "query", "q"} - own and (hint := LOOKUPS.get(str(first).rpartition(".")[2])):

@@ -35,6 +35,7 @@ from ruleop.core.templating.compile.named_files import (
     named_templates,
     without_unused_macros,
 )
+from ruleop.core.templating.compile.node_index import nodes_of, nodes_of_any
 from ruleop.core.templating.compile.places import attach_places
 from ruleop.core.templating.compile.references import Reads, read_tree
 from ruleop.core.templating.template_tree.kinds import Kinds, computed_fields, may_be_several
@@ -117,9 +118,9 @@ class Library:
         for each in self._document_templates(name):
             file = self.templates.file(each)
             tree = self.source(each).tree
-            captured = [macro.body for macro in tree.find_all(nodes.Macro)]
-            captured += [block.body for block in tree.find_all(nodes.AssignBlock)]
-            captured += [block.body for block in tree.find_all(nodes.CallBlock)]
+            captured = [macro.body for macro in nodes_of(tree, nodes.Macro)]
+            captured += [block.body for block in nodes_of(tree, nodes.AssignBlock)]
+            captured += [block.body for block in nodes_of(tree, nodes.CallBlock)]
             forms = [] if each == name else [file.form]
             for form in (*forms, *(Form(file, body) for body in captured)):
                 with contextlib.suppress(RuleErrors):  # it is text
@@ -306,7 +307,7 @@ class Library:
         except RuleErrors as errors:
             raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
         self._attach(tree, site)
-        for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
+        for node in nodes_of_any(tree, (nodes.Include, nodes.Extends, nodes.Block)):
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
@@ -340,7 +341,7 @@ class Library:
         if name not in self.texts:
             return None
         source = self.source(name)
-        if self.probe is None and next(iter(source.tree.find_all((nodes.Block, nodes.Extends))), None) is None:
+        if self.probe is None and next(nodes_of_any(source.tree, (nodes.Block, nodes.Extends)), None) is None:
             return source.tree, source.path
         tree = self._read(name).tree
         self._observe(tree, source.path)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import nodes
 
 from ruleop.core.reachable import reached
+from ruleop.core.templating.compile.node_index import nodes_of, nodes_of_any
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -30,7 +31,7 @@ _TAGS = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 
 
 def named_templates(tree: nodes.Template) -> Iterator[Named]:
-    for tag in tree.find_all(_TAGS):
+    for tag in nodes_of_any(tree, _TAGS):
         options = _options(tag)
         optional = len(options) > 1 or bool(getattr(tag, "ignore_missing", False))
         hides_names = isinstance(tag, (nodes.Import, nodes.FromImport)) and not tag.with_context
@@ -74,7 +75,7 @@ def quoted_names(text: str, templates: Container[str]) -> Iterator[str]:
 
 def check_dynamic_names(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     """The line and message of each include, import, extends or render whose name is not literal text."""
-    for tag in tree.find_all(_TAGS):
+    for tag in nodes_of_any(tree, _TAGS):
         if not all(isinstance(option, nodes.Const) and isinstance(option.value, str) for option in _options(tag)):
             yield _dynamic_name(tag.lineno, type(tag).__name__.lower().replace("fromimport", "import"))
     for word, call in _calls(tree):
@@ -93,6 +94,6 @@ def _options(tag: Any) -> list[nodes.Expr]:
 
 
 def _calls(tree: nodes.Template) -> Iterator[tuple[str, nodes.Call]]:
-    for call in tree.find_all(nodes.Call):
+    for call in nodes_of(tree, nodes.Call):
         if isinstance(call.node, nodes.Name) and call.node.name in {"file", "render"}:
             yield call.node.name, call

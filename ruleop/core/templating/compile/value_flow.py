@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
+from ruleop.core.templating.compile.node_index import nodes_of, nodes_of_any
 from ruleop.core.templating.compile.picks import picked_names
 from ruleop.core.templating.compile.places import printing_nodes
 from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_name, target_names
@@ -66,11 +67,11 @@ class _Flow:
         self.clean = clean
         self.is_source = is_source
         self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
-        self.macros = [macro for tree in trees for macro in tree.find_all(nodes.Macro)]
-        blocks = [block for tree in trees for block in tree.find_all(nodes.CallBlock)]
+        self.macros = [macro for tree in trees for macro in nodes_of(tree, nodes.Macro)]
+        blocks = [block for tree in trees for block in nodes_of(tree, nodes.CallBlock)]
         self.parameters = [arg.name for macro in self.macros for arg in macro.args]
         self.parameters += [arg.name for block in blocks for arg in block.args]
-        self.recursive = [loop for tree in trees for loop in tree.find_all(nodes.For) if loop.recursive]
+        self.recursive = [loop for tree in trees for loop in nodes_of(tree, nodes.For) if loop.recursive]
         self.anything = False  # whether any file prints a value from a source
         self._solve()
 
@@ -87,12 +88,12 @@ class _Flow:
         while before != (self.values, self.anything):
             before = dict(self.values), self.anything
             for tree in self.trees:
-                for node in tree.find_all(tuple(_STATEMENTS)):
+                for node in nodes_of_any(tree, tuple(_STATEMENTS)):
                     _STATEMENTS[type(node)](self, node)
             self.anything = any(
                 self._reveals(node)
                 for tree in self.trees
-                for output in tree.find_all(nodes.Output)
+                for output in nodes_of(tree, nodes.Output)
                 for node in output.nodes
             )
 
@@ -182,8 +183,8 @@ class _Flow:
     def _defined(self) -> Iterator[str]:
         yield from (macro.name for macro in self.macros)
         for tree in self.trees:
-            targets = [node.target for node in tree.find_all(nodes.Assign)]
-            for target in (*targets, *(node.target for node in tree.find_all(nodes.AssignBlock))):
+            targets = [node.target for node in nodes_of(tree, nodes.Assign)]
+            for target in (*targets, *(node.target for node in nodes_of(tree, nodes.AssignBlock))):
                 yield from target_names(target)
 
     def _prints(self, body: Iterable[nodes.Node]) -> bool:

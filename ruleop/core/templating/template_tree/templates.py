@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from jinja2 import nodes
 
 from ruleop.core.errors import Site
+from ruleop.core.templating.compile.node_index import nodes_of
 from ruleop.core.templating.template_tree.evaluation import Evaluator
 from ruleop.core.templating.template_tree.expressions import Expressions
 from ruleop.core.templating.template_tree.faults import located
@@ -196,7 +197,7 @@ class Templates:
 
     def plain_text(self, name: str) -> str:
         """The text of a file outside of tags, with a mark for each `{{ }}`."""
-        outputs = self._tree(name)[0].find_all(nodes.Output)
+        outputs = nodes_of(self._tree(name)[0], nodes.Output)
         return "".join(
             each.data if isinstance(each, nodes.TemplateData) else "_" for output in outputs for each in output.nodes
         )
@@ -209,9 +210,9 @@ class Templates:
 
     def _body(self, tree: nodes.Template, blocks: Levels) -> list[nodes.Node]:
         """The statements of a file; if it extends another, those of that one. `blocks`: those that override its own."""
-        for each in tree.find_all(nodes.Block):
+        for each in nodes_of(tree, nodes.Block):
             blocks.setdefault(each.name, []).append(each.body)
-        extends = next(iter(tree.find_all(nodes.Extends)), None)
+        extends = next(iter(nodes_of(tree, nodes.Extends)), None)
         if extends is not None and isinstance(extends.template, nodes.Const):
             effects = [each for each in tree.body if isinstance(each, EFFECTS)]
             return [*effects, *self._body(self._tree(str(extends.template.value))[0], blocks)]
