@@ -105,7 +105,7 @@ metadata: {name: a}
         [
             "crds/b.yaml:3:1: spec.versions: must be a list with at least one version",
             "crds/c.yaml:1:1: warning: ignored: this document in crds/ is not a CustomResourceDefinition",
-            "crds/d.yaml:2:1: not YAML: did not find expected node content (while parsing a flow node)",
+            "crds/d.yaml:2:1: not YAML: a value is missing here, or a bracket or brace is not closed",
             "crds/e.yaml:1:1: apps.example.com is defined twice in crds/",
         ],
         files={

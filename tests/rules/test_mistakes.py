@@ -302,7 +302,7 @@ App
 == no YAML
 -- watches.yaml
 - group: [
->> watches.yaml:2:1: not YAML: a value is missing here, or brackets or braces that do not open and close in the same branch
+>> watches.yaml:2:1: not YAML: a value is missing here, or a bracket or brace is not closed
 
 == child is text
 children: {a: a.yaml}

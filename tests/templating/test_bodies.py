@@ -132,7 +132,7 @@ NOT_BY_ITSELF = {
     "a block behind a value": ("a: 1\n{% if spec.x %}\n  b\n{% endif %}\n", "2: a block cannot continue a value: write it at the column"),
     "text that ends with a key": ("a:\n  {{ text }}\n    b: 1\n", "2:3: not YAML: a line without `: ` among the entries"),
     "tags between items": ("a: [{% for x in spec.xs %}{{ x }}{% if not loop.last %}, {% endif %}{% endfor %}]\n", "1: a tag cannot be between the items of"),
-    "a bracket in two branches": ("a: 1\n{% if spec.x %}\nb: [\n{% endif %}\n{% if spec.x %}\n]\n{% endif %}\n", "3: not YAML: a value is missing here, or brackets or braces that do not open and close in the same branch"),
+    "a bracket in two branches": ("a: 1\n{% if spec.x %}\nb: [\n{% endif %}\n{% if spec.x %}\n]\n{% endif %}\n", "3: not YAML: a value is missing here, or a bracket or brace is not closed"),
     "an item in the else of entries": ("a: 1\n{% if spec.x %}\nb: 1\n{% else %}\n- 1\n{% endif %}\n", "5:3: not YAML: an item of a list beside an entry of a mapping on line 1; check the indentation and the dashes"),
     "two values": ("a:\n  {% if spec.x %}\n  b\n  {% endif %}\n  {% if spec.x %}\n  c\n  {% endif %}\n", "6:3: not YAML: a value of its own beside a value of its own on line 3"),
     "documents in a value": ("a:\n  {% include 'b.j2' %}\n", "2: this has documents of its own (a line `---`)"),

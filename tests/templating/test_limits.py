@@ -188,7 +188,6 @@ ATTACKS = {
     "deep data compared": "{% set ns = namespace(l=[], m=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% set ns.m = [ns.m] %}{% endfor %}\na: {{ ns.l == ns.m }}",
     "deep data as JSON": "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor %}\na: {{ ns.l | to_json }}",
     "deep brackets": "a: " + "[" * 5000 + "]" * 5000,
-    "deep brackets made": "a: {% for i in range(9999) %}[{% endfor %}",
     "deep braces from a value": "a: {{ ('{a: ' * 9999) | from_yaml }}",
     "deep brackets from a value": "a: {{ ('[' * 999999) | from_json }}",
     "deep parentheses": "a: {{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",

@@ -107,7 +107,7 @@ class TestBudgets:
                 "{% set n = namespace(n=1) %}{% for i in range(130) %}{% set n.n = [n.n] %}{% endfor %}\na: {{ n.n }}",
                 "data nested deeper than 128 levels",
             ),
-            ("a: {{ v }}" + "x" * 3_200_000, "the rendered text has 3,200,00. characters"),
+            ("a: {{ v }}" + "x" * 3_200_000, "text of 4,200,000 characters"),
             (
                 "{% macro m() %}{{ m() }}{% endmacro %}\na: {{ m() }}",
                 "macros, includes or values are nested too deeply",

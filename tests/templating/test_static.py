@@ -37,7 +37,7 @@ KINDS = {
     "a choice in a loop": ("{% for i in x %}\n---\napiVersion: v1\nkind: {{ 'Secret' if i else 'Service' }}\n{% endfor %}\n", {SECRET, SERVICE}, True),
     "a flow mapping": ("{apiVersion: v1, kind: Secret, metadata: {name: {{ x }}}}\n", {SECRET}, False),
     "a flow mapping of mappings": ("{metadata: {kind: Nested, apiVersion: v9}, apiVersion: v1, kind: Secret}\n", {SECRET}, False),
-    "nested ones do not count": ("apiVersion: v1\nkind: Secret\nspec:\n  ref:\n    apiVersion: v2\n    kind: Other\n  - kind: Item\n", {SECRET}, False),
+    "nested ones do not count": ("apiVersion: v1\nkind: Secret\nspec:\n  ref:\n    apiVersion: v2\n    kind: Other\n  items:\n  - kind: Item\n", {SECRET}, False),
     "in a block scalar": ("apiVersion: v1\nkind: Secret\ndata: |\n  apiVersion: v2\n  kind: Other\n", {SECRET}, False),
     "behind a tag on the line": ("{% set x = 1 %}apiVersion: v1\nkind: Secret\n", {SECRET}, False),
     "an include": ("{% include 'document' %}\n", {SERVICE}, False),
@@ -187,7 +187,7 @@ REFERENCES = {
     "{% set v = 1 %}{% include 'i' %}": set(),
     "{{ render('i') }}": {("v", "w")},
     "{{ file('i') }}": set(),
-    "{# {{ a.b }} #}{% raw %}{{ c.d }}{% endraw %}": set(),
+    "{# {{ a.b }} #}'{% raw %}{{ c.d }}{% endraw %}'": set(),
 }  # fmt: skip
 
 

@@ -63,8 +63,8 @@ SAYINGS = {
     "{% set a, b = labels %}": "a mapping cannot be unpacked into `a, b`: use one name and read its fields",
     "{% set a, b = 5 %}": "a number cannot be unpacked into `a, b`: a list of 2 items is needed",
     "{% set a, b = none %}": "null cannot be unpacked into `a, b`: a list of 2 items is needed",
-    "{% for k, v in tree recursive %}{{ loop(numbers) }}{% endfor %}": "the values do not fit the names that they are unpacked into",
-    "{% for k, v in tree recursive %}{{ loop(threes) }}{% endfor %}": "the values do not fit the names that they are unpacked into",
+    "{% for k, v in tree recursive %}{{ loop(numbers) }}{% endfor %}": "a number cannot be unpacked into `k, v`: a list of 2 items is needed",
+    "{% for k, v in tree recursive %}{{ loop(threes) }}{% endfor %}": "a list of 3 items cannot be unpacked into `k, v`: a list of 2 items is needed",
 }  # fmt: skip
 
 

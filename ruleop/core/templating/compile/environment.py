@@ -8,12 +8,12 @@ templates are evaluated by `template_tree`.
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.lexer import TokenStream
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from ruleop.core.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
@@ -41,7 +41,10 @@ MAX_DIGITS: Final = 1000
 """Of an integer literal. Python parses at most 4300 digits; `hints` checks the size of the number."""
 
 
-class Environment(jinja2.Environment):
+class Environment(ImmutableSandboxedEnvironment):
+    # Jinja computes an operation of constants where it only looks for names, unless a sandbox intercepts it.
+    intercepted_binops = frozenset({"+", "*", "**", "%", "//", "/", "-"})
+
     def __init__(self, read_captured: Callable[[Any, str], Any]) -> None:
         super().__init__(autoescape=False, keep_trailing_newline=True, optimized=False, cache_size=0, auto_reload=False)
         self.marked: Marked | None = None
@@ -89,17 +92,10 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-_UNPACKING: Final = re.compile(
-    r"values to unpack \(expected|cannot unpack non-iterable"
-)  # Python's messages, from recursive loops
-
-
 def as_fault(error: Exception) -> Fault:
     """The error of an expression as a fault, whose message contains no values."""
     if isinstance(error, Fault):
         return error
-    if isinstance(error, (TypeError, ValueError)) and _UNPACKING.search(str(error)):
-        return Fault("the values do not fit the names that they are unpacked into")
     if isinstance(error, TypeError):
         return Fault(reworded(error) or "values of these types cannot be used together here")
     if isinstance(error, jinja2.TemplateError):

@@ -31,7 +31,7 @@ from ruleop.core.templating.template_tree.nodes import (
 from ruleop.core.templating.template_tree.pieces import Piece
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
-from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES
+from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES, Exhausted
 from ruleop.core.templating.values.data import noun, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault, NotThereYet, RuleErrors
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ruleop.core.templating.values.text import Part
 
 NOTHING: Final = object()
+MAX_DOCUMENTS: Final = 5000
 _NOWHERE: Final = SlotPlace(Site(""), "")
 Evaluate: TypeAlias = "Callable[[Scope], Any]"
 Add: TypeAlias = "Callable[[Scope, Collected], None]"
@@ -148,9 +149,9 @@ def _takes_items(member: Entry | Block) -> bool:
     return isinstance(value, (ListNode, Blocks)) or (isinstance(value, Constant) and value.value is None)
 
 
-def _is_list(piece: Piece) -> bool:
+def _may_be_list(piece: Piece) -> bool:
     documents = piece.form.documents.members
-    return len(documents) == 1 and isinstance(documents[0], ListNode)
+    return len(documents) == 1 and isinstance(documents[0], (ListNode, Value))
 
 
 def _is_data(piece: Piece) -> bool:
@@ -215,6 +216,8 @@ class Evaluator:
         def evaluate(scope: Scope, found: list[JSON]) -> None:
             for each in made:
                 each(scope, found)
+            if len(found) > MAX_DOCUMENTS:
+                raise Exhausted(f"more than {MAX_DOCUMENTS:,} documents; {MAX_DOCUMENTS:,} are allowed")
 
         return evaluate
 
@@ -575,7 +578,7 @@ class Evaluator:
 
         def add(scope: Scope, collected: Collected) -> None:
             value = self._computed(compute, scope, place)
-            if type(value) is Piece and not (below and _is_list(value)):
+            if type(value) is Piece and not (below and _may_be_list(value)):
                 self._insert_piece(value, collected, place)
                 return
             found = self._plain(value, place, alone=True)
@@ -657,7 +660,10 @@ class Evaluator:
 
             return add_whole
 
+        units = len(members)
+
         def add(scope: Scope, collected: Collected) -> None:
+            METER.spend(units)
             for each in members:
                 each(scope, collected)
 

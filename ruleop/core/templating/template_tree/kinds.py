@@ -19,7 +19,7 @@ from jinja2 import nodes as jinja
 
 from ruleop.core.errors import RuleError
 from ruleop.core.kinds import Kind
-from ruleop.core.templating.template_tree.lines import Expression
+from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
 from ruleop.core.templating.template_tree.nodes import (
     Blocks,
     Choice,
@@ -109,7 +109,15 @@ def pairs_of(api_version: Options, kind: Options) -> frozenset[Kind]:
 
 def may_be_several(documents: Documents) -> bool:
     """Whether it can render more than one document."""
-    return len(documents.members) > 1 or any(isinstance(each, DocumentBlock) for each in documents.members)
+    found = [each for each in documents.members if not _renders_nothing(each)]
+    return len(found) > 1 or any(isinstance(each, DocumentBlock) for each in found)
+
+
+def _renders_nothing(member: Node | DocumentBlock) -> bool:
+    """Whether it consists of statements that have only an effect."""
+    return isinstance(member, Blocks) and all(
+        isinstance(each, Statement) and isinstance(each.node, EFFECTS) for each in member.members
+    )
 
 
 def entries_of(node: Node | Block, taken: Taken = _ALWAYS) -> Iterator[tuple[Entry, Taken]]:

@@ -14,7 +14,7 @@ from ruleop.core.errors import Site
 from ruleop.core.templating.template_tree.faults import fault_in
 from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline, bodies_of
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
-from ruleop.core.templating.values.cost import METER, SLOT_BYTES, Exhausted
+from ruleop.core.templating.values.cost import MAX_TEXT, METER, SLOT_BYTES, Exhausted, exceeded
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Lit, Slot, SlotPlace, Text
 from ruleop.core.templating.values.undefined import OMIT, Broken
@@ -226,18 +226,31 @@ def marked(parts: Sequence[Part], slots: list[Slot]) -> str:
 def filled(text: str, slots: list[Slot]) -> str:
     """The text with the values in the places of their marks. Captured text that is alone on its line is written there,
     as if it were a part of the template; data takes the column of its line."""
-    pieces = _SLOT_NUMBER.split(_inserted(text, slots))
-    result = pieces[0]
-    for number, after in zip(pieces[1::2], pieces[2::2], strict=True):
+    first, *rest = _SLOT_NUMBER.split(_inserted(text, slots))
+    found, length, column = [first], len(first), _column_after("", first)
+    for number, after in zip(rest[::2], rest[1::2], strict=True):
         slot = slots[int(number)]
-        column = result[result.rfind("\n") + 1 :]
-        if isinstance(slot.value, Dump) and slot.place.alone and not column.strip(" "):
-            result += _bare(slot).rstrip("\n").replace("\n", "\n" + column)
+        if isinstance(slot.value, Dump) and slot.place.alone and column is not None:
+            value = _bare(slot).rstrip("\n").replace("\n", "\n" + column)
         else:
-            result += slot.text
-        result += after
+            value = slot.text
+        found += (value, after)
+        length += len(value) + len(after)
+        if length > MAX_TEXT:
+            raise slot.with_place(exceeded("text of {} characters", length, MAX_TEXT))
+        column = _column_after(_column_after(column, value), after)
+    result = "".join(found)
     METER.made(result)
     return result
+
+
+def _column_after(column: str | None, text: str) -> str | None:
+    """The white space from the start of the line behind a text; None if the line has more. `column`: before the
+    text."""
+    _, line_break, line = text.rpartition("\n")
+    if line.strip(" ") or (not line_break and column is None):
+        return None
+    return line if line_break else f"{column}{line}"
 
 
 def _bare(slot: Slot) -> str:
@@ -252,27 +265,42 @@ def _inserted(text: str, slots: list[Slot]) -> str:
     pieces = _SLOT_NUMBER.split(text)
     if not any(isinstance(slots[int(number)].value, Text) for number in pieces[1::2]):
         return text
-    result, rest = "", text
-    while match := _SLOT_NUMBER.search(rest):
-        result += rest[: match.start()]
-        slot, rest = slots[int(match[1])], rest[match.end() :]
-        column = result[result.rfind("\n") + 1 :]
-        if not isinstance(slot.value, Text) or not slot.place.alone or column.strip(" ") or not _ends_line(rest):
-            result += match[0]
-            continue
-        lines = _trimmed(_inserted(marked(slot.value.parts, slots), slots).split("\n"))
-        METER.spend(4 * len(lines))
-        if lines:
-            result += "\n".join(
-                (column if number else "") + line if line.strip() else "" for number, line in enumerate(lines)
+    found, column = [pieces[0]], _column_after("", pieces[0])
+    for at, (number, after) in enumerate(zip(pieces[1::2], pieces[2::2], strict=True), 1):
+        slot, rest = slots[int(number)], after
+        is_last = 2 * at + 1 == len(pieces)
+        if not isinstance(slot.value, Text) or not slot.place.alone or column is None or not _ends_line(after, is_last):
+            found.append(f"{_SLOT}{number}\ufdd1")
+            column = None
+        elif lines := _trimmed(_inserted(marked(slot.value.parts, slots), slots).split("\n")):
+            METER.spend(4 * len(lines))
+            written = "\n".join(
+                (column if row else "") + line if line.strip() else "" for row, line in enumerate(lines)
             )
+            METER.made(written)
+            found.append(written)
+            column = None
         else:
-            result, rest = result[: len(result) - len(column)], rest.partition("\n")[2]
-    return result + rest
+            _remove_end(found, len(column))
+            column, rest = "", after.partition("\n")[2]
+        found.append(rest)
+        column = _column_after(column, rest)
+    return "".join(found)
 
 
-def _ends_line(after: str) -> bool:
-    return not after.partition("\n")[0].strip(" \t")
+def _remove_end(pieces: list[str], count: int) -> None:
+    """Removes characters from the end of a text in pieces."""
+    while count:
+        last = pieces.pop()
+        if len(last) > count:
+            pieces.append(last[:-count])
+        count -= min(count, len(last))
+
+
+def _ends_line(after: str, is_last: bool) -> bool:
+    """Whether nothing follows on the line. `is_last`: no mark follows the text."""
+    line, line_break, _ = after.partition("\n")
+    return not line.strip(" \t") and (bool(line_break) or is_last)
 
 
 def _trimmed(lines: list[str]) -> list[str]:

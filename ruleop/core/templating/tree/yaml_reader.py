@@ -351,6 +351,6 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
             else f"not YAML: {problem}"
         )
     if "did not find expected node content" in problem:
-        return "not YAML: a value is missing here, or brackets or braces that do not open and close in the same branch"
+        return "not YAML: a value is missing here, or a bracket or brace is not closed"
     context = f" ({error.context})" if error.context else ""
     return f"not YAML: {problem}{context}"
