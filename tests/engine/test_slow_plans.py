@@ -23,6 +23,9 @@ from ruleop.operator.engine.reconcile.slow_plans import ARRIVAL, LEAST, LONGEST_
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.virtual_time import run_in_virtual_time
 
+# Hypothesis has a callback of the garbage collector: an interruption in it is discarded, and the guard raises again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 LATE = "its plan took too long"
 KIND = GroupKind("example.com", "App")

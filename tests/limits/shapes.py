@@ -389,14 +389,14 @@ SHAPES = [
     once(
         "a double loop with output",
         lambda: {"items": texts(5000)},
-        WORK,
+        MEMORY,
         "  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{{ b }}{% endfor %}{% endfor %}'\n",
     ),
     once(
         "a list of literal items",
         lambda: {"items": [0] * 90_000},
-        MEMORY,
-        "  a: [{% for x in spec['items'] %}1, 1, 1, 1, 1, {% endfor %}]\n",
+        WORK,
+        "  a:\n{% for x in spec['items'] %}\n" + "  - 1\n" * 5 + "{% endfor %}\n",
     ),
     once("to_yaml of empty strings", lambda: {"items": [""] * 95_000}, "", "  a: 'x{{ spec['items'] | to_yaml }}'\n"),
     once(
@@ -540,7 +540,7 @@ SHAPES = [
     once(
         "missing values in comments",
         lambda: {"items": texts(90_000)},
-        MEMORY,
+        "",
         "{% for x in spec['items'] %}\n  # {{ spec.q.w }}\n{% endfor %}\n  a: b\n",
     ),
     Shape(

@@ -18,7 +18,7 @@ BREAKAGES = (
     ("core/rules/loading/loader.py", "from ruleop.authoring.live.reading.open_cluster import Cluster"),
     ("operator/kube/client/client.py", "from ruleop.authoring.dev.dev_session import Session"),
     ("core/merge/patch.py", "from ruleop.core.validation.new_objects import creation_errors"),
-    ("core/templating/compile/compiler.py", "from ruleop.authoring.scaffold.new_project import NewProject"),
+    ("core/templating/compile/library.py", "from ruleop.authoring.scaffold.new_project import NewProject"),
 )
 CONTRACT = "importlinter:contract:operator"
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         share: float  # of the guard's patience, if it is hasty
 
 
+EVALUATION: Final = "ruleop.core.templating.template_tree."
+"""The modules that evaluate templates: of these, the line of the template says more."""
 SECONDS: Final = 1.0
 PATIENCE: Final = 0.02
 """Seconds that hasty work may use in its first turn. Ordinary plans take less than one millisecond."""
@@ -68,7 +70,7 @@ class Overtime(BaseException):
             module = frame.f_globals.get("__name__", "")
             if name := filter_of(frame):
                 self.inside = f"the filter {name}"
-            elif not self.inside and module.startswith("ruleop."):
+            elif not self.inside and module.startswith("ruleop.") and not module.startswith(EVALUATION):
                 self.inside = f"{module}.{frame.f_code.co_name}"
             frame = frame.f_back
 

@@ -35,6 +35,8 @@ CASES: dict[str, tuple[str, Any]] = {
         "{% from 'labels' import labels %}\na: {{ labels('p') }}\nb:\n  c: 1\n  {{ labels('q') }}\n",
         {"a": {"app": "web", "part": "p"}, "b": {"c": 1, "app": "web", "part": "q"}},
     ),
+    "a document in a branch": ("a: 1\n{% if v %}\n---\nb: 1\n{% endif %}\n", [{"a": 1}, {"b": 1}]),
+    "nothing from a loop in quotes": ("a: '{% for x in [1] %}{{ none }}{% endfor %}'\nb: 1\n", {"b": 1}),
     "an expression behind a text block": ("a:\n  x: |\n    one\n    {{ v }}end\n  {{ {'y': 1} }}\n", {"a": {"x": "one\nvalend\n", "y": 1}}),
     "an include behind items at the column of their key": ("a:\n- 1\n{% for x in [2] %}\n- {{ x }}\n{% endfor %}\n{% include 'data' %}\n", {"a": [1, 2], "one": 1, "two": "val"}),
     "items behind items at the column of their key": ("a:\n- 1\n{% include 'items' %}\n", {"a": [1, 1, "val"]}),

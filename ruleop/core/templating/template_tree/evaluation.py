@@ -379,6 +379,8 @@ class Evaluator:
                 write(scope, parts)
             if has_statements and node.plain:
                 return self._plain_scalar(parts)
+            if len(parts) == 1 and isinstance(parts[0], Slot) and (parts[0].value is None or parts[0].value is OMIT):
+                return NOTHING
             return self._text(parts)
 
         return join

@@ -171,7 +171,7 @@ def _separates(item: Item) -> bool:
 def _begins_document(block: BlockItem) -> bool:
     for items in block.bodies:
         first = next((each for each in items if _shape_of(each)), None)
-        if first is None or (isinstance(first, BlockItem) and not _begins_document(first)):
+        if isinstance(first, BlockItem) and not _begins_document(first):
             return False
         if isinstance(first, Line) and not _SEPARATOR.fullmatch(_text_of(first)):
             return False

@@ -94,9 +94,9 @@ class Writer:
         compute, state = self.value(node), self.state
 
         def write(scope: Scope, parts: list[Part]) -> None:
-            METER.keep(SLOT_BYTES)
-            METER.spend(1)
             try:
+                METER.keep(SLOT_BYTES)
+                METER.spend(1)
                 value = compute(scope)
             except Exhausted as error:
                 raise error.at(place.site, place.expression) from None
