@@ -149,18 +149,13 @@ def _takes_items(member: Entry | Block) -> bool:
     return isinstance(value, (ListNode, Blocks)) or (isinstance(value, Constant) and value.value is None)
 
 
-def _may_be_list(piece: Piece) -> bool:
-    documents = piece.form.documents.members
-    return len(documents) == 1 and isinstance(documents[0], (ListNode, Value))
-
-
-def _is_data(piece: Piece) -> bool:
-    """Whether a piece that is a whole value is data. Text such as a script need not be YAML."""
+def _is_one_of(piece: Piece, kinds: tuple[type, ...]) -> bool:
+    """Whether a piece is one document of these kinds. Text such as a script need not be YAML."""
     try:
         documents = piece.form.documents.members
     except RuleErrors:
         return False
-    return len(documents) == 1 and isinstance(documents[0], (Mapping, ListNode, Blocks, Value))
+    return len(documents) == 1 and isinstance(documents[0], kinds)
 
 
 def _is_separated(piece: Piece) -> bool:
@@ -350,7 +345,7 @@ class Evaluator:
     def _whole_piece(self, piece: Piece, *, alone: bool) -> Any:
         """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
         text. Alone on its line it is what it would be if it were written there."""
-        if alone or (piece.indent is None and _is_data(piece)):
+        if alone or (piece.indent is None and _is_one_of(piece, (Mapping, ListNode, Blocks, Value))):
             found: list[JSON] = []
             piece.form.evaluate(piece.scope, found)
             return found[0] if found else NOTHING
@@ -580,7 +575,7 @@ class Evaluator:
 
         def add(scope: Scope, collected: Collected) -> None:
             value = self._computed(compute, scope, place)
-            if type(value) is Piece and not (below and _may_be_list(value)):
+            if type(value) is Piece and not (below and _is_one_of(value, (ListNode, Value))):
                 self._insert_piece(value, collected, place)
                 return
             found = self._plain(value, place, alone=True)
