@@ -610,17 +610,19 @@ class Evaluator:
                 spread_into(result, value)
             except Fault as fault:
                 raise fault.at(place.site, place.expression) from None
-            for key in value:
-                self.state.note(result, key, place.site)
+            if self.state.sites is not None:
+                for key in value:
+                    self.state.note(result, key, place.site)
         elif isinstance(value, list):
             if not value:
                 collected.empty = []
                 return
             items = collected.items(place)
-            for each in value:
-                if each is not None:
-                    self.state.note(items, len(items), place.site)
-                    items.append(each)
+            first = len(items)
+            items.extend(each for each in value if each is not None)
+            if self.state.sites is not None:
+                for number in range(first, len(items)):
+                    self.state.note(items, number, place.site)
         else:
             collected.whole(value, place)
 

@@ -80,8 +80,10 @@ def _requested_of_item(request: str, child: Child, resource: Object, item: str) 
     """The run of an item. A retry is for the items that have failed: one that has succeeded stays as it is."""
     id_, group = shortened(request, _MAX_ID), group_of(item)
     run, retry = Run(id_, group + digest_of_texts(item, request)), _retry(child, resource)
+    if not retry:
+        return run
     recorded = Recorded.of(resource, child)
-    if not retry or recorded.results.get(run.name) == SUCCEEDED:
+    if recorded.results.get(run.name) == SUCCEEDED:
         return run
     for each in recorded.runs:
         if each.get("id") == id_ and each["result"] == SUCCEEDED and group_in(each["run"]) == group:
