@@ -27,6 +27,7 @@ from ruleop.core.templating.bodies.sums import Added, Clash, Sum
 from ruleop.core.templating.compile.references import target_names
 from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline, bodies_of
 from ruleop.core.templating.template_tree.nodes import (
+    DATA,
     Blocks,
     Choice,
     Constant,
@@ -58,7 +59,6 @@ MAX_FRAME: Final = 60  # entries of calls and files in each other
 MAX_NESTED: Final = 2  # calls of one macro inside itself
 MAX_STATEMENTS: Final = 20_000
 _SEPARATED: Final = "this has documents of its own (a line `---`), and cannot be a part of another document"
-_DATA: Final = (Mapping, ListNode, Blocks, Value)
 
 
 class TooLarge(Exception):  # noqa: N818 - describes the template
@@ -303,7 +303,7 @@ class Writer:
                 members = self.sources.documents(piece.body, piece.path).members
             except RuleErrors:
                 members = ()
-            if len(members) == 1 and isinstance(members[0], _DATA):
+            if len(members) == 1 and isinstance(members[0], DATA):
                 with self._within(piece):
                     return self._value(members[0], piece.scope)
         number = self._mark(expression.node, expression.place, piece)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
+from ruleop.core.templating.compile.node_index import nodes_of
 from ruleop.core.templating.template_tree.lines import EFFECTS
 from ruleop.core.templating.template_tree.parser import parse
 from ruleop.core.templating.values.faults import RuleErrors
@@ -58,9 +59,9 @@ class Sources:
     def _file(self, name: str, blocks: dict[str, Levels]) -> Source:
         self.library.source(name)  # raises RuleErrors
         tree, path = self.library.written_tree(name), self.library.prefix + name
-        for each in tree.find_all(nodes.Block):
+        for each in nodes_of(tree, nodes.Block):
             blocks[each.name] = (*blocks.get(each.name, ()), (each.body, path))
-        extends = next(iter(tree.find_all(nodes.Extends)), None)
+        extends = next(iter(nodes_of(tree, nodes.Extends)), None)
         parent = extends.template.value if extends is not None and isinstance(extends.template, nodes.Const) else None
         if parent not in self.library.texts:
             return Source(_with_blocks(tree.body, blocks), path, blocks)

@@ -14,6 +14,7 @@ from ruleop.core.templating.template_tree.faults import fault_in
 from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
 from ruleop.core.templating.template_tree.members import add_member, spread_into
 from ruleop.core.templating.template_tree.nodes import (
+    DATA,
     Blocks,
     Choice,
     Constant,
@@ -345,7 +346,7 @@ class Evaluator:
     def _whole_piece(self, piece: Piece, *, alone: bool) -> Any:
         """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
         text. Alone on its line it is what it would be if it were written there."""
-        if alone or (piece.indent is None and _is_one_of(piece, (Mapping, ListNode, Blocks, Value))):
+        if alone or (piece.indent is None and _is_one_of(piece, DATA)):
             found: list[JSON] = []
             piece.form.evaluate(piece.scope, found)
             return found[0] if found else NOTHING

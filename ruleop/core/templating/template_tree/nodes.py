@@ -8,7 +8,7 @@ of Jinja with nodes in it, or one that has only an effect.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,4 +125,6 @@ class Documents:
 
 
 Block: TypeAlias = Spread | Statement
+DATA: Final = (Mapping, ListNode, Blocks, Value)
+"""The documents of which a piece that is a whole value is data, and not text."""
 Node: TypeAlias = Constant | Value | Joined | TextBlock | Choice | Mapping | ListNode | Blocks
