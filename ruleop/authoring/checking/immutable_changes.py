@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import GroupKind
+from ruleop.core.planning.child.apply import SENSITIVE
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _TEMPLATE: Final = ("spec", "template")
 _TYPES: Final = frozenset({("type",), ("spec", "type")})
 _NAMES: Final = frozenset({("metadata", "name"), ("metadata", "namespace")})
 _JOB: Final = GroupKind("batch", "Job")
-_KEEP_DATA: Final = frozenset({"PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"})
 
 
 def check_immutable_changes(sources: Sources, findings: Findings) -> None:
@@ -52,7 +52,7 @@ def check_immutable_changes(sources: Sources, findings: Findings) -> None:
 
 def _check_child(part: Part, child: ChildDraft, sources: Sources, findings: Findings) -> None:
     ignored = [each.path.segments for each in child.ignore if each.path is not None and each.when is None]
-    found: dict[tuple[SlotPlace, str], str] = {}
+    found: dict[tuple[SlotPlace, Kind], str] = {}
     for body in sources.bodies(part):
         literals = tuple((each.path, each.value) for each in body.fields if 0 < len(each.path) < 3 and not each.pieces)
         literals += tuple(
@@ -67,7 +67,7 @@ def _check_child(part: Part, child: ChildDraft, sources: Sources, findings: Find
                     and not _is_recreated(child, body.kind)
                     and (immutable := _immutable(body.kind, path, literals))
                 ):
-                    found.update(dict.fromkeys(((place, body.kind.kind) for place in slots), immutable))
+                    found.update(dict.fromkeys(((place, body.kind) for place in slots), immutable))
     read = _read_by_name(part, sources) if found else None
     if read is None:
         return
@@ -76,9 +76,9 @@ def _check_child(part: Part, child: ChildDraft, sources: Sources, findings: Find
     rule = "`immutable=true`" if has_schema else "`self == oldSelf` in the CRD"
     for (place, kind), immutable in found.items():
         if place in changing:
-            recreate = "" if kind in _KEEP_DATA else ", or set `apply: {onImmutable: recreate}`"
+            recreate = "" if _keeps_data(kind) else ", or set `apply: {onImmutable: recreate}`"
             message = (
-                f"`{place.expression}` can change, and {immutable} of a {kind} cannot: make the field of the spec "
+                f"`{place.expression}` can change, and {immutable} of a {kind.kind} cannot: make the field of the spec "
                 f"immutable ({rule}){recreate}"
             )
             findings.warning("immutable-change", message, place.site, word=place.expression, start=part.site)
@@ -87,8 +87,12 @@ def _check_child(part: Part, child: ChildDraft, sources: Sources, findings: Find
 def _is_recreated(child: ChildDraft, kind: Kind) -> bool:
     """Whether the rule may say that the object is recreated: of kinds that keep data, the child itself has to."""
     own = child.table.apply.on_immutable if child.table.apply is not None else None
-    found = own if kind.kind in _KEEP_DATA else child.on_immutable
+    found = own if _keeps_data(kind) else child.on_immutable
     return found is not None and found.compiled.constant != "fail"
+
+
+def _keeps_data(kind: Kind) -> bool:
+    return (kind.group, kind.kind) in SENSITIVE
 
 
 def _check_job(part: Part, child: ChildDraft, sources: Sources, findings: Findings) -> None:
