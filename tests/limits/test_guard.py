@@ -125,6 +125,15 @@ def test_a_filter_is_named_by_its_name():
     assert str(planned.problems[0].site) == "templates/a.yaml:6"
 
 
+def test_a_loop_that_is_interrupted_between_two_items_is_named_by_its_line():
+    loops = "  a: b\n{% for i in range(9) %}\n{% for j in range(9) %}\n{% endfor %}\n{% endfor %}\n"
+    for function in ("loop", "run"):
+        harness = Harness.of(FROM_FILE, **template(loops))
+        planned = interrupted(harness.plan, lambda frame, function=function: frame.f_code.co_name == function)
+        assert [each.message.partition(";")[0] for each in planned.problems] == [TOO_LONG]
+        assert str(planned.problems[0].site) == "templates/a.yaml:7"
+
+
 def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
     harness = Harness.of(FROM_FILE, **template("  a: b\n"))
     monkeypatch.setattr("ruleop.core.planning.planner.overall_conditions", endless)

@@ -255,6 +255,8 @@ def attack(template):
         return str(error)
     except Overtime as end:
         return f"{end.site}: {end.inside}"
+    finally:
+        GUARD.end()
     return ""
 
 for line in sys.stdin:
@@ -319,7 +321,7 @@ def test_ordinary_amounts_are_within_the_limits():
 
 @pytest.mark.slow
 def test_each_render_has_the_full_budget():
-    source = "a: {% for i in range(9000) %}{% for j in range(50) %}{% endfor %}{% endfor %}x"
+    source = "a: {% for i in range(9000) %}{% for j in range(30) %}{% endfor %}{% endfor %}x"
     for _ in range(8):
         assert render(source) == {"a": "x"}
 

@@ -22,6 +22,7 @@ from ruleop.core.templating.values.unpacking import Names, rows, unpacked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ruleop.core.errors import Site
     from ruleop.core.templating.template_tree.expressions import Compute, Expressions
 
 
@@ -46,9 +47,10 @@ class Statements:
             choose = self.branch(node)
             return lambda scope, result: bodies[choose(scope)](scope, result)
         if isinstance(node, nodes.For):
-            passes = self.passes(node)
+            passes, place = self.passes(node), self.file.site_of(node)
 
-            def loop(scope: Scope, result: Result) -> None:
+            def loop(scope: Scope, result: Result, site: Site = place) -> None:  # noqa: ARG001
+                # `site`: `template_line` reads it when the guard interrupts the loop
                 some = False
                 for inner in passes(scope):
                     some = True
@@ -240,13 +242,14 @@ def _source_of(node: nodes.Node) -> str:
 
 
 def _weight(loop: nodes.For) -> tuple[int, int]:
-    """The units and the bytes of one pass, by the nodes of the loop's body. Passes of inner loops are charged by
-    themselves."""
+    """The units and the bytes of one pass, by its names and by the nodes of the body. Passes of inner loops are charged
+    by themselves."""
     parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
     below = [node for part in parts for node in _nodes_below(part)]
     outputs = sum(len(node.nodes) for node in below if isinstance(node, nodes.Output))
     made = sum(isinstance(node, (nodes.Dict, nodes.List, nodes.Tuple)) for node in below)
-    return 1 + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
+    names = sum(1 for _ in _names_in(loop.target))
+    return 1 + names + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
 
 
 def _nodes_below(node: nodes.Node) -> Iterator[nodes.Node]:
