@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)  # the slow ones are left out before
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--few-cases"):
-        kept = exploration.few(items)
+        kept = exploration.one_of_each(items)
         items[:], left_out = [each for each in items if each in kept], [each for each in items if each not in kept]
         config.hook.pytest_deselected(items=left_out)
 

@@ -4,7 +4,7 @@
 |                             | `make test`                            | `make test-all`        |
 |-----------------------------|----------------------------------------|------------------------|
 | of a property               | a tenth of its examples, always equal  | all, at random         |
-| of a test with many cases   | two, always the same                   | all                    |
+| of a test with many cases   | one, always the same                   | all                    |
 | a test marked `slow`        | not                                    | yes                    |
 
 No outcome depends on the speed of the machine: no example has a time limit, and none is refused because it was slow to
@@ -24,7 +24,6 @@ from hypothesis.internal.conjecture import providers
 
 ALL: Final = 100  # what hypothesis tries by default
 FEWEST: Final = 3
-MOST_CASES: Final = 2
 
 _SPEED: Final = [HealthCheck.too_slow]
 # Each keyword is given: hypothesis has other defaults where the environment has CI.
@@ -71,13 +70,9 @@ def others_slow(cases: Iterable[Any], *fast: Any) -> list[Any]:
     return [case if case in fast else pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
-def few(cases: Iterable[AnyCase]) -> set[AnyCase]:
-    """Of each test, at most two of its cases: those that its name draws, so that they are spread over a table."""
+def one_of_each(cases: Iterable[AnyCase]) -> set[AnyCase]:
+    """Of each test, the case that its name draws: so they are spread over a table."""
     tests: dict[str, list[AnyCase]] = {}
     for case in cases:
         tests.setdefault(case.nodeid.partition("[")[0], []).append(case)
-    return {
-        case
-        for name, found in tests.items()
-        for case in (found if len(found) <= MOST_CASES else Random(name).sample(found, MOST_CASES))  # noqa: S311
-    }
+    return {Random(name).choice(found) for name, found in tests.items()}  # noqa: S311

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploration import MOST_CASES, few, others_slow
+from tests.exploration import one_of_each, others_slow
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,12 @@ class Row:
     nodeid: str
 
 
-def test_few_cases_of_a_large_table_are_kept_and_always_the_same() -> None:
-    rows = [Row(f"tests/test_a.py::test_a[{origin}-{use}]") for origin in "abc" for use in range(100)]
-    kept = few(rows)
-    assert len(kept) == MOST_CASES
-    assert kept == few(rows)
-    assert len({each.nodeid.split("[")[1][0] for each in kept}) > 1, "they are of several columns"
-
-
-def test_each_test_keeps_its_cases_if_they_are_few() -> None:
-    rows = [Row(f"tests/test_{name}.py::test_a[{number}]") for name in "abc" for number in range(MOST_CASES)]
-    assert few([*rows, Row("tests/test_a.py::test_b")]) == {*rows, Row("tests/test_a.py::test_b")}
+def test_one_case_of_each_test_is_kept_and_it_is_always_the_same() -> None:
+    rows = [Row(f"tests/test_a.py::test_{name}[{number}]") for name in "abc" for number in range(100)]
+    kept = one_of_each(rows)
+    assert sorted(each.nodeid.split("[")[0][-1] for each in kept) == ["a", "b", "c"]
+    assert kept == one_of_each(rows)
+    assert len({each.nodeid.split("[")[1] for each in kept}) > 1, "they are of several rows"
 
 
 def test_a_fast_case_is_one_of_the_cases() -> None:

@@ -57,6 +57,7 @@ def test_a_planted_cost_is_found_and_grown(tmp_path: Path) -> None:
     assert search.state.findings["seconds in planted"].reading.seconds > 1.0
 
 
+@pytest.mark.slow
 def test_a_search_of_one_seed_is_repeatable(tmp_path: Path) -> None:
     found = []
     for number in range(2):
@@ -66,6 +67,7 @@ def test_a_search_of_one_seed_is_repeatable(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_saved_search_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     search = Search(State(5), path, measure=planted)
@@ -88,6 +90,7 @@ def test_a_search_of_other_code_measures_first_what_it_has_found(tmp_path: Path)
     assert Search(search.state, search.path, measure=planted).candidate() not in genes
 
 
+@pytest.mark.slow
 def test_a_finding_is_minimised() -> None:
     chance = Genetics(seeded(1))
     gene = next(
@@ -106,6 +109,7 @@ def test_a_finding_is_minimised() -> None:
 # -- genes -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_genes_stay_writable_whatever_is_mutated() -> None:
     chance = Genetics(seeded(2))
     gene = chance.random()
@@ -115,6 +119,7 @@ def test_genes_stay_writable_whatever_is_mutated() -> None:
         assert case_of(gene).text()
 
 
+@pytest.mark.slow
 def test_most_random_rules_are_accepted() -> None:
     chance, accepted = Genetics(seeded(4)), 0
     for _ in range(20):
@@ -126,6 +131,7 @@ def test_most_random_rules_are_accepted() -> None:
     assert accepted >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_every_shape_is_a_value_that_grows_with_its_size(name: str) -> None:
     def bytes_of(number: int) -> list[int]:

@@ -51,6 +51,7 @@ def files() -> Mapping[str, str]:
     return load_with_sources(ROOT / "examples/postgres", environ={}).files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "right", "wrong", "code"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
 )

@@ -1,5 +1,7 @@
 """Bodies show each `{{ ... }}` at its field, in every branch, without rendering."""
 
+import pytest
+
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.core.rules import build_with_sources
 from ruleop.core.templating.bodies.body import Printed
@@ -103,6 +105,7 @@ def test_the_position_of_a_slot_is_that_of_the_template():
     assert sites == {"templates/a.yaml:6:6"}
 
 
+@pytest.mark.slow
 def test_many_strings_of_objects_have_bodies_of_their_own_account():
     """Nothing of the account of a pass is used up: each string has a full one."""
     data = "".join(f"        k{number}: '{{{{ metadata.name }}}}-{number}'\n" for number in range(300))

@@ -270,6 +270,7 @@ def test_a_namespace_is_text() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_deep_expressions_end() -> None:
     many = " and ".join(f"(spec.note == '{number}' or spec.debug)" for number in range(40))
     assert of("a: b", f"when: not ({many})")

@@ -45,6 +45,7 @@ def assert_safe(text):
     assert [ascii(sign) for sign in text if not is_safe(sign) and sign != "\n"] == []
 
 
+@pytest.mark.slow
 def test_the_table_contains_the_control_characters_of_terminals():
     assert [ascii(sign) for sign in NASTY if is_safe(sign)] == []
     controls = [chr(code) for code in (*range(9), *range(10, 32), *range(0x7F, 0xA0))]

@@ -15,6 +15,7 @@ NAMES = ("watches", "tests", "ruleop")
 RULE_TESTS = sorted((Path(__file__).parents[2] / "examples").rglob("*.test.yaml"))
 
 
+@pytest.mark.slow
 def test_the_schema_of_watches_yaml_goes_to_stdout(ruleop):
     ran = ruleop("generate", "schema")
     assert (ran.status, ran.err) == (0, "")
@@ -36,6 +37,7 @@ def test_one_schema_is_chosen_at_a_time(ruleop):
     assert (ran.status, ran.err) == (2, "ruleop: --tests and --choices exclude each other\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", others_slow(RULE_TESTS, RULE_TESTS[0]), ids=lambda file: file.name)
 def test_the_schema_of_rule_tests_accepts_those_of_the_examples(ruleop, file):
     schema = json.loads(ruleop("generate", "schema", "--tests").out)

@@ -102,6 +102,7 @@ def test_a_definition_that_is_written_into_the_project_agrees_with_its_schema(he
     assert "spec.port.maximum is 65536 here, and 65535 by the schema at watches.yaml:" in ruleop("check").out
 
 
+@pytest.mark.slow
 def test_the_commands_in_the_readme_of_a_new_project_work(here, ruleop):
     ruleop("init", ".")
     text = (here / "README.md").read_text()

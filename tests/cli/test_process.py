@@ -125,6 +125,7 @@ def test_a_closed_or_full_stderr_keeps_status_and_output(project, process, argum
     assert (full.communicate(timeout=PATIENCE)[0], full.returncode) == (out, status)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_quietly_with_130(project, new_process):
     started = new_process("render", "-f", "-", stdin=subprocess.PIPE)
     # It reads stdin only after everything is loaded, so what it waits for then is the rest of this.
@@ -193,6 +194,7 @@ def with_a_reader(fifo):
 OFFLINE = (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", others_slow(OFFLINE, ["plan", "-f", "site.yaml"]), ids=" ".join)
 def test_offline_commands_import_no_client_and_no_server(project, command):
     script = (

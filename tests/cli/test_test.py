@@ -296,6 +296,7 @@ def test_watching_runs_again_what_an_edit_touches(
     assert started.returncode == 130
 
 
+@pytest.mark.slow
 def test_the_plugin_imports_nothing_before_there_is_a_test_file() -> None:
     code = "import sys, ruleop.pytest_plugin; print(sorted(name for name in sys.modules if name.startswith('ruleop')))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

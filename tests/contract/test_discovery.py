@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.contract.client import Reply, Server
 from tests.contract.definitions import PATH, Definitions
 from tests.contract.kinds import WIDGETS, crd
@@ -170,6 +172,7 @@ def _without_prose(value: Any) -> Any:
     return {name: _without_prose(each) for name, each in value.items() if name not in ("description", "tags")}
 
 
+@pytest.mark.slow
 def test_one_document_of_openapi_v2_has_all_kinds(server: Server) -> None:
     """Terraform and older clients read it."""
     found = _without_prose(json.loads(server.send("GET", "/openapi/v2").text))

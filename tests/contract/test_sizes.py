@@ -27,6 +27,7 @@ def test_the_size_of_a_request_has_a_limit(server: Server, namespace: str) -> No
     server.send("POST", CONFIG_MAPS.path(namespace), with_data(3_200_000)).refused(413, "RequestEntityTooLarge")
 
 
+@pytest.mark.slow
 def test_the_size_of_an_object_has_a_limit(server: Server, namespace: str) -> None:
     obj = WIDGETS.obj("a", annotations={"example.com/note": "x"})
     server.create(WIDGETS.path(namespace), obj)

@@ -195,6 +195,7 @@ def test_without_permission_to_watch_crds_discovery_is_repeated_once_a_minute():
     assert discovery.requests >= 4
 
 
+@pytest.mark.slow
 def test_the_same_discovery_error_is_warned_about_once():
 
     class Broken(LaggingDiscovery):

@@ -249,6 +249,7 @@ _NEEDS = st.frozensets(st.sampled_from(_IDS))
 _DELETED = st.dictionaries(st.sampled_from(["old", "older"]), _NEEDS).map(dict.items)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):

@@ -112,6 +112,7 @@ def test_a_request_above_the_maximum_size_is_not_read_to_its_end(server):
     assert request(server, GET)[0] == "200 OK"
 
 
+@pytest.mark.slow
 def test_a_long_response_arrives_whole(server):
     assert len(request(server, b"GET /long HTTP/1.1\r\n\r\n")[1]) == 50_000_000
 

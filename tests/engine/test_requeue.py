@@ -181,6 +181,7 @@ async def test_a_permanently_rejected_change_is_retried_at_each_resync():
         await harness.until_settled()
 
 
+@pytest.mark.slow
 async def test_an_object_that_changes_all_the_time_causes_few_retries_and_no_status_write():
     harness = await a_claim_that_is_not_bound()
     before = harness.condition(), harness.server.log.count(("status", "web"))

@@ -257,6 +257,7 @@ async def test_each_change_is_recorded_while_it_runs():
     task.cancel()
 
 
+@pytest.mark.slow
 def test_a_missing_permission_is_logged_once_and_retried():
     async def scenario():
         harness = Harness()

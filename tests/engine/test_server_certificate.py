@@ -65,6 +65,7 @@ def served(tmp_path, made):
     served.server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_request_is_answered_over_tls(served, version):
     assert served.get(maximum=version) == ("first", b"/hello ")

@@ -311,6 +311,7 @@ async def test_a_plan_with_less_than_the_whole_patience_has_it_when_it_is_its_tu
     assert not harness.reconciler.slow
 
 
+@pytest.mark.slow
 async def test_a_plan_that_is_given_up_with_the_whole_patience_is_made_at_last_without_haste(cpu):
     harness = harness_with()
     await give_up(harness, cpu, 64)

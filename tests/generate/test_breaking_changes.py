@@ -213,6 +213,7 @@ def test_only_what_refuses_a_value_that_was_valid_is_a_change_of_a_condition(cha
     assert [each.message for each in breaking_changes(before, after)] == expected
 
 
+@pytest.mark.slow
 @given(schemas(), schemas())
 def test_no_definition_breaks_itself_and_every_other_can_be_compared(one, other):
     first, second = definition_of(one)[0].document, definition_of(other)[0].document

@@ -85,6 +85,7 @@ def test_the_default_values_are_valid() -> None:
     assert refused({}) == []
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(values())), st.integers(min_value=0))
 def test_a_misspelt_value_is_refused(name: str, place: int) -> None:
     letter = place % len(name)

@@ -138,6 +138,7 @@ def test_objects_that_stay_after_a_deletion_are_named() -> None:
     assert "These stay" not in docs(re.sub(r"(?m)^ *deletion:.*\n", "", WATCHES))
 
 
+@pytest.mark.slow
 def test_the_smallest_and_the_largest_example_are_shown(tmp_path: Path) -> None:
     for name in ("watches.yaml", "crds", "templates"):
         copy(ROOT / "examples/wordpress" / name, tmp_path / name)
@@ -167,6 +168,7 @@ def test_several_kinds_have_a_list_and_several_versions_their_fields() -> None:
     assert "`v1beta1` is deprecated.\n" in text
 
 
+@pytest.mark.slow
 def test_a_large_type_of_the_api_does_not_hide_the_other_fields() -> None:
     text = docs(WATCHES.replace('"map[string]string"', "{$ref: v1.PodSpec}"))
     assert re.fullmatch(r"\d+ fields", row(text, "`spec.labels`")[3].split("; ")[-1])
@@ -238,6 +240,7 @@ def generated(*arguments: str, status: int = 0) -> str:
     return ran.output
 
 
+@pytest.mark.slow
 def test_the_file_is_written_checked_and_never_taken_from_others(tmp_path: Path) -> None:
     write = ("-C", str(ROOT), "--out", str(tmp_path))
     assert "written" in generated(*write)

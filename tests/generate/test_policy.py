@@ -56,6 +56,7 @@ def test_each_rule_of_the_comparison_is_in_a_policy() -> None:
     assert [each.name for each in FOUND] == [f"widgets.policy.example.com-r{number}" for number in range(len(RULES))]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(1500))
 @given(number=st.sampled_from(range(len(RULES))), spec=SPECS, metadata=METADATA)
 def test_a_policy_decides_as_the_operator(number: int, spec: Any, metadata: Any) -> None:

@@ -356,6 +356,7 @@ async def test_client_certificates_from_files_data_and_plugins_are_presented(
     assert server.seen[0].client_name == "joe"
 
 
+@pytest.mark.slow
 def test_a_private_key_from_a_kubeconfig_or_a_plugin_is_never_left_in_a_file(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

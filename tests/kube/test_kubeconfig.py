@@ -176,6 +176,7 @@ FILES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(files=FILES, context=NAMES)
 def test_several_files_are_merged_as_kubernetes_merges_them(folder: Path, files: list[Any], context: str) -> None:
     paths = [folder / f"config-{number}" for number in range(len(files))]

@@ -19,6 +19,7 @@ JSON = st.recursive(
 ).map(orjson.dumps)
 
 
+@pytest.mark.slow
 @given(st.lists(JSON, max_size=8), st.lists(JSON, max_size=8))
 def test_packed_objects_are_unpacked_as_they_were(samples: list[bytes], objects: list[bytes]) -> None:
     packing = Packing(samples)

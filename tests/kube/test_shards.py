@@ -218,12 +218,14 @@ def settle(world: World, count: int) -> dict[int, frozenset[int]]:
     return {ordinal: process.shard.held for ordinal, process in world.processes.items()}
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 1023), max_size=200))
 @settings(max_examples=examples(2000), deadline=None)
 def test_no_bucket_is_ever_worked_on_by_two(choices: list[int]) -> None:
     run(choices)
 
 
+@pytest.mark.slow
 def test_the_same_on_long_random_walks_that_come_to_rest() -> None:
     """Afterwards each bucket has the owner that the count gives it."""
     steps: Counter[str] = Counter()

@@ -104,6 +104,7 @@ def play(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator
                 yield World(server, session)
             assert not session._current._open
 
+    gc.freeze()  # the collection is only of what the test makes
     yield playing
     with warnings.catch_warnings():
         warnings.simplefilter("error")

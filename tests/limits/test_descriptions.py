@@ -57,6 +57,7 @@ async def test_the_log_of_many_writes_names_outer_fields_beyond_the_allowance(co
     assert 0 < len(compared) <= UNITS // FOUND
 
 
+@pytest.mark.slow
 def test_messages_of_field_conflicts_name_outer_fields_beyond_the_allowance(compared):
     shape = next(each for each in SHAPES if each.name == "who else writes 4,000 environment variables")
     planned = shape.prepared().run()

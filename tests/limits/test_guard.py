@@ -337,6 +337,7 @@ def test_a_full_collection_does_not_use_the_patience_of_a_plan(monkeypatch):
         planning.run(is_time_up)
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_given_up_leaves_what_plans_share_as_it_was():
     GUARD.limit = 100.0  # the fixture resets it; here only the trace interrupts
     harness = rich(WARM.objects)

@@ -181,6 +181,7 @@ async def test_an_error_ends_the_work_and_others_continue(clock):
     assert len(log) == 50
 
 
+@pytest.mark.slow
 def test_a_plan_in_steps_is_the_same_plan():
     harness = Harness.of(EACH, {"items": texts(20)}, **of_each("  a: '{{ item }}'\n"))
     assert harness.resource is not None
@@ -206,6 +207,7 @@ def test_each_plan_has_its_own_account():
     assert plans[0].account.units == plans[1].account.units == plans[2].account.units > 0
 
 
+@pytest.mark.slow
 def test_a_plan_leaves_nothing_for_the_garbage_collector():
     harness = Harness.of(
         EACH + "    let: {x: \"{{ spec['items'] }}\"}\n",
@@ -222,6 +224,7 @@ def test_a_plan_leaves_nothing_for_the_garbage_collector():
         gc.enable()
 
 
+@pytest.mark.slow
 @in_loop
 async def test_several_large_resources_are_reconciled_in_many_turns(clock):
     large = Large(3, 60)

@@ -124,6 +124,7 @@ def test_values_of_secrets_are_masked(troubled):
     assert "      now login.data.password: ***" in out.splitlines()
 
 
+@pytest.mark.slow
 def test_a_field_that_another_client_changed_is_shown_with_the_change_to_come(ready_sites):
     def edit():
         cluster = ready_sites.cluster
@@ -215,6 +216,7 @@ def test_errors_in_the_rules_are_reported_and_the_rest_is_explained(troubled):
     assert "have mistakes; not shown: which expression" in " ".join(out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["configmap/a-config", "deploy/a", "pod"])
 def test_the_custom_resource_of_a_child_or_a_pod_is_explained(ready_sites, name):
     if name == "pod":
@@ -238,6 +240,7 @@ def test_the_graph_has_a_node_for_each_object_and_an_edge_for_each_wait(troubled
     assert out.endswith("}\n")
 
 
+@pytest.mark.slow
 def test_nothing_is_written(troubled):
     version = troubled.version()
     for output in ("text", "json", "dot"):
@@ -290,6 +293,7 @@ def test_an_error_of_the_server_ends_the_explanation(sites):
     assert "configmaps" in err
 
 
+@pytest.mark.slow
 def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported(ready_sites):
     ready_sites.edit("templates/web.yaml.j2", 'matchLabels: {app: "{{ metadata.name }}"}', "matchLabels: {app: b}")
     ready_sites.edit("templates/web.yaml.j2", 'labels: {app: "{{ metadata.name }}"}', "labels: {app: b}")
@@ -367,6 +371,7 @@ spec: {{holderIdentity: "{holder}", renewTime: '2026-01-01T00:00:00.000000Z'}}
 """
 
 
+@pytest.mark.slow
 def test_with_shards_it_names_the_one_with_its_bucket(ready_sites):
     epoch = "ruleop.dev/epoch: 7/2"
     ready_sites.apply(lease("ruleop.0", epoch, "pod-0") + lease("ruleop.1", epoch, "pod-1"))
@@ -384,6 +389,7 @@ def test_with_shards_it_names_the_one_with_its_bucket(ready_sites):
     )
 
 
+@pytest.mark.slow
 def test_with_selectors_it_names_the_first_that_matches(ready_sites):
     one, two = "ruleop.dev/selector: team=a", "ruleop.dev/selector: '!team'"
     ready_sites.apply(lease("ruleop-a", one, "pod-a"))
@@ -394,6 +400,7 @@ def test_with_selectors_it_names_the_first_that_matches(ready_sites):
     assert "pod-b holds the Lease default/ruleop-b" in out
 
 
+@pytest.mark.slow
 def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):
     login = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: swordfish-77}\n"
     shops.edit("templates/cert.yaml.j2", 'issued: "no"', 'issued: "yes", serial: "1"')
@@ -428,6 +435,7 @@ def test_events_and_statuses_do_not_show_a_value_of_a_secret(troubled):
         assert "swordfish" not in out
 
 
+@pytest.mark.slow
 def test_very_many_objects_of_one_child_are_counted(shops):
     shops.edit(
         "watches.yaml",

@@ -215,6 +215,7 @@ def test_a_child_leads_to_the_history_of_its_resource(ready_sites):
     assert "ConfigMap/a-config belongs to Site/a, which is shown here" in out
 
 
+@pytest.mark.slow
 def test_values_of_secrets_are_not_in_the_history(ready_sites):
     ready_sites.write("templates/config.yaml.j2", CREDENTIAL)
     ready_sites.converge(lambda: bool(ready_sites.objects("Secret")))
@@ -246,6 +247,7 @@ stringData: {password: swordfish-77}
 """
 
 
+@pytest.mark.slow
 def test_missing_permissions_and_revisions_are_notes(ready_sites):
     ready_sites.cluster.faults.add(Fault(Effect.ERROR, resources=("events",), status=403))
     status, out, err = ready_sites.run("history", "Site/a", "--name", "other")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ruleop.localcluster import LocalCluster
 from tests.definitions import definition
 from tests.live.harness import new_live
@@ -30,6 +32,7 @@ RULES = """\
 SITE = "{apiVersion: example.com/v1, kind: Site, metadata: {name: blog, namespace: default}}"
 
 
+@pytest.mark.slow
 def test_owned_objects_are_read_step_by_step(tmp_path: Path) -> None:
     with LocalCluster() as cluster:
         live = new_live(tmp_path, cluster, {"watches.yaml": RULES, "crds/sites.yaml": definition("Site")})

@@ -49,6 +49,7 @@ def test_a_change_of_the_rules_is_summarised_by_field(ready_sites):
     )
 
 
+@pytest.mark.slow
 def test_a_new_default_of_the_projects_crd_is_planned_before_the_cluster_has_it(ready_sites):
     crd = yaml.safe_load((ready_sites.root / "crds/sites.yaml").read_text())
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -141,6 +142,7 @@ def test_the_client_refuses_to_write(sites):
     assert not [each for each in sites.requests if each.method != "GET"]
 
 
+@pytest.mark.slow
 def test_the_requests_do_not_grow_with_the_custom_resources(sites):
     def count():
         status, out, _ = sites.run("plan", "--live", "--all")
@@ -276,6 +278,7 @@ def test_a_change_of_an_immutable_field_is_shown_as_a_recreation_if_the_child_as
     assert out.startswith("Site.example.com\n- delete and recreate Deployment  web  in 3: Site default/a, ")
 
 
+@pytest.mark.slow
 def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
     ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [ruleop.dev/other],"))
     ready_sites.edit("watches.yaml", "  children:", "  reach: cluster\n  children:")
@@ -300,6 +303,7 @@ def test_a_resource_in_another_namespace_is_suggested(sites):
         assert sites.run(*command, "Site/a", "-n", "shop")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_kind_that_the_cluster_does_not_serve_is_skipped_with_a_warning(ready_sites):
     ready_sites.edit("watches.yaml", "version: v1\n  kind: Site", "version: v2\n  kind: Site")
     (ready_sites.root / "crds/sites.yaml").unlink()

@@ -110,6 +110,7 @@ def test_an_annotation_for_another_custom_resource_of_that_name_is_not_on_the_li
     assert "theirs" not in teams.run("recover")[1]
 
 
+@pytest.mark.slow
 def test_without_the_key_the_command_reports_what_makes_it(teams: Live) -> None:
     teams.send("DELETE", "/api/v1/namespaces/default/secrets/ruleop-owner-key")
     status, _, err = teams.run("recover", "--yes")

@@ -85,6 +85,7 @@ def test_the_old_one_of_two_finalizers_is_removed(renamed: Live) -> None:
     renamed.converge(lambda: len(renamed.objects("Site")) == 1)
 
 
+@pytest.mark.slow
 def test_a_deletion_ends_if_only_the_old_finalizer_is_left(sites: Live) -> None:
     """The new operator has removed its own, and has no key by which the children were its own."""
     web = "web: {template: web.yaml.j2"
@@ -108,6 +109,7 @@ def test_a_deletion_ends_if_only_the_old_finalizer_is_left(sites: Live) -> None:
     assert sites.objects("Site") == []
 
 
+@pytest.mark.slow
 def test_a_deletion_that_only_the_old_operator_can_end_is_an_error(renamed: Live) -> None:
     renamed.delete("sites", "a")
     status, _, err = renamed.run("rename", "pv")

@@ -68,6 +68,7 @@ def results(live: Live) -> dict[tuple[str, str], str]:
     return {(each["item"], each["id"]): each["result"] for each in found["status"]["ruleop"]["once"]["init"]}
 
 
+@pytest.mark.slow
 def test_the_operator_runs_each_item_once_and_explain_shows_the_runs(tenants: Live) -> None:
     tenants.apply(tenancy(red="one", blue="one"))
     blue, red = begun(tenants, 2)

@@ -136,6 +136,7 @@ def test_every_strategy_is_asked_by_the_operators_own_requests(ready_sites, stra
     assert "the server changes" not in out
 
 
+@pytest.mark.slow
 def test_a_summary_counts_the_answers_of_the_server(ready_sites):
     with_another_selector(ready_sites)
     ready_sites.edit(CONFIG, "data: {page", "data: {colour: blue, page")

@@ -24,6 +24,7 @@ def server() -> Iterator[Server]:
         found.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", others_slow(range(4), 0))
 def test_every_request_is_answered_without_an_error_of_the_server(server: Server, seed: int) -> None:
     chance, answers = Chance(Random(seed)), dict[int, int]()  # noqa: S311 - for reproducible requests

@@ -391,6 +391,7 @@ def test_many_pods_are_created_and_deleted_a_few_at_a_time(play, kind, spec):
     assert min(changed) >= -20
 
 
+@pytest.mark.slow
 def test_a_component_records_a_limited_number_of_events_about_an_object(play):
     play.apply(workload("Deployment", replicas=100))
     found = [each for each in play.all(EVENTS) if each["reason"] == "SuccessfulCreate"]

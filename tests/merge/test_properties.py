@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -206,6 +207,7 @@ def test_fields_of_others_survive(t):
         assert any((*container, ".") in set(fields_in(t.before, t.shape)) - wanted for container in containers)
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_a_merge_without_a_record_removes_nothing(t):
@@ -255,6 +257,7 @@ def test_the_record_lists_the_desired_fields(t):
     assert unmarked(merged(t).fields) == unmarked(create_fields(t.wanted, t.shape))
 
 
+@pytest.mark.slow
 @MANY
 @given(triples(), st.randoms())
 def test_the_order_of_items_does_not_change_the_merged_items(t, random):
@@ -311,6 +314,7 @@ def test_the_patch_turns_the_live_object_into_the_merged_one(t):
     assert patch is not None or result is t.live
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_a_record_survives_writing_and_reading(t):
@@ -319,6 +323,7 @@ def test_a_record_survives_writing_and_reading(t):
         assert encode(decode(encode(Record("id", fields)))) == encode(Record("id", fields))
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_the_quick_comparison_agrees_with_the_thorough_one(t):
@@ -343,6 +348,7 @@ def test_the_quick_comparison_agrees_with_the_thorough_one(t):
     )
 
 
+@pytest.mark.slow
 @MANY
 @given(triples(), roots, st.data())
 def test_the_quick_comparison_is_correct_for_a_record_of_another_schema(t, other, data):
@@ -357,6 +363,7 @@ def test_the_quick_comparison_is_correct_for_a_record_of_another_schema(t, other
         assert glance.fields == closer.fields
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_after_any_learned_answer_the_same_desired_state_is_not_a_difference(t):
@@ -381,6 +388,7 @@ def parts_of(value, shape, path=()):
         yield path, value
 
 
+@pytest.mark.slow
 @MANY
 @given(triples(), st.data())
 def test_a_learned_answer_applies_only_to_the_same_sent_and_answered_values(t, data):
@@ -398,6 +406,7 @@ def test_a_learned_answer_applies_only_to_the_same_sent_and_answered_values(t, d
             assert same(was_answered.get(path), live.get(path))
 
 
+@pytest.mark.slow
 @MANY
 @given(triples(), st.sampled_from(NAMES))
 def test_an_ignored_field_keeps_its_live_value_and_is_not_recorded(t, name):
@@ -408,6 +417,7 @@ def test_an_ignored_field_keeps_its_live_value_and_is_not_recorded(t, name):
     assert same(result.object, three_way(t.live, rest, without(t.applied, name), t.shape).object)
 
 
+@pytest.mark.slow
 @MANY
 @given(
     triples(),
@@ -428,6 +438,7 @@ def without(fields: FieldSet, name: str) -> FieldSet:
     return FieldSet(MapFields({key: value for key, value in fields.root.members.items() if key != name}, created=False))
 
 
+@pytest.mark.slow
 @MANY
 @given(triples(), st.data())
 def test_an_answer_with_all_sent_values_is_not_learned(t, data):

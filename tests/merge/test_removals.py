@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from ruleop.core.merge import create_fields, parse_path, three_way
@@ -45,6 +46,7 @@ def test_an_owned_set_removes_members_of_others():
     assert not removes({"hosts": ["a", "b"]}, {"hosts": ["a"]}, {"hosts": ["a", "b"]}, shape, own)
 
 
+@pytest.mark.slow
 @MANY
 @given(edits().filter(lambda edit: edit.live != edit.before))
 def test_every_corrected_edit_counts_as_a_removal_from_others(edit):

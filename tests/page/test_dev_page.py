@@ -47,6 +47,7 @@ def test_the_kinds_the_list_and_a_custom_resource_with_its_graph(tmp_path: Path)
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_node_shows_the_rendered_object_with_the_line_of_the_template_and_who_owns_each_field(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
@@ -59,6 +60,7 @@ def test_a_node_shows_the_rendered_object_with_the_line_of_the_template_and_who_
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_child_that_waits_has_its_expression_its_place_and_its_values(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a", go=False)], files=NOTES) as shown:
@@ -127,6 +129,7 @@ def _reconciled(shown: Running) -> object:
     return found["spec"]["text"]
 
 
+@pytest.mark.slow
 def test_the_list_is_filtered_and_paged(tmp_path: Path) -> None:
     async def look() -> None:
         samples = [note(f"n-{number:03}", "even" if number % 2 == 0 else "odd", go=number < 3) for number in range(120)]
@@ -169,6 +172,7 @@ async def _has(following: Callable[[], Awaitable[str]], word: str) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_a_page_of_one_custom_resource_is_not_rendered_for_changes_of_others(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a"), note("b")], files=NOTES) as shown:
@@ -210,6 +214,7 @@ def test_without_viewers_nothing_is_subscribed_to_and_nothing_rendered(tmp_path:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_missing_custom_resource_or_page_is_reported(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:

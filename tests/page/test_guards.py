@@ -119,6 +119,7 @@ def test_every_answer_may_load_only_what_is_the_pages_own(tmp_path: Path, path: 
     with_page(tmp_path, check)
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_same_headers(tmp_path: Path) -> None:
     async def check(shown: Running) -> None:
         async with shown.http.get(f"{shown.base}/live?page=/") as stream:
@@ -205,6 +206,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_renewed_certificate_is_used_for_the_next_connection(tmp_path: Path) -> None:
     made = Certificates(tmp_path)
     made.sign("renewed", "subjectAltName=IP:127.0.0.1")

@@ -51,6 +51,7 @@ def test_ruleop_run_serves_the_page_on_loopback(tmp_path: Path) -> None:
         assert process.returncode == 0, log
 
 
+@pytest.mark.slow
 def test_the_page_asks_for_nothing_that_the_roles_of_the_operator_do_not_permit(tmp_path: Path) -> None:
     """They have no `get` for observed objects and CRDs. Events, and pods that are not ready, need a role of their
     own."""
@@ -103,6 +104,7 @@ def test_the_page_shows_the_rest_where_a_permission_is_missing(
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_custom_resource_whose_plan_takes_long_is_shown_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from ruleop.operator.kube.watch.store import State
 from tests.page.html import links
 from tests.page.projects import NOTES, ROLLED_OUT, note
@@ -13,6 +15,7 @@ from tests.page.session import running
 NAMES = ("a", "b", "c", "d")
 
 
+@pytest.mark.slow
 def test_a_stopped_rollout_shows_what_failed_and_what_is_held_back_by_wave(tmp_path: Path) -> None:
     async def look() -> None:
         samples = [note(name) for name in NAMES]

@@ -98,6 +98,7 @@ def test_string_data_equals_its_base64_data():
     assert harness.plan().quiet
 
 
+@pytest.mark.slow
 def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
     data = {hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)}  # incompressible

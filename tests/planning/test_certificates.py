@@ -88,6 +88,7 @@ def test_the_certificate_of_the_tls_example_is_trusted_by_a_client() -> None:
         trusted(data["ca.crt"], data["tls.crt"], "other.shop.svc")
 
 
+@pytest.mark.slow
 def test_the_example_of_an_htpasswd_secret_authenticates_its_user() -> None:
     harness = settled(ONE, x=USERS)
     (found,) = harness.objects.values()
@@ -123,6 +124,7 @@ def test_a_certificate_has_the_requested_fields() -> None:
     cert.verify_directly_issued_by(ca)
 
 
+@pytest.mark.slow
 def test_self_signed_certificates_and_rsa_keys_are_supported() -> None:
     data = made(
         "{% set one = genSelfSignedCert('web', none, ['web'], 30) %}\n{% set two = genSelfSignedCert('web', dns=['web'], key_type='rsa') %}\n"

@@ -428,6 +428,7 @@ def test_an_inner_loop_that_cannot_be_evaluated_stops_its_child_and_deletes_noth
     assert harness.names() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loops", "limit"),
     [

@@ -200,6 +200,7 @@ def orders(draw: st.DrawFn) -> tuple[str, list[str], dict[str, set[str]]]:
     return f"{head}children:\n{''.join(lines)}", names, before
 
 
+@pytest.mark.slow
 @given(orders(), st.randoms(use_true_random=False))
 def test_no_object_is_deleted_before_those_that_it_waits_for(
     found: tuple[str, list[str], dict[str, set[str]]], chance

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -112,6 +113,7 @@ class Model:
         return {at: obj["data"] for at, obj in self.harness.objects.items()}
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(EDITS, PASSES), max_size=12))
 @example([(("on", False), "late status"), (("on", True), "settle")])
 @example([(("target", "b"), "late status"), (("make", "b"), "late status"), (("target", "a"), "settle")])

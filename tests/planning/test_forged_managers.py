@@ -79,6 +79,7 @@ def test_a_forged_manager_gives_no_work_no_finalizer_and_holds_no_deletion(rules
     assert not [each for each in harness.writes if each.startswith("ServerSideApply")]
 
 
+@pytest.mark.slow
 def test_thousands_of_forged_managers_make_no_writes_and_cost_little():
     harness = harness_of(WIDE, UPGRADING)
     add_settings(harness, NEAR, *(forged(f"x{number}") for number in range(3000)))

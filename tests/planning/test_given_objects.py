@@ -144,6 +144,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(FIELDS | ANY, max_size=4))
 def test_objects_of_any_form_stay_in_the_namespace_and_the_kinds(extra: list[Any]):
     found = harness(*extra)

@@ -254,6 +254,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS, st.integers(0, 2))
 def test_no_run_of_an_item_ends_twice(steps: list[tuple[str, Any]], history: int) -> None:
     """An object may be deleted at any time but between its end and the pass that sees it; so may an item be removed."""

@@ -672,6 +672,7 @@ EDIT = st.tuples(st.just("cr"), st.dictionaries(NAMES, st.sampled_from(["1", "2"
 OF_OTHERS = st.tuples(st.just("others"), st.dictionaries(NAMES, st.sampled_from(["1", "2"]), max_size=3))
 
 
+@pytest.mark.slow
 @given(st.lists(EDIT | OF_OTHERS, max_size=6))
 def test_after_any_edits_the_fields_are_those_of_the_last_ones_and_in_the_end_only_those_of_others(
     edits: list[tuple[str, dict[str, str]]],

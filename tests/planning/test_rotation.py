@@ -188,6 +188,7 @@ def test_a_key_for_a_previous_value_is_refused_in_a_template() -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 200), max_size=8))
 def test_a_rotation_keeps_exactly_the_value_before_it(days: list[int]) -> None:
     found = harness("rotateEvery: 30d")

@@ -202,6 +202,7 @@ def test_a_run_whose_object_is_deleted_begins_again_within_the_deadline() -> Non
     assert record(found) == ["01 03:00 Skipped"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", [0, 2])
 def test_finished_objects_beyond_the_history_are_removed(history: int) -> None:
     found = harness(f"schedule: '0 3 * * *', history: {history}")

@@ -38,6 +38,7 @@ def test_brokers_wait_for_all_addresses() -> None:
     }
 
 
+@pytest.mark.slow
 def test_five_brokers_are_scaled_to_three_and_then_to_six() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})

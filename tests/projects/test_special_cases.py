@@ -66,6 +66,7 @@ def test_a_cr_can_be_deleted_after_its_first_pass(project: str) -> None:
     assert others <= set(cluster.names) <= others | with_data
 
 
+@pytest.mark.slow
 def test_two_blogs_do_not_affect_each_other() -> None:
     cluster = blog()
     second = sample("examples/wordpress", "blog")

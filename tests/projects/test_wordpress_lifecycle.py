@@ -12,6 +12,7 @@ CHECKSUM = f"{POD}[checksum/config]"
 ENV = "spec.template.spec.containers[wordpress].env"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "writes"),
     [

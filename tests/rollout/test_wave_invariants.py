@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def worlds(draw: st.DrawFn) -> World:
     return world
 
 
+@pytest.mark.slow
 @given(worlds(), st.lists(st.tuples(STEPS, st.integers(0, 25)), max_size=80))
 def test_an_edit_breaks_at_most_the_threshold_and_one_wave(world: World, steps: list[tuple[str, int]]) -> None:
     world.record = begun(world.record, REVISIONS[1])
@@ -124,6 +126,7 @@ def test_a_failure_of_the_last_cr_stops_the_rollout() -> None:
     assert (world.record.phase, world.record.held_back) == ("Stopped", 0)
 
 
+@pytest.mark.slow
 @given(worlds())
 def test_a_rollout_ends_or_stops_or_pauses(world: World) -> None:
     world.record = begun(world.record, REVISIONS[1])
@@ -137,6 +140,7 @@ def test_a_rollout_ends_or_stops_or_pauses(world: World) -> None:
     assert set(world.has.values()) == {REVISIONS[1].rule}
 
 
+@pytest.mark.slow
 @given(world=worlds(), steps=st.lists(st.tuples(STEPS, st.integers(0, 25)), max_size=60), is_edited=st.booleans())
 def test_an_undo_leads_back_from_everywhere(world: World, steps: list[tuple[str, int]], *, is_edited: bool) -> None:
     world.record = begun(world.record, REVISIONS[1])
@@ -156,6 +160,7 @@ def test_an_undo_leads_back_from_everywhere(world: World, steps: list[tuple[str,
     assert begun(world.record, rejected) == world.record
 
 
+@pytest.mark.slow
 @given(worlds(), st.lists(st.tuples(STEPS, st.integers(0, 25)), max_size=60), st.sampled_from(REVISIONS))
 def test_an_edit_in_the_middle_changes_no_revision(
     world: World, steps: list[tuple[str, int]], revision: Revision

@@ -7,6 +7,7 @@ import copy
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,7 @@ def mistakes(text: str, files: dict[str, str]) -> list[str]:
     return [str(mistake) for mistake in found]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(250), deadline=None)
 @given(spoiled())
 def test_mutated_rules_load_or_are_refused_with_errors(value: Any) -> None:

@@ -390,6 +390,7 @@ def test_a_project_without_the_planted_credentials_is_one_without_mistakes(appli
         planned(made(application[0]), Path(folder))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(applications())
 def test_no_planted_credential_is_in_any_file(application):

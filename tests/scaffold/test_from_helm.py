@@ -169,6 +169,7 @@ def texts(chart: Chart, defaults: dict[str, Any], *values: dict[str, Any]) -> di
     return project_files(made(chart, defaults, *values), {})
 
 
+@pytest.mark.slow
 def test_a_value_that_is_a_quantity_has_a_pattern(tmp_path):
     values = tuple({"persistence": {"enabled": True, "size": size}} for size in ("1Gi", "20Gi"))
     project = check_project(charts.memcached, charts.MEMCACHED, values, tmp_path / "web")
@@ -176,6 +177,7 @@ def test_a_value_that_is_a_quantity_has_a_pattern(tmp_path):
     assert watch["schema"]["spec"]["persistence"]["size"].startswith("string | default=8Gi pattern=")
 
 
+@pytest.mark.slow
 def test_templates_read_what_the_chart_reads(tmp_path):
     check_project(charts.web, charts.WEB, (PROD,), tmp_path / "web")
     files = texts(charts.web, charts.WEB, PROD)
@@ -267,6 +269,7 @@ def test_credentials_among_the_values_are_in_no_file(key):
     assert not [each for each in ("hunter2", "Tr0ub4dor", "correct-horse") if each in text]
 
 
+@pytest.mark.slow
 def test_keys_of_maps_decide_nothing_and_fields_that_items_lack_have_a_default(tmp_path):
     values = {"config": {"b.txt": "x"}, "features": {"beta": True}}
     check_project(charts.worker, charts.WORKER, (values,), tmp_path / "map")

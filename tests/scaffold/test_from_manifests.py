@@ -361,6 +361,7 @@ ODD = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=3))
 def test_odd_manifests_are_refused_or_become_files(changes):
     objects = read(BLOG)

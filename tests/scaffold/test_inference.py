@@ -42,6 +42,7 @@ def read(spec: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @given(st.lists(SPECS, min_size=1, max_size=3))
 def test_a_schema_inferred_from_random_samples_accepts_each_of_them(samples):
     spec = fields(samples)

@@ -130,6 +130,7 @@ def test_changes_of_immutable_fields_are_found_by_kind_and_state(old: Any, new: 
     assert immutable_changes(new, old) == paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "kind"), KINDS)
 @given(old=st.dictionaries(NAMES, JSON), new=st.dictionaries(NAMES, JSON))
 def test_objects_of_any_form_can_be_compared(version: str, kind: str, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -38,6 +38,7 @@ def document(group: str, version: str) -> dict[str, Any]:
     return openapi_document(group, version, resources, type_schemas(), release="1.36")
 
 
+@pytest.mark.slow
 def test_the_shape_of_every_builtin_kind_is_the_same_from_the_openapi_document():
     documents = {versions: OpenApi(document(*versions)) for versions in {kind[:2] for kind in builtin_kinds()}}
     for kind in builtin_kinds():

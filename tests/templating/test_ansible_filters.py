@@ -199,6 +199,7 @@ DATA = st.recursive(
 LISTS = st.lists(DATA, max_size=6)
 
 
+@pytest.mark.slow
 @given(LISTS, LISTS)
 @settings(deadline=None, max_examples=examples(150))
 def test_lists_as_sets_obey_the_laws_of_sets(a, b):

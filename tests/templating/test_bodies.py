@@ -239,6 +239,7 @@ SPECS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(STATEMENTS, min_size=1, max_size=5).map(tuple))
 def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):

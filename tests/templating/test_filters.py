@@ -95,6 +95,7 @@ def test_the_hash_of_an_object_ignores_fields_of_the_server():
 LABEL = st.text("ab-.A9_ h", max_size=8) | st.text(max_size=70)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 3).flatmap(lambda size: st.tuples(*[st.lists(LABEL, min_size=size, max_size=size)] * 2)))
 @settings(deadline=None, max_examples=examples(400))
 def test_dns_labels_are_valid_and_never_equal_for_different_parts(both):

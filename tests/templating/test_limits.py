@@ -295,6 +295,7 @@ def test_an_attack_ends_soon_with_a_clear_error(attack, attacked):
     assert len(said) < 600
 
 
+@pytest.mark.slow
 def test_each_slow_attack_exists():
     assert ATTACKS.keys() >= PATIENT
 

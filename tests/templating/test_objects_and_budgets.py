@@ -123,6 +123,7 @@ class TestBudgets:
     def test_a_value_in_a_comment_costs_nothing(self):
         assert render("a: 1 # {{ 'x' * 4000000 }}") == {"a": 1}
 
+    @pytest.mark.slow
     def test_a_let_counts_against_the_budget_of_the_render_that_reads_it(self):
         made = library("a: {{ v }}{{ w }}")
         burn = made.expression("range(9000) | map('string') | list | length", HERE)

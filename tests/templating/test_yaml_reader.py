@@ -176,6 +176,7 @@ def same(one, other):
     return json.dumps(one) == json.dumps(other)
 
 
+@pytest.mark.slow
 @given(JSON.filter(lambda value: value is not None and "\\ud" not in json.dumps(value)))
 @settings(deadline=None, max_examples=examples(300))
 def test_any_json_document_is_read_as_itself(value):

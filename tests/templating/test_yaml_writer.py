@@ -88,6 +88,7 @@ POSITIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", others_slow(POSITIONS, "nested deeply"))
 def test_hostile_text_in_any_position_is_read_back_unchanged(position):
     for text in ALLOWED:
@@ -96,6 +97,7 @@ def test_hostile_text_in_any_position_is_read_back_unchanged(position):
         reads_as(yaml_document(value), [value])
 
 
+@pytest.mark.slow
 @given(TEXT, st.sampled_from(sorted(POSITIONS)))
 @settings(deadline=None, max_examples=examples(500))
 def test_any_text_in_any_position_is_read_back_unchanged(text, position):
@@ -111,6 +113,7 @@ def test_any_data_is_read_back_unchanged(value):
     reads_as(yaml_document(value), [value])
 
 
+@pytest.mark.slow
 @given(st.lists(JSON.filter(lambda value: value is not None), min_size=2, max_size=4))
 @settings(deadline=None, max_examples=examples(200))
 def test_consecutive_documents_are_read_back_unchanged(values):
@@ -162,6 +165,7 @@ def test_the_end_of_a_text_is_never_truncated(text):
         reads_as(yaml_document(value), [value])
 
 
+@pytest.mark.slow
 @given(JSON)
 @settings(deadline=None, max_examples=examples(300))
 def test_the_flow_style_of_plans_is_read_back_unchanged(value):

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import jsonpatch
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -64,6 +65,7 @@ def members(fields: JSON) -> set[tuple[str, ...]]:
     return set(paths(fields))
 
 
+@pytest.mark.slow
 @MANY
 @given(field_sets())
 def test_operations_on_field_sets_are_those_on_sets_of_paths(three: list[JSON]) -> None:
