@@ -5,7 +5,7 @@ from ruleop.core.templating.compile.environment import TemplateFunction
 from ruleop.core.templating.compile.library import Library
 from ruleop.core.templating.compile.other_tools import instead_of
 from ruleop.core.templating.compile.references import SAME_ITEMS, Reference
-from ruleop.core.templating.compile.value_flow import slots_from
+from ruleop.core.templating.compile.value_flow import origins_of, slots_from
 from ruleop.core.templating.filters.declarations import Trait
 from ruleop.core.templating.filters.registry import FILTER_NAMES, filters_with
 from ruleop.core.templating.functions import (
@@ -92,6 +92,7 @@ __all__ = [
     "filters_with",
     "instead_of",
     "loop_items",
+    "origins_of",
     "partial_view",
     "plain",
     "read_resources",

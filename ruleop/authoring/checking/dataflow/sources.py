@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.structural import declares
-from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, slots_from
+from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, origins_of, slots_from
 from ruleop.core.templating.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Path = tuple[str | None, ...]
 """A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) is an item of
 `forEach`, and ("other", "db", "spec") a field of another object."""
 IsSource = Callable[[Path], bool]
-_Lets = dict[str, tuple[YamlNode, "frozenset[SlotPlace]"]]
+_Origins = Mapping["SlotPlace", "frozenset[Path]"]
 
 NUMBERS: Final = filters_that_give(frozenset({"integer", "number"})) | {"sum"}
 """Filters whose results are numbers. `sum` also gives lists, with `start=[]`."""
@@ -47,7 +47,7 @@ class Sources:
     watch: Watch
     loaded: Loaded
     _trees: dict[int, list[nodes.Template]] = field(default_factory=dict)
-    _slots_of_lets: dict[tuple[IsSource, frozenset[str]], _Lets] = field(default_factory=dict)
+    _origins: dict[tuple[int, frozenset[str], frozenset[str], bool], _Origins] = field(default_factory=dict)
     _free: dict[frozenset[Path], IsSource] = field(default_factory=dict)
     _bodies: dict[int, tuple[Body, ...]] = field(default_factory=dict)
 
@@ -83,31 +83,50 @@ class Sources:
         by_item: bool = False,
     ) -> frozenset[SlotPlace]:
         """The slots whose values come from fields that `is_source` accepts, or from results of `functions`. After the
-        filters of `clean` they do not.
-        `by_item`: an item of `forEach` is a field of its own. What is found of lets is kept for the same function."""
-        lets = self._lets(is_source, clean)
-        names = self._names(part, by_item=by_item)
-        loop = [] if by_item else self._loop(part)
-        accepts = partial(_accepts, is_source, lets)
-        return slots_from([*self._of(part), *loop], names, accepts, clean=clean, functions=functions)
+        filters of `clean` they do not. `by_item`: an item of `forEach` is a field of its own."""
+        lets = {each.let: each for each in self.watch.parts if each.let}
+        found: dict[Path, bool] = {}
+
+        def accepts(path: Path) -> bool:
+            if path[0] == "cr":
+                path = path[1:] or ("spec",)
+            known = found.get(path)
+            if known is None:
+                found[path] = False  # a let that reads itself is a mistake of its own
+                known = found[path] = of_let(path) if path[0] == _LET else is_source(path)
+            return known
+
+        def of_let(path: Path) -> bool:
+            """Whether the part of a let contains one of the slots."""
+            let = lets[path[1] or ""]
+            sites = {site for _, site in _part_of(let.node, path[2:]).texts()}
+            inside = {
+                place: paths for place, paths in self._origins_in(let, clean=clean).items() if place.site in sites
+            }
+            return bool(slots_from(inside, accepts))
+
+        return slots_from(self._origins_in(part, clean=clean, functions=functions, by_item=by_item), accepts)
 
     def random_places(self, part: Part) -> frozenset[SlotPlace]:
         """The slots whose values differ each time they are rendered."""
         if not any(name in NONDETERMINISTIC for name, _ in part.compiled.calls):
             return frozenset()
-        return slots_from(self._of(part), {}, _is_none, functions=NONDETERMINISTIC)
+        return slots_from(origins_of(self._of(part), {}, functions=NONDETERMINISTIC), _is_none)
 
-    def _lets(self, is_source: IsSource, clean: frozenset[str]) -> _Lets:
-        """The slots of each let whose values come from these fields."""
-        found = self._slots_of_lets.get((is_source, clean))
+    def _origins_in(
+        self,
+        part: Part,
+        *,
+        clean: frozenset[str],
+        functions: frozenset[str] = frozenset(),
+        by_item: bool = False,
+    ) -> _Origins:
+        key = id(part), clean, functions, by_item
+        found = self._origins.get(key)
         if found is None:
-            found = self._slots_of_lets[is_source, clean] = {}
-            names = self._plain_names()
-            for each in self.watch.parts:
-                if each.let:
-                    slots = slots_from(self._of(each), names, partial(_accepts, is_source, found), clean=clean)
-                    found[each.let] = (each.node, slots)
-                    names[each.let] = [(_LET, each.let)]
+            names = self._names(part, by_item=by_item)
+            trees = [*self._of(part), *([] if by_item or part.let else self._loop(part))]
+            found = self._origins[key] = origins_of(trees, names, clean=clean, functions=functions)
         return found
 
     def schema(self, path: Path) -> Schema | None:
@@ -187,22 +206,12 @@ def _is_none(_path: Path) -> bool:
     return False
 
 
-def _accepts(is_source: IsSource, lets: _Lets, path: Path) -> bool:
-    if path[0] == "cr":
-        path = path[1:] or ("spec",)
-    if path[0] == _LET:
-        node, found = lets[path[1] or ""]
-        return _reads(node, path[2:], found)
-    return is_source(path)
-
-
-def _reads(node: YamlNode, steps: Iterable[str | None], found: frozenset[SlotPlace]) -> bool:
-    """Whether a part of a let contains one of the slots."""
+def _part_of(node: YamlNode, steps: Iterable[str | None]) -> YamlNode:
+    """The part of a let that a path names, as far as it is written out."""
     for step in steps:
         if isinstance(node.value, dict) and step in node.value:
             node = node.value[step]
-    sites = {site for _, site in node.texts()}
-    return any(place.site in sites for place in found)
+    return node
 
 
 def is_bounded(schema: Schema | None) -> bool:

@@ -26,7 +26,7 @@ from ruleop.core.secrets.secret_fields import (
     is_secret_field,
 )
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Reference, TextTemplate, slots_from
+from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Reference, TextTemplate, origins_of, slots_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,12 +186,14 @@ def _slots_of(
     return _NO_SLOTS.union(
         *(
             slots_from(
-                [*trees, *items],
-                {name: [(name,)] for name in ids},
+                origins_of(
+                    [*trees, *items],
+                    {name: [(name,)] for name in ids},
+                    clean=CHECKSUMS,
+                    functions=SECRET_FUNCTIONS if generated else frozenset(),
+                    by_name=False,
+                ),
                 lambda path: _is_data(path, secrets, own),
-                clean=CHECKSUMS,
-                functions=SECRET_FUNCTIONS if generated else frozenset(),
-                by_name=False,
             )
             for trees in _trees(part, library)
         )

@@ -1,4 +1,4 @@
-"""Finds the slots of templates whose values come from given fields, such as data of Secrets, without rendering.
+"""Finds the fields from which the values of templates' slots come, such as data of Secrets, without rendering.
 
 A value comes from a field if it is computed from it by any expression: a part of it, its encoding, a longer text.
 Whether a value is defined does not count. Values are followed through variables, loops, macros, captured text and
@@ -25,29 +25,35 @@ if TYPE_CHECKING:
     from ruleop.core.templating.compile.references import Path
     from ruleop.core.templating.values.text import SlotPlace
 
-COMPUTED: Final[Path] = ("", "computed")
-"""Stands for a value that is computed from a source."""
+FUNCTION: Final[Path] = ("", "function")
+"""Stands for the result of one of the given functions."""
 
+_COMPUTED: Final = "computed"
+"""The first step of a path from which a value is computed, but which it is not: fields of the value are not its."""
 _MAX_STEPS: Final = 8  # of a path; whether a field is public is decided by fewer
 _ONE_ITEM = filters_with(Trait.ONE_ITEM)
 _NOTHING: frozenset[Path] = frozenset()
-_FROM_SOURCE: frozenset[Path] = frozenset({COMPUTED})
 
 
-def slots_from(
+def origins_of(
     trees: Iterable[nodes.Template],
     names: Mapping[str, Iterable[Path]],
-    is_source: Callable[[Path], bool],
     *,
     clean: frozenset[str] = frozenset(),
     functions: frozenset[str] = frozenset(),
     by_name: bool = True,
-) -> frozenset[SlotPlace]:
-    """The places of the slots whose values come from the fields that `is_source` accepts, or from the results of
-    functions. `names`: the fields that free names stand for. `clean`: filters after which a value does not count as
-    coming from them. `by_name`: arguments flow only into the macros that a call can name, which Secrets cannot rely on:
-    a macro may be called by another name."""
-    return frozenset(_Flow(list(trees), names, is_source, functions, clean, by_name=by_name).places())
+) -> dict[SlotPlace, frozenset[Path]]:
+    """The fields from which the value of each slot comes, and FUNCTION for the results of functions. `names`: the
+    fields that free names stand for. `clean`: filters after which a value does not count as coming from them.
+    `by_name`: arguments flow only into the macros that a call can name, which Secrets cannot rely on: a macro may be
+    called by another name."""
+    return _Flow(list(trees), names, functions, clean, by_name=by_name).origins()
+
+
+def slots_from(origins: Mapping[SlotPlace, frozenset[Path]], is_source: Callable[[Path], bool]) -> frozenset[SlotPlace]:
+    """The slots whose values come from functions, or from fields that `is_source` accepts."""
+    accepted = {path: path == FUNCTION or is_source(path) for path in frozenset().union(*origins.values())}
+    return frozenset(place for place, paths in origins.items() if any(map(accepted.__getitem__, paths)))
 
 
 class _Flow:
@@ -55,7 +61,6 @@ class _Flow:
         self,
         trees: list[nodes.Template],
         names: Mapping[str, Iterable[Path]],
-        is_source: Callable[[Path], bool],
         functions: frozenset[str],
         clean: frozenset[str],
         *,
@@ -65,36 +70,36 @@ class _Flow:
         self.by_name = by_name
         self.functions = functions
         self.clean = clean
-        self.is_source = is_source
         self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
         self.macros = [macro for tree in trees for macro in nodes_of(tree, nodes.Macro)]
         blocks = [block for tree in trees for block in nodes_of(tree, nodes.CallBlock)]
         self.parameters = [arg.name for macro in self.macros for arg in macro.args]
         self.parameters += [arg.name for block in blocks for arg in block.args]
         self.recursive = [loop for tree in trees for loop in nodes_of(tree, nodes.For) if loop.recursive]
-        self.anything = False  # whether any file prints a value from a source
+        self.text = _NOTHING  # what all files print
         self._solve()
 
-    def places(self) -> Iterator[SlotPlace]:
+    def origins(self) -> dict[SlotPlace, frozenset[Path]]:
+        found: dict[SlotPlace, frozenset[Path]] = {}
         for tree in self.trees:
             for node in printing_nodes(tree):
-                if not isinstance(node, nodes.Include) and self._prints_source(node):
-                    yield node.place  # type: ignore[attr-defined]
+                if not isinstance(node, nodes.Include):
+                    paths = self._printed(node)
+                    place = node.place  # type: ignore[attr-defined]
+                    found[place] = frozenset(path[1:] if path[0] == _COMPUTED else path for path in paths)
+        return found
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
-        before: tuple[dict[str, frozenset[Path]], bool] | None = None
-        while before != (self.values, self.anything):
-            before = dict(self.values), self.anything
+        before: tuple[dict[str, frozenset[Path]], frozenset[Path]] | None = None
+        while before != (self.values, self.text):
+            before = dict(self.values), self.text
             for tree in self.trees:
                 for node in nodes_of_any(tree, tuple(_STATEMENTS)):
                     _STATEMENTS[type(node)](self, node)
-            self.anything = any(
-                self._reveals(node)
-                for tree in self.trees
-                for output in nodes_of(tree, nodes.Output)
-                for node in output.nodes
+            self.text = self._mixed(
+                node for tree in self.trees for output in nodes_of(tree, nodes.Output) for node in output.nodes
             )
 
     def _add(self, name: str, paths: frozenset[Path]) -> None:
@@ -105,37 +110,35 @@ class _Flow:
         if isinstance(target, nodes.Name):
             self._add(target.name, paths)
         elif isinstance(target, nodes.NSRef):
-            self._add(target.name, self._computed(paths))
+            self._add(target.name, _computed(paths))
         else:
             for name in target_names(target):
-                self._add(name, self._computed(paths))
+                self._add(name, _computed(paths))
 
     def assignment(self, node: nodes.Assign) -> None:
         self._assign(node.target, self.value(node.node))
 
     def block_assignment(self, node: nodes.AssignBlock) -> None:
-        if self._prints(node.body) or (node.filter is not None and self._reveals(node.filter)):
-            self._assign(node.target, _FROM_SOURCE)
+        through = self._mixed([node.filter]) if node.filter is not None else _NOTHING
+        self._assign(node.target, self._prints(node.body) | through)
 
     def loop(self, node: nodes.For) -> None:
         found = self.value(node.iter)
-        self._assign(node.target, self._items(found))
-        self._add("loop", self._computed(found))
+        self._assign(node.target, _below(found, None))
+        self._add("loop", _computed(found))
 
     def with_block(self, node: nodes.With) -> None:
         for target, value in zip(node.targets, node.values, strict=True):
             self._assign(target, self.value(value))
 
     def macro(self, node: nodes.Macro) -> None:
-        if self._prints(node.body):
-            self._add(node.name, _FROM_SOURCE)
+        self._add(node.name, self._prints(node.body))
         for default in node.defaults:
             for arg in node.args:
                 self._add(arg.name, self.value(default))
 
     def call_block(self, node: nodes.CallBlock) -> None:
-        if self._prints(node.body):
-            self._add("caller", _FROM_SOURCE)
+        self._add("caller", self._prints(node.body))
 
     def call(self, node: nodes.Call) -> None:
         """Arguments flow into the parameters of every macro, and those of `caller` into those of every call block: a
@@ -150,9 +153,9 @@ class _Flow:
         for parameter in self.parameters:
             self._add(parameter, given)
         for loop in self.recursive:
-            self._assign(loop.target, self._items(given))
+            self._assign(loop.target, _below(given, None))
         for name in ("varargs", "kwargs"):
-            self._add(name, self._computed(given))
+            self._add(name, _computed(given))
 
     def _named_macros(self, node: nodes.Call) -> list[nodes.Macro]:
         called = node.node
@@ -169,11 +172,11 @@ class _Flow:
         for keyword in node.kwargs:
             self._add(keyword.key, self.value(keyword.value))
         for name in ("varargs", "kwargs"):
-            self._add(name, self._computed(self._given(node)))
+            self._add(name, _computed(self._given(node)))
 
     def imported(self, node: nodes.Import) -> None:
-        if any(self._reveals_any(self.values.get(name, _NOTHING)) for name in self._defined()):
-            self._add(node.target, _FROM_SOURCE)
+        for name in self._defined():
+            self._add(node.target, _computed(self.values.get(name, _NOTHING)))
 
     def imported_names(self, node: nodes.FromImport) -> None:
         for name in node.names:
@@ -187,48 +190,32 @@ class _Flow:
             for target in (*targets, *(node.target for node in nodes_of(tree, nodes.AssignBlock))):
                 yield from target_names(target)
 
-    def _prints(self, body: Iterable[nodes.Node]) -> bool:
-        """Whether one of the statements prints a value from a source."""
-        return any(self._prints_source(node) for each in body for node in printing_nodes(each))
+    def _prints(self, body: Iterable[nodes.Node]) -> frozenset[Path]:
+        """What the statements print."""
+        return _computed(_NOTHING.union(*(self._printed(node) for each in body for node in printing_nodes(each))))
 
-    def _prints_source(self, node: nodes.Node) -> bool:
+    def _printed(self, node: nodes.Node) -> frozenset[Path]:
         if isinstance(node, nodes.Include):
-            return self.anything
+            return self.text
         if isinstance(node, nodes.FilterBlock):
-            return self._prints(node.body) or self._reveals(node.filter)
+            return self._prints(node.body) | self._mixed([node.filter])
         if isinstance(node, nodes.CallBlock):
-            return self._prints(node.body) or self._reveals(node.call)
+            return self._prints(node.body) | self._mixed([node.call])
         if isinstance(node, nodes.Filter) and node.node is not None and (names := picked_names(node)) is not None:
             given = self.value(node.node)
-            return any(self._reveals_any(self._below(given, name) | self._below(given, None, name)) for name in names)
-        return self._reveals(node)
+            return _NOTHING.union(*(_below(given, name) | _below(given, None, name) for name in names))
+        return self.value(node)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def value(self, node: nodes.Node) -> frozenset[Path]:
-        """The fields that an expression may stand for, or COMPUTED. Empty: nothing from a source."""
+        """The fields that an expression may stand for, or from which it is computed."""
         visit = _EXPRESSIONS.get(type(node))
         return visit(self, node) if visit is not None else self._mixed(node.iter_child_nodes())
 
-    def _reveals(self, node: nodes.Node) -> bool:
-        return self._reveals_any(self.value(node))
-
-    def _reveals_any(self, paths: frozenset[Path]) -> bool:
-        return any(path == COMPUTED or self.is_source(path) for path in paths)
-
-    def _computed(self, paths: frozenset[Path]) -> frozenset[Path]:
-        return _FROM_SOURCE if self._reveals_any(paths) else _NOTHING
-
     def _mixed(self, operands: Iterable[nodes.Node]) -> frozenset[Path]:
         """The value of an operation on these operands."""
-        return _FROM_SOURCE if any(self._reveals(each) for each in operands) else _NOTHING
-
-    @staticmethod
-    def _below(paths: frozenset[Path], *steps: str | None) -> frozenset[Path]:
-        return frozenset(path if path == COMPUTED else (*path, *steps)[:_MAX_STEPS] for path in paths)
-
-    def _items(self, paths: frozenset[Path]) -> frozenset[Path]:
-        return self._below(paths, None)
+        return _computed(_NOTHING.union(*map(self.value, operands)))
 
     def _name(self, node: nodes.Name) -> frozenset[Path]:
         return self.values.get(node.name, _NOTHING)
@@ -236,13 +223,13 @@ class _Flow:
     def _field(self, node: nodes.Getattr) -> frozenset[Path]:
         if isinstance(node.node, nodes.Name) and node.node.name == "loop" and node.attr in COUNTERS:
             return _NOTHING
-        return self._below(self.value(node.node), node.attr)
+        return _below(self.value(node.node), node.attr)
 
     def _item(self, node: nodes.Getitem) -> frozenset[Path]:
         step = node.arg.value if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str) else None
         if isinstance(node.arg, nodes.Slice):
             return self.value(node.node) | self._mixed(node.arg.iter_child_nodes())
-        return self._below(self.value(node.node), step) | self._mixed([node.arg])
+        return _below(self.value(node.node), step) | self._mixed([node.arg])
 
     def _either(self, node: nodes.BinExpr) -> frozenset[Path]:
         return self.value(node.left) | self.value(node.right)
@@ -258,39 +245,45 @@ class _Flow:
         given = self.value(node.node) if node.node is not None else _NOTHING
         if node.name in SAME_ITEMS:
             more = _NOTHING.union(*(self.value(each) for each in arguments))
-            return given | (more if node.name in {"default", "d"} else self._computed(more))
+            return given | (more if node.name in {"default", "d"} else _computed(more))
         if node.name in _ONE_ITEM and not arguments:
-            return self._items(given)
+            return _below(given, None)
         attribute = attribute_name(node)
         if node.name == "map" and attribute is not None and len(arguments) == 1:
             steps = (None if part.isdigit() else part for part in attribute.split("."))
-            return self._below(given, None, *steps)
-        return self._computed(given) | self._mixed(arguments)
+            return _below(given, None, *steps)
+        return _computed(given) | self._mixed(arguments)
 
     def _test(self, node: nodes.Test) -> frozenset[Path]:
         return _NOTHING if node.name in {"defined", "undefined"} else self._mixed(node.iter_child_nodes())
 
     def _call(self, node: nodes.Call) -> frozenset[Path]:
-        given = self._computed(self._given(node))
+        given = _computed(self._given(node))
         if isinstance(node.node, nodes.Getattr):
             on = self.value(node.node.node)
             if node.node.attr == "get" and node.args and isinstance(node.args[0], nodes.Const):
-                return self._below(on, str(node.args[0].value)) | given
+                return _below(on, str(node.args[0].value)) | given
             is_block = isinstance(node.node.node, nodes.Name) and node.node.node.name == "self"
-            return self._computed(on) | given | (self._of_files() if is_block else _NOTHING)
+            return _computed(on) | given | (self.text if is_block else _NOTHING)
         if isinstance(node.node, nodes.Name):
             if node.node.name in self.functions:
-                return _FROM_SOURCE
+                return frozenset({FUNCTION})
             if node.node.name in {"render", "super"}:
-                return self._of_files()
-        return self._computed(self.value(node.node)) | given
-
-    def _of_files(self) -> frozenset[Path]:
-        """The value of text from any of the files."""
-        return _FROM_SOURCE if self.anything else _NOTHING
+                return self.text
+        return _computed(self.value(node.node)) | given
 
     def _given(self, node: nodes.Call) -> frozenset[Path]:
         return _NOTHING.union(*map(self.value, _arguments(node)))
+
+
+def _computed(paths: frozenset[Path]) -> frozenset[Path]:
+    """What is computed from a value."""
+    return frozenset(path if path[0] == _COMPUTED else (_COMPUTED, *path) for path in paths)
+
+
+def _below(paths: frozenset[Path], *steps: str | None) -> frozenset[Path]:
+    """A field or an item of a value."""
+    return frozenset(path if path[0] == _COMPUTED else (*path, *steps)[:_MAX_STEPS] for path in paths)
 
 
 def _arguments(node: Any) -> list[nodes.Node]:
