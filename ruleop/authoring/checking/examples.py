@@ -67,7 +67,9 @@ def check_examples(loaded: Loaded, texts: Mapping[str, str], findings: Findings)
             findings.mistake("example", message, each.site(("apiVersion",)))
     others = [each.data for each in documents if Kind.of(each.data) not in watched and _has_name(each.data)]
     live = as_live(others, kinds)
-    stored = [(each, _stored(each, live, loaded, findings)) for each in documents if Kind.of(each.data) in watched]
+    stored = [
+        (each, _stored(each, live, kinds, loaded, findings)) for each in documents if Kind.of(each.data) in watched
+    ]
     taken = [(document, resource) for document, resource in stored if resource is not None]
     objects = FixedObjects([*live, *(resource for _, resource in taken)])
     observed = Observed(objects, kinds, now=EPOCH, seed=b"")
@@ -80,9 +82,10 @@ def _has_name(obj: Any) -> bool:
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
-def _stored(document: Document, live: list[dict[str, Any]], loaded: Loaded, findings: Findings) -> Any:
+def _stored(
+    document: Document, live: list[dict[str, Any]], kinds: OfflineKinds, loaded: Loaded, findings: Findings
+) -> Any:
     """The custom resource as the API server would store it; None if it would refuse it."""
-    kinds = OfflineKinds(loaded.project)
     resource, refused = prepare(loaded.project, identified(document.data, live, kinds))
     for finding in refused:
         findings.mistake("example", str(finding), document.site(finding.path))

@@ -269,9 +269,11 @@ def whole_definitions(loaded: Loaded, findings: Findings) -> tuple[Definition, .
     while unknown != before:
         for each in kinds.values():
             each.infer(loaded, crds)
-        crds = (*others, *(each.definition(Findings({})).crd for each in kinds.values()))
+        in_schemas = Findings(loaded.files)
+        definitions = tuple(each.definition(in_schemas) for each in kinds.values())
+        crds = (*others, *(each.crd for each in definitions))
         before, unknown = unknown, sum(each.unknown for each in kinds.values())
-    definitions = tuple(each.definition(findings) for each in kinds.values())
+    findings.add_all_of(in_schemas)
     for kind in kinds.values():
         kind.report(findings)
     for definition in definitions:

@@ -100,6 +100,9 @@ class Findings:
         for mistake in mistakes:
             self.mistake(code, mistake.message, mistake.site)
 
+    def add_all_of(self, others: Findings) -> None:
+        self._found.update(others._found)
+
     @property
     def failed(self) -> bool:
         return any(finding.is_fatal for finding in self._found)

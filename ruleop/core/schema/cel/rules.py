@@ -107,14 +107,14 @@ class CelRules:
     """The compiled rules of the schema of a custom resource."""
 
     def __init__(self, schema: Schema) -> None:
-        self._root = _node(schema, type_of_schema(schema, is_resource=True), ())
-        self.rules = tuple(self._root.all_rules())
+        self._root = _node(schema, type_of_schema(schema, is_resource=True), ()) if _has_rules(schema) else None
+        self.rules = tuple(self._root.all_rules()) if self._root is not None else ()
         self.invalid = tuple(each for each in self.rules if each.is_invalid)
         self.not_evaluated = tuple(each for each in self.rules if each.program is None and not each.is_invalid)
 
     def broken(self, obj: Object, old: Object | None = None) -> list[BrokenRule]:
         """The rules that a valid object breaks, and those that could not be evaluated for it."""
-        if not self.rules:
+        if self._root is None:
             return []
         visit = _Visit(Budget(_STEPS_OF_AN_OBJECT))
         visit.node(self._root, obj, _Place((), ""), _Before(old, _Correlation(obj, old, self._root.type)))
@@ -145,6 +145,13 @@ def _compiled(key: _Identity) -> CelRules:
 
 
 # -- compilation -------------------------------------------------------------------------------------------------------
+
+
+def _has_rules(schema: Schema) -> bool:
+    if schema.get("x-kubernetes-validations"):
+        return True
+    below = (*(schema.get("properties") or {}).values(), schema.get("additionalProperties"), schema.get("items"))
+    return any(_has_rules(each) for each in below if isinstance(each, Mapping))
 
 
 def _node(schema: Schema, type_: Type, path: FieldPath) -> _Node:

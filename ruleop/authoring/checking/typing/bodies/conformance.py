@@ -73,6 +73,8 @@ class Problem:
 
 Anchor = tuple[str, int, str]
 """A place in a template: its file, its line, and the key or value there."""
+Compared = tuple["Counter[Anchor]", "dict[tuple[Anchor, Problem], int]"]
+"""The places of a slot that were compared with its schema, and the problems."""
 
 
 @dataclass(slots=True)
@@ -85,6 +87,7 @@ class Conformance:
     requires: bool = True  # whether a required field has to be there
     visits: Counter[Anchor] = field(default_factory=Counter)
     found: dict[tuple[Anchor, Problem], int] = field(default_factory=dict)
+    compared: dict[tuple[Any, ...], Compared] = field(default_factory=dict)
 
     def problems(self) -> list[Problem]:
         return [problem for (anchor, problem), times in self.found.items() if times == self.visits[anchor]]
@@ -97,7 +100,7 @@ class Conformance:
         elif isinstance(body, Literal):
             self._literal(body, node, path)
         elif isinstance(body, Whole):
-            self._value(body.slot.type, node, path, body.slot)
+            self._slot(body.slot.type, node, path, body.slot)
         else:
             self._text(body, node, path)
 
@@ -107,7 +110,7 @@ class Conformance:
         if self._is_refused(body, "mapping", node, path):
             return
         for spread in body.spreads:
-            self._value(spread.type, node, path, spread)
+            self._slot(spread.type, node, path, spread)
             self._duplicates(body, spread, path)
         known = node if node is not None and "mapping" in node.kinds else None
         for member in body.members:
@@ -172,7 +175,7 @@ class Conformance:
         items = node.items if node is not None and "list" in node.kinds else None
         for spread in body.spreads:
             if items is not None and "list" in spread.type.kinds:
-                self._value(item_of(spread.type), items, f"{path}[]", spread)
+                self._slot(item_of(spread.type), items, f"{path}[]", spread)
         for number, each in enumerate(body.items):
             self.check(each, items, f"{path}[{number}]")
 
@@ -228,6 +231,23 @@ class Conformance:
             message = f"{slot.expression} can leave no value, which must be the whole value of a field: add an `else`"
             problem = Problem("maybe-missing", message, slot.site, (slot.expression,), warn=bool(found.kinds))
             self._add(problem, anchor)
+
+    def _slot(self, found: Type, node: SchemaNode | None, path: str, slot: Slot) -> None:
+        """Compares the type of a slot with its place, once for all variants of the body."""
+        if found.node is None or found.fields is not None or found.elements is not None:
+            return self._value(found, node, path, slot)
+        key = slot.site, slot.expression, path, node, found
+        if key not in self.compared:
+            outer = self.visits, self.found
+            self.visits, self.found = Counter(), {}
+            self._value(found, node, path, slot)
+            self.compared[key] = self.visits, self.found
+            self.visits, self.found = outer
+        visits, problems = self.compared[key]
+        self.visits.update(visits)
+        for each, times in problems.items():
+            self.found[each] = self.found.get(each, 0) + times
+        return None
 
     def _value(self, found: Type, node: SchemaNode | None, path: str, slot: Slot, *, depth: int = 0) -> None:
         """Compares the type of a value with its place."""
