@@ -158,8 +158,8 @@ class Compare(Expr):
 class Conditional(Expr):
     """`then if test else otherwise`."""
 
-    then: Expr
     test: Expr
+    then: Expr
     otherwise: Expr | None
 
 
@@ -423,7 +423,7 @@ def children(node: Node) -> list[Node]:
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
-    """The nodes and all that are below them, in the order of the source."""
+    """The nodes and all that are below them, in the order of the source; a condition goes before what it decides."""
     pending = [*reversed(nodes)]
     while pending:
         node = pending.pop()

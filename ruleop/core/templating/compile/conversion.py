@@ -233,8 +233,8 @@ class _Conversion:
         return syntax.Concat(self._expressions(node.nodes), site=self.site(node))
 
     def _condexpr(self, node: nodes.CondExpr) -> syntax.Expr:
-        then, test = self.expression(node.expr1), self.expression(node.test)
-        return syntax.Conditional(then, test, self._maybe(node.expr2), site=self.site(node))
+        test, then = self.expression(node.test), self.expression(node.expr1)
+        return syntax.Conditional(test, then, self._maybe(node.expr2), site=self.site(node))
 
     def _compare(self, node: nodes.Compare) -> syntax.Expr:
         others = (syntax.Operand(each.op, self.expression(each.expr), site=self.site(each.expr)) for each in node.ops)

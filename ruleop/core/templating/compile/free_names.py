@@ -32,13 +32,16 @@ class _Scope:
 
     found: set[str]
     known: set[str]
-    inner: list[tuple[set[str], syntax.Body, frozenset[str]]] = field(default_factory=list)
-    """Bodies with names of their own, each with the names that are set beside it at the end."""
+    inner: list[tuple[set[str], frozenset[str], tuple[syntax.Expr, ...], syntax.Body]] = field(default_factory=list)
+    """Bodies with names of their own, each with the names that are set beside it at the end, its own, and the defaults
+    of its parameters."""
 
     def close(self, body: syntax.Body) -> None:
         self.statements(body)
-        for beside, inner, own in self.inner:
-            _Scope(self.found, {*self.known, *beside, *own}).close(inner)
+        for beside, own, defaults, inner in self.inner:
+            scope = _Scope(self.found, {*self.known, *beside, *own})
+            scope.read(*defaults)
+            scope.close(inner)
 
     def statements(self, body: syntax.Body) -> None:
         for each in body:
@@ -49,9 +52,8 @@ class _Scope:
             if each is not None:
                 self.found |= names_in(each) - self.known - {*own}
 
-    def within(self, body: syntax.Body, own: Iterable[str] = ()) -> None:
-        if body:
-            self.inner.append((self.known, body, frozenset(own)))
+    def within(self, body: syntax.Body, own: Iterable[str] = (), defaults: tuple[syntax.Expr, ...] = ()) -> None:
+        self.inner.append((self.known, frozenset(own), defaults, body))
 
     def _statement(self, node: syntax.Stmt) -> None:
         match node:
@@ -96,8 +98,7 @@ class _Scope:
         self.known |= {*names_set(target)}
 
     def _with_parameters(self, node: syntax.Macro | syntax.CallBlock) -> None:
-        self.read(*node.defaults, own=node.params)
-        self.within(node.body, _OF_CALLS | {*node.params})
+        self.within(node.body, _OF_CALLS | {*node.params}, node.defaults)
 
     def _if(self, node: syntax.If) -> None:
         ends: list[set[str]] = []

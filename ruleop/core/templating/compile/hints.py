@@ -66,7 +66,8 @@ def _misplaced(tree: syntax.Template) -> Iterator[tuple[syntax.Node, str]]:
     """The tags that Jinja refuses after it has parsed them, with its message."""
     called: list[syntax.Macro | syntax.CallBlock] = [*find(tree, syntax.Macro), *find(tree, syntax.CallBlock)]
     for each in called:
-        if "caller" in each.params[: len(each.params) - len(each.defaults)]:
+        is_required = "caller" in each.params[: len(each.params) - len(each.defaults)]
+        if is_required and any("caller" in names_in(inner) for inner in each.body):
             message = 'the special "caller" argument must be omitted or be given a default'
             yield each, f"When defining macros or call blocks {message}"
     seen: set[str] = set()

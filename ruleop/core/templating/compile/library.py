@@ -134,7 +134,7 @@ class Library:
 
     def _prepare(self, name: str) -> None:
         """Makes the tree of a template, and the functions that evaluate it."""
-        self._made(self.templates.file(name).form.prepare, Site(self.source(name).path, 1))
+        self._made(lambda: self.templates.file(name).form.prepare(), Site(self.source(name).path, 1))
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""

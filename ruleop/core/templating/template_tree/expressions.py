@@ -192,11 +192,13 @@ class Expressions:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _filter(self, node: syntax.Filter) -> Compute:
-        assert node.value is not None
-        return self.filtered(self.compute(node.value), node)
+        assert node.value is not None, "it is not that of a block"
+        return self._applied(self.environment.filters[node.name], self.compute(node.value), node)
 
     def filtered(self, value: Compute, node: syntax.Filter) -> Compute:
-        """The filter, applied to this value."""
+        """The filters of a block, applied to this value."""
+        if isinstance(node.value, syntax.Filter):
+            value = self.filtered(value, node.value)
         return self._applied(self.environment.filters[node.name], value, node)
 
     def _test(self, node: syntax.Test) -> Compute:
