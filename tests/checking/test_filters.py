@@ -79,6 +79,7 @@ def test_a_filter_takes_and_gives_what_it_declares(name: str) -> None:
 
 def _inferred(source: str, sample: Any) -> Any:
     inference = Inference(Report(Findings({})), EXPRESSIONS)
-    tree: Any = LIBRARY.environment._parse("{{ " + source + " }}", "a", "a")
+    value = LIBRARY.written_string("{{ " + source + " }}", Site("a", 1)).only_value
+    assert value is not None
     with inference.within(Source(Site("a", 1))):
-        return inference.infer(tree.body[0].nodes[0], Environment({"value": of_data(sample)}))
+        return inference.infer(value, Environment({"value": of_data(sample)}))

@@ -74,7 +74,7 @@ def test_inline_conditions_and_macros_count(tmp_path: Path) -> None:
     assert rows["templates/service.yaml.j2"] == "100 % 50 % 7: inline if never true"
 
 
-def test_instrumented_templates_render_the_same(tmp_path: Path) -> None:
+def test_observed_templates_render_the_same(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     case = "- {name: a, resource: site.yaml, set: {spec: {public: true, jobs: [a, b]}}, existing: [{from: render, ready: true}], snapshot: s.yaml}\n"
     [only] = parse_file(tmp_path / "a.test.yaml", "a", case).cases

@@ -12,10 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing.environments import attribute_path
-from ruleop.core.templating import TextTemplate
+from ruleop.core.templating import TextTemplate, syntax
+from ruleop.core.templating.syntax import find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,7 +131,7 @@ class KnownNames:
 
     sources: Sources
     _lines: dict[str, list[str]] = field(default_factory=dict)  # of files
-    _assigned: dict[int, dict[str, nodes.Node | None]] = field(default_factory=dict)
+    _assigned: dict[int, dict[str, syntax.Node | None]] = field(default_factory=dict)
     _paths: dict[tuple[int, tuple[object, ...]], KnownName] = field(default_factory=dict)
     _depth: int = 0
 
@@ -197,9 +196,8 @@ class KnownNames:
         if not isinstance(node.value, str):
             return ANY
         body = self.sources.loaded.library.written_string(node.value, node.site).body
-        if not all(isinstance(each, nodes.Output) for each in body):
-            return ANY
-        return self._joined((each for output in body for each in output.iter_child_nodes()), part)
+        parts = [each.value if isinstance(each, syntax.Print) else each for each in body]
+        return self._joined(parts, part) if all(isinstance(each, (syntax.Data, syntax.Expr)) for each in parts) else ANY
 
     def _has_condition(self, found: Field) -> bool:
         return "{%" in self._line(found)
@@ -222,23 +220,24 @@ class KnownNames:
                 found += self._of_node(piece.node, part, piece.place.expression)
         return tuple(found) if len(found) <= _MAX_PARTS else ANY
 
-    def _joined(self, operands: Iterable[nodes.Node], part: Part) -> KnownName:
+    def _joined(self, operands: Iterable[syntax.Node], part: Part) -> KnownName:
         found = tuple(text for each in operands for text in self._of_node(each, part))
         return found if len(found) <= _MAX_PARTS else ANY
 
-    def _of_node(self, node: nodes.Node, part: Part, expression: str = "") -> KnownName:
+    def _of_node(self, node: syntax.Node, part: Part, expression: str = "") -> KnownName:
         if self._depth > _MAX_DEPTH:
             return ANY
         self._depth += 1
         try:
-            if isinstance(node, nodes.TemplateData):
-                return (str(node.data),)
-            if isinstance(node, nodes.Const):
-                return (str(node.value),)
-            if isinstance(node, nodes.Concat):
-                return self._joined(node.nodes, part)
-            if isinstance(node, nodes.Add):
-                return self._joined((node.left, node.right), part)
+            match node:
+                case syntax.Data():
+                    return (node.text,)
+                case syntax.Const():
+                    return (str(node.value),)
+                case syntax.Concat():
+                    return self._joined(node.parts, part)
+                case syntax.Operation(left, "+", right):
+                    return self._joined((left, right), part)
             path = attribute_path(node)
             found = ANY if path is None else self._of_path(path, part)
             return (Unknown(expression),) if found == ANY and expression and _is_of_cr(node) else found
@@ -293,23 +292,28 @@ class KnownNames:
             node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
         return self.of_text(node, let) if node is not None else ANY
 
-    def _set_in(self, part: Part) -> dict[str, nodes.Node | None]:
+    def _set_in(self, part: Part) -> dict[str, syntax.Node | None]:
         """The names that a template sets, with their values where there is one; a parameter has many."""
         found = self._assigned.get(id(part))
         if found is None:
             found = self._assigned[id(part)] = {}
             if isinstance(part.compiled, TextTemplate):
                 trees = self.sources.loaded.library.written_trees([part.compiled.name])
-                names = [each for tree in trees for each in tree.find_all(nodes.Name) if each.ctx != "load"]
-                set_names = Counter(each.name for each in names)
+                set_names = Counter(name for tree in trees for name in _names_set_in(tree))
                 found.update(dict.fromkeys(set_names))
-                for each in (each for tree in trees for each in tree.find_all(nodes.Assign)):
-                    if isinstance(each.target, nodes.Name) and set_names[each.target.name] == 1:
-                        found[each.target.name] = each.node
+                for each in (each for tree in trees for each in find(tree, syntax.Set)):
+                    if isinstance(each.target, syntax.Variable) and set_names[each.target.name] == 1:
+                        found[each.target.name] = each.value
         return found
 
 
-def _is_of_cr(node: nodes.Node) -> bool:
+def _names_set_in(tree: syntax.Template) -> Iterator[str]:
+    """The names that a file sets, and the parameters of its macros."""
+    yield from (each.name for each in find(tree, syntax.Variable))
+    yield from (name for macro in find(tree, syntax.Macro) for name in macro.params)
+    yield from (name for block in find(tree, syntax.CallBlock) for name in block.params)
+
+
+def _is_of_cr(node: syntax.Node) -> bool:
     """Whether an expression reads the CR and `vars` alone."""
-    names: Iterator[nodes.Name] = node.find_all(nodes.Name)
-    return {each.name for each in names} | ({node.name} if isinstance(node, nodes.Name) else set()) <= _OF_CR_ALONE
+    return names_in(node) <= _OF_CR_ALONE

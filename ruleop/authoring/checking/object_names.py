@@ -6,13 +6,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.core.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.secrets.secret_fields import CHECKSUMS
+from ruleop.core.templating import syntax
 from ruleop.core.templating.bodies.body import Printed
+from ruleop.core.templating.syntax import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,9 +74,9 @@ def _check_free_text(found: list[tuple[Field, str]], part: Part, sources: Source
                 findings.warning("invalid-name", message, slot.place.site, word=slot.place.expression, start=part.site)
 
 
-def _is_of_metadata(node: nodes.Node) -> bool:
+def _is_of_metadata(node: syntax.Node) -> bool:
     """Whether an expression is `metadata.name`, or another field of the CR's metadata."""
-    return isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name == "metadata"
+    return isinstance(node, syntax.Field) and isinstance(node.of, syntax.Name) and node.of.name == "metadata"
 
 
 # -- what the API server rejects ---------------------------------------------------------------------------------------
@@ -141,12 +141,12 @@ def _longest(field: Field, sources: Sources) -> int:
     return sum(lengths) if len(lengths) == len(field.pieces) and all(lengths) else 0
 
 
-def _most(node: nodes.Node, sources: Sources) -> int:
+def _most(node: syntax.Node, sources: Sources) -> int:
     """The maxLength of a field of the CR that is printed as it is; 0 if there is none."""
     path: Path = ()
-    while isinstance(node, nodes.Getattr):
-        path, node = (node.attr, *path), node.node
-    if not isinstance(node, nodes.Name) or node.name not in ("metadata", "spec"):
+    while isinstance(node, syntax.Field):
+        path, node = (node.name, *path), node.of
+    if not isinstance(node, syntax.Name) or node.name not in ("metadata", "spec"):
         return 0
     most = (sources.schema((node.name, *path)) or {}).get("maxLength")
     return most if isinstance(most, int) else 0
@@ -229,16 +229,10 @@ def text_of(field: Field, part: Part) -> str:
     assigned = {name for name, _ in part.compiled.assigned}
     texts = []
     for piece in field.pieces:
-        if isinstance(piece, Printed) and (piece.captured or any(each.name in assigned for each in _names(piece.node))):
+        if isinstance(piece, Printed) and (piece.captured or assigned & names_in(piece.node)):
             return ""
         texts.append(piece if isinstance(piece, str) else f"{{{{ {piece.place.expression} }}}}")
     return "".join(texts)
-
-
-def _names(node: nodes.Node) -> Iterator[nodes.Name]:
-    if isinstance(node, nodes.Name):
-        yield node
-    yield from node.find_all(nodes.Name)
 
 
 def _is_own(slots: list[Printed], part: Part, sources: Sources) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.known_names import Unknown
 from ruleop.authoring.checking.references import SCALERS, references
+from ruleop.core.templating.syntax import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,12 +61,7 @@ def _replicas(body: Body) -> Field | None:
     """The field, unless a condition may leave it to others."""
     found = next((each for each in body.fields if each.path == _REPLICAS), None)
     slots = [*found.slots] if found is not None else []
-    return None if any(map(_may_leave_it, (slot.node for slot in slots))) else found
-
-
-def _may_leave_it(node: nodes.Node) -> bool:
-    names = [each.name for each in (*node.find_all(nodes.Name), node) if isinstance(each, nodes.Name)]
-    return not _LEAVE_IT.isdisjoint(names)
+    return None if any(_LEAVE_IT & names_in(slot.node) for slot in slots) else found
 
 
 def _leaves_replicas(child: ChildDraft) -> bool:

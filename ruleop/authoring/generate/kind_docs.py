@@ -12,8 +12,6 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jinja2 import nodes
-
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
 from ruleop.authoring.generate.samples import examples
@@ -24,7 +22,7 @@ from ruleop.core.planning.model.marks import SKIP_FINALIZE, SWITCHES
 from ruleop.core.printable import printable
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.simple_schema import IMMUTABLE_RULE
-from ruleop.core.templating import StringTemplate
+from ruleop.core.templating import StringTemplate, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -307,8 +305,8 @@ class _Page:
         if (constant := condition.reason.constant) is not None:
             return [constant]
         tree = self.loaded.library.written_string(condition.reason.source, condition.reason.site)
-        ends = [end for each in tree.find_all(nodes.CondExpr) for end in (each.expr1, each.expr2)]
-        return list(dict.fromkeys(end.value for end in ends if isinstance(end, nodes.Const)))
+        ends = [end for each in syntax.find(tree, syntax.Conditional) for end in (each.then, each.otherwise)]
+        return list(dict.fromkeys(str(end.value) for end in ends if isinstance(end, syntax.Const)))
 
     def _rules(self) -> Iterator[str]:
         found = [each for watch in self.watches for each in watch.rule.validate]

@@ -1,7 +1,7 @@
 """The lines and branches of the rules that were exercised.
 
-A probe counts the evaluations of each list of statements, and changes the parsed templates so that each condition
-passes its outcome on. Without a probe nothing is counted, so the operator pays nothing.
+A probe counts the evaluations of each list of statements, and the outcomes of each condition. Without a probe nothing
+is counted, so the operator pays nothing.
 
 Coverage is shown as a table, as an HTML page, and as lcov for editors and services.
 """
@@ -13,19 +13,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.report.spans import Line, Span, Tone
 from ruleop.core.errors import Site
-from ruleop.core.templating import UndefinedValue
+from ruleop.core.templating import UndefinedValue, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.core.rules import Project
     from ruleop.core.templating import Expression
-
-_BRANCH: Final = " branch"  # the name of a filter, which templates cannot write because of the space
 
 Key = tuple[str, int, int]  # path, line, number among those of the same template or string
 
@@ -72,15 +68,11 @@ class Probe:
     hits: Counter[Key] = field(default_factory=Counter)
     true: Counter[Key] = field(default_factory=Counter)
     false: Counter[Key] = field(default_factory=Counter)
-    bodies: dict[int, tuple[Sequence[nodes.Node], list[Key]]] = field(default_factory=dict)  # by their ids
+    bodies: dict[int, tuple[syntax.Body, list[Key]]] = field(default_factory=dict)  # by their ids
+    tests: dict[syntax.Expr, Key] = field(default_factory=dict)  # of the conditions
 
-    @property
-    def filters(self) -> dict[str, Any]:
-        """The function that instrumented templates call."""
-        return {_BRANCH: self._count_branch}
-
-    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
-        keys = self.bodies.get(id(body), (None, ()))[1]
+    def counter(self, bodies: Sequence[syntax.Body]) -> Callable[[], None] | None:
+        keys = [key for body in bodies for key in self.bodies.get(id(body), (None, ()))[1]]
         if not keys:
             return None
 
@@ -91,24 +83,28 @@ class Probe:
 
         return count
 
-    def note(self, body: Sequence[nodes.Node], key: Key, lines: Iterable[int]) -> None:
+    def note(self, body: syntax.Body, key: Key, lines: Iterable[int]) -> None:
         """Notes the lines that an evaluation of these statements exercises."""
         self.blocks[key] = tuple(sorted(lines))
         self.bodies.setdefault(id(body), (body, []))[1].append(key)
 
-    def _count_branch(self, value: Any, *key: Any) -> Any:
-        if isinstance(value, UndefinedValue):
-            self.false[key] += 1
-        else:
-            (self.true if value else self.false)[key] += 1
-        return value
+    def outcome(self, condition: syntax.Expr) -> Callable[[Any], None] | None:
+        key = self.tests.get(condition)
+        if key is None:
+            return None
 
-    def instrument(self, tree: nodes.Template, where: str | Site) -> None:
-        """Changes the tree of a template file, or of a string of watches.yaml."""
+        def count(value: Any) -> None:
+            is_true = not isinstance(value, UndefinedValue) and bool(value)
+            (self.true if is_true else self.false)[key] += 1
+
+        return count
+
+    def observe(self, tree: syntax.Template, where: str | Site) -> None:
+        """Notes the lines and conditions of a template file, or of a string of watches.yaml."""
         if isinstance(where, str):
-            _Instrumenter(self, where).block(tree.body, 1)
+            _Observer(self, where).block(tree.body)
         else:
-            _Instrumenter(self, where.path, where).string(tree)
+            _Observer(self, where.path, where).string(tree)
 
     def files(self, project: Project) -> list[FileCoverage]:
         """The coverage of each template, and of the strings and expressions in files of watches."""
@@ -152,8 +148,8 @@ def _expressions(project: Project) -> Iterator[tuple[Expression, str]]:
 
 
 @dataclass(slots=True)
-class _Instrumenter:
-    """Changes one tree. Conditions of a string have the string's line."""
+class _Observer:
+    """Notes one tree. Conditions of a string have the string's line."""
 
     probe: Probe
     path: str
@@ -164,83 +160,67 @@ class _Instrumenter:
         self.number += 1
         return (self.path, self.site.line if self.site else line, 1000 + self.number)
 
-    def block(self, body: list[nodes.Node], line: int) -> None:
-        """Counts a list of statements that are rendered together."""
+    def block(self, body: syntax.Body) -> None:
+        """Notes a list of statements that are rendered together."""
         lines: set[int] = set()
         for node in body:
             self._statement(node, lines)
         if self.site is None and lines:
-            self.probe.note(body, self._key(line), lines)
+            self.probe.note(body, self._key(body[0].site.line), lines)
 
-    def string(self, tree: nodes.Template) -> None:
-        """Counts a string, the conditions in it, and the outcome of one that is a single expression."""
-        self.block(tree.body, 0)
+    def string(self, tree: syntax.Template) -> None:
+        """Notes a string, the conditions in it, and the outcome of one that is a single expression."""
+        self.block(tree.body)
         assert self.site is not None
         key = (self.path, self.site.line, self.site.column)
-        outputs = [node for node in tree.body if isinstance(node, nodes.Output)]
         self.probe.note(tree.body, key, (self.site.line,))
-        if len(outputs) != 1 or len(outputs[0].nodes) != 1 or isinstance(outputs[0].nodes[0], nodes.TemplateData):
-            return
-        self.probe.conditions[key] = ""
-        only = outputs[0].nodes[0]
-        outputs[0].nodes[0] = _call(only, _BRANCH, key)
-        outputs[0].nodes[0].place = only.place  # type: ignore[attr-defined]
+        if tree.only_value is not None:
+            self.probe.conditions[key] = ""
+            self.probe.tests[tree.only_value] = key
 
-    def _statement(self, node: nodes.Node, lines: set[int]) -> None:
-        if isinstance(node, nodes.Output):
-            for child in node.nodes:
-                if isinstance(child, nodes.TemplateData):
-                    texts = child.data.split("\n")
-                    lines.update(child.lineno + at for at, text in enumerate(texts) if text.strip())
-                else:
-                    lines.add(_line(child))
-                    self._inline(child)
-            return
-        lines.add(node.lineno)
-        if isinstance(node, nodes.If):
-            self._if(node)
-        elif isinstance(node, nodes.For):
-            self._inline(node.iter)
-            self.block(node.body, node.lineno)
-            self.block(node.else_, node.lineno)
-        elif isinstance(node, (nodes.Macro, nodes.Block)):
-            self.block(node.body, node.lineno)
-        else:
-            inner = getattr(node, "body", None)
-            for each in inner if isinstance(inner, list) else ():
-                self._statement(each, lines)
-            for each in node.iter_child_nodes():
-                if isinstance(each, nodes.Expr):
-                    self._inline(each)
+    def _statement(self, node: syntax.Stmt, lines: set[int]) -> None:
+        match node:
+            case syntax.Data():
+                texts = node.text.split("\n")
+                lines.update(node.site.line + at for at, text in enumerate(texts) if text.strip())
+            case syntax.Print():
+                lines.add(node.place.site.line)
+                self._inline(node.value, node.place.site.line)
+            case syntax.If():
+                self._if(node, lines)
+            case syntax.For():
+                lines.add(node.site.line)
+                self._inline(node.iterable, node.iterable.site.line)
+                self.block(node.body)
+                self.block(node.otherwise)
+            case syntax.Macro() | syntax.Block():
+                lines.add(node.site.line)
+                self.block(node.body)
+            case _:
+                lines.add(node.site.line)
+                for each in syntax.children(node):
+                    if isinstance(each, syntax.Stmt):
+                        self._statement(each, lines)
+                    elif isinstance(each, syntax.Expr):
+                        self._inline(each, each.site.line)
 
-    def _if(self, node: nodes.If) -> None:
-        for each in (node, *node.elif_):
-            assert isinstance(each, nodes.If)
-            self._inline(each.test)
-            each.test = self._condition(each.test, each.lineno, "if" if each is node else "elif")
-            self.block(each.body, each.lineno)
-        self.block(node.else_, node.lineno)
+    def _if(self, node: syntax.If, lines: set[int]) -> None:
+        lines.add(node.site.line)
+        for number, each in enumerate(node.branches):
+            self._inline(each.test, each.test.site.line)
+            self._condition(each.test, each.site.line, "elif" if number else "if")
+            self.block(each.body)
+        self.block(node.otherwise)
 
-    def _inline(self, node: nodes.Node) -> None:
-        """Counts `a if b else c` anywhere in an expression."""
-        for each in [node, *node.find_all(nodes.CondExpr)]:
-            if isinstance(each, nodes.CondExpr):
-                each.test = self._condition(each.test, _line(node), "inline if")
+    def _inline(self, node: syntax.Expr, line: int) -> None:
+        """Notes `a if b else c` anywhere in an expression."""
+        for each in syntax.find(node, syntax.Conditional):
+            self._condition(each.test, line, "inline if")
 
-    def _condition(self, test: nodes.Node, line: int, what: str) -> nodes.Expr:
+    def _condition(self, test: syntax.Expr, line: int, what: str) -> None:
         key = self._key(line)
         self.probe.conditions[key] = what
-        return _call(test, _BRANCH, key)
-
-
-def _line(node: nodes.Node) -> int:
-    place = getattr(node, "place", None)
-    return place.site.line if place is not None else node.lineno
-
-
-def _call(value: nodes.Node, name: str, key: Key) -> nodes.Filter:
-    arguments: list[nodes.Expr] = [nodes.Const(part) for part in key]
-    return nodes.Filter(value, name, arguments, [], None, None, lineno=value.lineno or 1)
+        self.probe.tests[test] = key
 
 
 def table(files: Sequence[FileCoverage]) -> Iterator[Line]:

@@ -12,15 +12,13 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.rules.checks.secret_reads import secret_ids
 from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
-from ruleop.core.templating import SECRET_FUNCTIONS
+from ruleop.core.templating import SECRET_FUNCTIONS, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,8 +99,8 @@ def _in_container(path: FieldPath) -> tuple[str, str] | None:
 def _reference(slot: Printed, secrets: Mapping[str, bool]) -> str:
     """The way in which a Pod reads the value of a slot by itself."""
     node = slot.node
-    while isinstance(node, nodes.Filter) and node.node is not None:
-        node = node.node
+    while isinstance(node, syntax.Filter) and node.value is not None:
+        node = node.value
     path = attribute_path(node) or ()
     path = path[1:] if path[:1] == ("live",) else path
     if len(path) == 3 and path[1] in DATA_FIELDS and secrets.get(str(path[0])) is False:

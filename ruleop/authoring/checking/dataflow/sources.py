@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.schema.crd.structural import declares
-from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, origins_of, slots_from
+from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, origins_of, slots_from, syntax
 from ruleop.core.templating.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
-    from jinja2 import nodes
-
     from ruleop.core.rules import Loaded, Watch
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
@@ -46,7 +44,7 @@ class Sources:
 
     watch: Watch
     loaded: Loaded
-    _trees: dict[int, list[nodes.Template]] = field(default_factory=dict)
+    _trees: dict[int, list[syntax.Template]] = field(default_factory=dict)
     _origins: dict[tuple[int, frozenset[str], frozenset[str], bool], _Origins] = field(default_factory=dict)
     _free: dict[frozenset[Path], IsSource] = field(default_factory=dict)
     _bodies: dict[int, tuple[Body, ...]] = field(default_factory=dict)
@@ -184,12 +182,12 @@ class Sources:
             names |= {item: [(_ITEM, item)] for item in part.view.items}
         return names
 
-    def _loop(self, part: Part) -> list[nodes.Template]:
+    def _loop(self, part: Part) -> list[syntax.Template]:
         """Loops that give the items of `forEach` their values."""
         loops = [each for each in self.watch.parts if each.gives_items_to(part)]
         return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
 
-    def _of(self, part: Part) -> list[nodes.Template]:
+    def _of(self, part: Part) -> list[syntax.Template]:
         found = self._trees.get(id(part))
         if found is None:
             library = self.loaded.library

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing.types import UNKNOWN, Type, join
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,55 +72,42 @@ def joined(environments: Iterable[Environment]) -> Environment:
     return Environment(names, facts, truths)
 
 
-def attribute_path(node: nodes.Node | None) -> Path | None:
+def attribute_path(node: syntax.Node | None) -> Path | None:
     """The path of an expression that is a chain of fields from a name."""
     steps: list[object] = []
-    while isinstance(node, (nodes.Getattr, nodes.Getitem)):
-        if isinstance(node, nodes.Getattr):
-            steps.append(node.attr)
-        elif isinstance(node.arg, nodes.Const):
-            steps.append(node.arg.value)
+    while isinstance(node, (syntax.Field, syntax.Item)):
+        if isinstance(node, syntax.Field):
+            steps.append(node.name)
+        elif isinstance(node.key, syntax.Const):
+            steps.append(node.key.value)
         else:
             return None
-        node = node.node
-    if not isinstance(node, nodes.Name):
+        node = node.of
+    if not isinstance(node, syntax.Name):
         return None
     return (node.name, *reversed(steps))
 
 
-def text_of(node: nodes.Node | None) -> str:
-    """The source text of a chain of fields, as far as it is one."""
-    if isinstance(node, nodes.Name):
-        return str(node.name)
-    if isinstance(node, nodes.Getattr):
-        before = text_of(node.node)
-        return f"{before}.{node.attr}" if before else ""
-    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
-        before = text_of(node.node)
-        return f"{before}[{node.arg.value!r}]" if before else ""
-    return ""
-
-
-def canonical(node: nodes.Node) -> str:
+def canonical(node: syntax.Node) -> str:
     """A text that is equal for equal expressions."""
     return repr(node)
 
 
-_MEMBERSHIP: Final[dict[tuple[type[nodes.Node], str], str]] = {(nodes.Or, "eq"): "in", (nodes.And, "ne"): "not in"}
+_MEMBERSHIP: Final[dict[tuple[type[syntax.Node], str], str]] = {(syntax.Or, "eq"): "in", (syntax.And, "ne"): "not in"}
 """The spelling of a comparison with several constants, by what joins them."""
 
 
 class ConstantOperand(NamedTuple):
-    node: nodes.Const
+    node: syntax.Const
     message: str
     words: tuple[str, ...]  # as it may be written
 
 
-def constant_operands(condition: nodes.Node) -> Iterator[ConstantOperand]:
+def constant_operands(condition: syntax.Node) -> Iterator[ConstantOperand]:
     """The constants in a condition that is tested for truth."""
-    if isinstance(condition, nodes.Not):
-        yield from constant_operands(condition.node)
-    elif isinstance(condition, (nodes.And, nodes.Or)):
+    if isinstance(condition, syntax.Not):
+        yield from constant_operands(condition.value)
+    elif isinstance(condition, (syntax.And, syntax.Or)):
         operands = list(_operands(condition, type(condition)))
         constants = [each for each in operands if _is_scalar(each)]
         if meant := _comparison_with_all(operands, type(condition)):
@@ -134,38 +121,43 @@ def constant_operands(condition: nodes.Node) -> Iterator[ConstantOperand]:
         yield _finding(condition, "remove the quotes if it is an expression" if _is_text(condition) else "remove it")
 
 
-def is_membership(node: nodes.Or) -> bool:
+def is_membership(node: syntax.Or) -> bool:
     """Whether a value is probably meant as a test of membership: it is a comparison or a constant."""
-    return bool(_comparison_with_all(list(_operands(node, nodes.Or)), nodes.Or))
+    return bool(_comparison_with_all(list(_operands(node, syntax.Or)), syntax.Or))
 
 
-def _operands(node: nodes.Node, kind: type[nodes.Node]) -> Iterator[nodes.Node]:
+def _operands(node: syntax.Node, kind: type[syntax.Node]) -> Iterator[syntax.Node]:
     """The operands of a chain of the same operator."""
-    if isinstance(node, (nodes.And, nodes.Or)) and type(node) is kind:
+    if isinstance(node, (syntax.And, syntax.Or)) and type(node) is kind:
         yield from _operands(node.left, kind)
         yield from _operands(node.right, kind)
     else:
         yield node
 
 
-def _comparison_with_all(operands: list[nodes.Node], kind: type[nodes.Node]) -> str:
+def _comparison_with_all(operands: list[syntax.Node], kind: type[syntax.Node]) -> str:
     """The comparison that a chain probably stands for: `a in ['x', 'y']` for `a == 'x' or 'y'`; "" if there is none."""
     first, *others = operands
-    if not others or not all(map(_is_scalar, others)) or not isinstance(first, nodes.Compare) or len(first.ops) != 1:
+    if (
+        not others
+        or not all(map(_is_scalar, others))
+        or not isinstance(first, syntax.Compare)
+        or len(first.others) != 1
+    ):
         return ""
-    (operand,) = first.ops
-    word, compared = _MEMBERSHIP.get((kind, operand.op)), text_of(first.expr)
-    if word is None or not compared or not _is_scalar(operand.expr):
+    (operand,) = first.others
+    word, compared = _MEMBERSHIP.get((kind, operand.operator)), source_of(first.first)
+    if word is None or not compared or not _is_scalar(operand.value):
         return ""
-    return f"{compared} {word} {[each.value for each in (operand.expr, *others) if isinstance(each, nodes.Const)]}"
+    return f"{compared} {word} {[each.value for each in (operand.value, *others) if isinstance(each, syntax.Const)]}"
 
 
-def _is_scalar(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Const) and isinstance(node.value, (str, int, float)) and type(node.value) is not bool
+def _is_scalar(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Const) and isinstance(node.value, (str, int, float)) and type(node.value) is not bool
 
 
-def _is_text(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Const) and isinstance(node.value, str)
+def _is_text(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Const) and isinstance(node.value, str)
 
 
 def _finding(node: Any, what_to_do: str) -> ConstantOperand:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing.lookups import with_field
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
@@ -33,6 +31,7 @@ from ruleop.authoring.checking.typing.types import (
     row_of,
     truth_of,
 )
+from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.picks import literal_names, picked_names
 from ruleop.core.templating.filters.registry import FILTERS
 from ruleop.core.templating.values.methods import METHODS
@@ -52,7 +51,7 @@ class Applied:
     value: Type
     args: tuple[Type, ...]
     kwargs: Mapping[str, Type]
-    node: Any
+    node: syntax.Filter
     attribute: Callable[[Type, str], Lookup]
     apply: Callable[[str, Type], Type]  # another filter, by its name
 
@@ -64,10 +63,8 @@ class Applied:
     def constant(self, position: int, name: str = "") -> Any:
         """The value of an argument that is a literal."""
         found = self.node.args[position] if position < len(self.node.args) else None
-        for keyword in self.node.kwargs:
-            if name and keyword.key == name:
-                found = keyword.value
-        return found.value if isinstance(found, nodes.Const) else None
+        found = self.node.kwargs.get(name, found)
+        return found.value if isinstance(found, syntax.Const) else None
 
 
 def items_of(value: Type) -> Type:
@@ -322,16 +319,16 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
 """The mistakes in the arguments of a filter, by the first word of Python's message."""
 
 
-def argument_problem(node: nodes.Filter) -> str:
+def argument_problem(node: syntax.Filter) -> str:
     """The mistake in the number or the names of the arguments; "" if they fit the parameters of the filter."""
     found = FILTERS[node.name]
     try:
         parameters = signature(found.function)
     except ValueError:  # `list` has none that Python knows
         return ""
-    positional = [*([found.needs] if found.needs else []), node.node, *node.args]
+    positional = [*([found.needs] if found.needs else []), node.value, *node.args]
     try:
-        parameters.bind(*positional, **{str(each.key): each.value for each in node.kwargs})
+        parameters.bind(*positional, **node.kwargs)
     except TypeError as error:
         first, *_ = str(error).split()
         return _ARGUMENTS[first].format(str(error).rpartition(" ")[2].strip("'"))

@@ -1,4 +1,4 @@
-"""Infers the types of Jinja's nodes, and reports what cannot work. `expressions` has a function for each class of node.
+"""Infers the types of expressions, and reports what cannot work. `expressions` has a function for each class of node.
 
 A value is *used* where its absence fails: printed, compared, tested for truth, looped over, given to a filter. Only
 `default`, `required` and the test `defined` look at a value without using it.
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing import operator_types
-from ruleop.authoring.checking.typing.environments import Environment, attribute_path, constant_operands, text_of
+from ruleop.authoring.checking.typing.environments import Environment, attribute_path, constant_operands
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
 from ruleop.core.errors import Site
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -66,8 +66,8 @@ class Let:
     """A name whose type depends on what is known where it is used: a let, or a child with `when`."""
 
     infer: Callable[[Environment], Type] | None = None
-    value: nodes.Node | None = None  # the expression of a let that is a single slot
-    implied: nodes.Node | None = None  # the condition under which there is a value
+    value: syntax.Node | None = None  # the expression of a let that is a single slot
+    implied: syntax.Node | None = None  # the condition under which there is a value
 
 
 Visit: TypeAlias = Callable[["Inference", Any, Environment], Type]
@@ -77,7 +77,7 @@ class Inference:
     """Infers the types of expressions. `visits` has the function for each class of node; `statements` runs the bodies
     of macros and included files."""
 
-    def __init__(self, report: Report, visits: Mapping[type[nodes.Node], Visit]) -> None:
+    def __init__(self, report: Report, visits: Mapping[type[syntax.Node], Visit]) -> None:
         self.report = report
         self.visits = visits
         self.source: Source
@@ -89,7 +89,7 @@ class Inference:
         self.defer_level = 0
         self.missed: Undefined | None = None
         self.lets: dict[tuple[int, int, int], tuple[Type, Environment, Type]] = {}
-        self._constants: dict[int, nodes.Node] = {}  # those that are reported, kept so that their ids stay unique
+        self._constants: dict[int, syntax.Node] = {}  # those that are reported, kept so that their ids stay unique
 
     @contextmanager
     def within(self, source: Source) -> Iterator[None]:
@@ -99,17 +99,17 @@ class Inference:
         finally:
             self.source = outer
 
-    def quiet(self, node: nodes.Node, env: Environment) -> Type:
+    def quiet(self, node: syntax.Node, env: Environment) -> Type:
         with self.report.silence():
             return self.infer(node, env)
 
     # -- findings ------------------------------------------------------------------------------------------------------
 
-    def problem(self, code: Code, message: str, node: nodes.Node, *words: str, warn: bool = False) -> None:
+    def problem(self, code: Code, message: str, node: syntax.Node, *words: str, warn: bool = False) -> None:
         if code == "unknown-field" or not self.report.is_silent:
-            self.report.add(code, message, self.source, node.lineno, *words, warn=warn)
+            self.report.add(code, message, self.source, node.site, *words, warn=warn)
 
-    def use(self, value: Type, node: nodes.Node, *, omits: bool = False) -> Type:
+    def use(self, value: Type, node: syntax.Node, *, omits: bool = False) -> Type:
         """The value where it is needed. `omits`: it may be `omit`."""
         undefined = value.undefined
         if undefined is None or undefined.waits or undefined.reason == "unset":
@@ -127,72 +127,72 @@ class Inference:
         if undefined.reason == "no-spec":
             self.report.at("maybe-missing", NO_SPEC, self.kind_site, warn=True)
             return value.defined()
-        message = missing_message(undefined, text_of(node), certain=not value.kinds)
-        words = (text_of(node), undefined.path, last_name(undefined.path))
+        message = missing_message(undefined, source_of(node), certain=not value.kinds)
+        words = (source_of(node), undefined.path, last_name(undefined.path))
         self.problem("maybe-missing", message, node, *words, warn=bool(value.kinds))
         return value.defined() if value.kinds else UNKNOWN
 
-    def used(self, node: nodes.Node, env: Environment) -> Type:
+    def used(self, node: syntax.Node, env: Environment) -> Type:
         return self.use(self.infer(node, env), node)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 
-    def infer(self, node: nodes.Node, env: Environment) -> Type:
-        path = attribute_path(node) if isinstance(node, (nodes.Getattr, nodes.Getitem)) else None
+    def infer(self, node: syntax.Node, env: Environment) -> Type:
+        path = attribute_path(node) if isinstance(node, (syntax.Field, syntax.Item)) else None
         if path is not None and path in env.facts:
             return env.facts[path]
         visit = self.visits.get(type(node))
         if visit is None:
-            for child in node.iter_child_nodes():
+            for child in syntax.children(node):
                 self.infer(child, env)
             return UNKNOWN
         return visit(self, node, env)
 
-    def report_step(self, node: nodes.Node, found: Lookup, *words: str) -> None:
+    def report_step(self, node: syntax.Node, found: Lookup, *words: str) -> None:
         problem = found.problem
         for code in _STEP_CODES:
             self.report.visit(node, code)
         if problem is None:
             return
         last = words[0].rpartition(".")[2] if words and words[0] else ""
-        self.report.add_if_always(node, problem.code, problem.message, self.source, node.lineno, *words, last)
+        self.report.add_if_always(node, problem.code, problem.message, self.source, node.site, *words, last)
 
-    def condition(self, node: nodes.Node, env: Environment) -> bool | None:
+    def condition(self, node: syntax.Node, env: Environment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
         self.report_constants(node)
         value = self.used(node, env)
         truth = truth_of(value)
-        if isinstance(node, (nodes.Getattr, nodes.Getitem, nodes.Filter)):
+        if isinstance(node, (syntax.Field, syntax.Item, syntax.Filter)):
             self.report.visit(node, "constant-condition")
             if truth is not None:
                 members = sorted(str(each) for _, each in value.constants or ())
-                what = text_of(node) or "this value"
+                what = source_of(node) or "this value"
                 why = f"{what} is one of {', '.join(members)}" if len(members) > 1 else f"{what} is {members[0]}"
                 self.report_always(node, truth, f"{why}; compare it with == or !=")
         return truth
 
     def compare(
-        self, op: str, left: tuple[Type, nodes.Node], right: tuple[Type, nodes.Node], node: nodes.Node
+        self, op: str, left: tuple[Type, syntax.Node], right: tuple[Type, syntax.Node], node: syntax.Node
     ) -> bool | None:
         """The result of a comparison, if it is the same for all values."""
         for each in _COMPARE_CODES:
             self.report.visit(node, each)
-        outcome = operator_types.comparison(op, left[0], right[0], (text_of(left[1]), text_of(right[1])))
+        outcome = operator_types.comparison(op, left[0], right[0], (source_of(left[1]), source_of(right[1])))
         if outcome.problem is not None:
             code, message = outcome.problem
-            words = (text_of(left[1]), text_of(right[1]))
+            words = (source_of(left[1]), source_of(right[1]))
             warn = outcome.is_possible or code != "type-mismatch"
-            self.report.add_if_always(node, code, message, self.source, node.lineno, *words, warn=warn)
+            self.report.add_if_always(node, code, message, self.source, node.site, *words, warn=warn)
         return outcome.truth
 
-    def report_constants(self, condition: nodes.Node, *, allowed: Container[Any] = ()) -> None:
+    def report_constants(self, condition: syntax.Node, *, allowed: Container[Any] = ()) -> None:
         """Reports constants that are tested for truth."""
         for each in constant_operands(condition) if not self.report.is_silent else ():
             if each.node.value not in allowed and id(each.node) not in self._constants:
                 self._constants[id(each.node)] = each.node  # the inner `or` of `a == 1 or 2 or 3` has it again
                 self.problem("constant-condition", each.message, each.node, *each.words, warn=True)
 
-    def report_always(self, node: nodes.Node, truth: bool, why: str) -> None:
+    def report_always(self, node: syntax.Node, truth: bool, why: str) -> None:
         message = f"this is always {str(truth).lower()}: {why}"
-        words = text_of(node.node) if isinstance(node, (nodes.Test, nodes.Filter)) else text_of(node)
-        self.report.add_if_always(node, "constant-condition", message, self.source, node.lineno, words, warn=True)
+        words = source_of(node.value) if isinstance(node, (syntax.Test, syntax.Filter)) else source_of(node)
+        self.report.add_if_always(node, "constant-condition", message, self.source, node.site, words, warn=True)

@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing.environments import Environment, attribute_path, canonical, joined
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
-from ruleop.core.templating import Trait, filters_with
+from ruleop.core.templating import Trait, filters_with, syntax
 from ruleop.core.templating.filters.registry import TESTS
 from ruleop.core.templating.values.declared_kinds import declared_kinds
 
@@ -51,12 +49,12 @@ def falsy(value: Type) -> Type:
     return found
 
 
-def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: bool) -> Environment:
+def assume(inference: Inference, node: syntax.Expr, env: Environment, *, truth: bool) -> Environment:
     """The environment where a condition holds, or does not."""
-    if isinstance(node, nodes.Not):
-        return assume(inference, node.node, env, truth=not truth)
-    if isinstance(node, (nodes.And, nodes.Or)):
-        both = isinstance(node, nodes.And) is truth
+    if isinstance(node, syntax.Not):
+        return assume(inference, node.value, env, truth=not truth)
+    if isinstance(node, (syntax.And, syntax.Or)):
+        both = isinstance(node, syntax.And) is truth
         if not both and _depth(node) > _MAX_DEPTH:
             return env
         first = assume(inference, node.left, env, truth=truth)
@@ -65,26 +63,26 @@ def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: b
         second = assume(inference, node.left, env, truth=not truth)
         return joined([first, assume(inference, node.right, second, truth=truth)])
     env = env.with_truth(canonical(node), truth)
-    if isinstance(node, nodes.Test):
+    if isinstance(node, syntax.Test):
         return _tested(inference, node, env, truth=truth)
-    if isinstance(node, nodes.Compare):
+    if isinstance(node, syntax.Compare):
         return _compared(inference, node, env, truth=truth)
-    if isinstance(node, nodes.Filter):
+    if isinstance(node, syntax.Filter):
         return _filtered(inference, node, env, truth=truth)
     return _with(inference, node, env, truthy if truth else falsy)
 
 
-def _depth(node: nodes.Node) -> int:
+def _depth(node: syntax.Expr) -> int:
     """The nesting depth of `and` and `or`. Each operand is evaluated for both outcomes, so time doubles with each
     level."""
     depth = 0
-    while isinstance(node, (nodes.And, nodes.Or)):
+    while isinstance(node, (syntax.And, syntax.Or)):
         depth += 1
         node = node.left
     return depth
 
 
-def _with(inference: Inference, node: nodes.Node, env: Environment, change: Change) -> Environment:
+def _with(inference: Inference, node: syntax.Expr, env: Environment, change: Change) -> Environment:
     """The environment in which the value of a chain is known better, and the mappings around it exist."""
     path = attribute_path(node)
     if path is None:
@@ -108,24 +106,24 @@ def _implied(inference: Inference, name: str, env: Environment, change: Change) 
     return env
 
 
-def _parents(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+def _parents(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
     """The mappings and lists around a value that exists."""
-    if not isinstance(node, (nodes.Getattr, nodes.Getitem)):
+    if not isinstance(node, (syntax.Field, syntax.Item, syntax.Slice)):
         return env
-    env = _parents(inference, node.node, env)
-    path = attribute_path(node.node)
+    env = _parents(inference, node.of, env)
+    path = attribute_path(node.of)
     if path is None:
         return env
-    outer = inference.quiet(node.node, env)
+    outer = inference.quiet(node.of, env)
     narrowed = outer.defined().without({"null"})
     return env if narrowed is outer or not outer.kinds else env.with_fact(path, narrowed)
 
 
-def _defined(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+def _defined(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
     return _with(inference, node, env, lambda value: value.defined() if value.kinds else value)
 
 
-def _undefined(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+def _undefined(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
     path = attribute_path(node)
     if path is None or len(path) < 2:
         return env
@@ -136,80 +134,80 @@ def _undefined(inference: Inference, node: nodes.Node, env: Environment) -> Envi
     return env.with_fact(path, gone)
 
 
-def _tested(inference: Inference, node: nodes.Test, env: Environment, *, truth: bool) -> Environment:
+def _tested(inference: Inference, node: syntax.Test, env: Environment, *, truth: bool) -> Environment:
     if node.name in {"defined", "undefined"}:
         is_set = (node.name == "defined") is truth
-        return _defined(inference, node.node, env) if is_set else _undefined(inference, node.node, env)
+        return _defined(inference, node.value, env) if is_set else _undefined(inference, node.value, env)
     test = TESTS.get(node.name)
     if test is not None and test.compares == "eq" and node.args:
-        return _equal(inference, node.node, node.args[0], env, truth=truth)
-    env = _defined(inference, node.node, env)
+        return _equal(inference, node.value, node.args[0], env, truth=truth)
+    env = _defined(inference, node.value, env)
     if test is None or not test.true_for:
         return env
     kinds = declared_kinds(test.true_for)
-    return _with(inference, node.node, env, lambda value: value.only(kinds) if truth else value.without(kinds))
+    return _with(inference, node.value, env, lambda value: value.only(kinds) if truth else value.without(kinds))
 
 
-def _compared(inference: Inference, node: nodes.Compare, env: Environment, *, truth: bool) -> Environment:
-    for each in (node.expr, *(operand.expr for operand in node.ops)):
+def _compared(inference: Inference, node: syntax.Compare, env: Environment, *, truth: bool) -> Environment:
+    for each in (node.first, *(operand.value for operand in node.others)):
         env = _used(inference, each, env)
-    if len(node.ops) != 1:
+    if len(node.others) != 1:
         return env
-    (operand,) = node.ops
-    env = _not_fallback(inference, node.expr, operand, env, truth=truth)
-    if truth and isinstance(operand.expr, nodes.Const):
-        env = _counted(inference, node.expr, operand, env)
-    if operand.op in {"eq", "ne"}:
-        holds = truth is (operand.op == "eq")
-        env = _equal(inference, node.expr, operand.expr, env, truth=holds)
-        return _equal(inference, operand.expr, node.expr, env, truth=holds)
-    if operand.op in {"in", "notin"} and truth is (operand.op == "in"):
-        if isinstance(node.expr, nodes.Const) and isinstance(node.expr.value, str):
-            member = nodes.Getitem(operand.expr, node.expr, "load", lineno=node.lineno)
+    (operand,) = node.others
+    env = _not_fallback(inference, node.first, operand, env, truth=truth)
+    if truth and isinstance(operand.value, syntax.Const):
+        env = _counted(inference, node.first, operand, env)
+    if operand.operator in {"eq", "ne"}:
+        holds = truth is (operand.operator == "eq")
+        env = _equal(inference, node.first, operand.value, env, truth=holds)
+        return _equal(inference, operand.value, node.first, env, truth=holds)
+    if operand.operator in {"in", "notin"} and truth is (operand.operator == "in"):
+        if isinstance(node.first, syntax.Const) and isinstance(node.first.value, str):
+            member = syntax.Field(operand.value, node.first.value, site=node.site)
             return _defined(inference, member, env)
-        options = inference.quiet(operand.expr, env)
+        options = inference.quiet(operand.value, env)
         constants = options.item.constants if options.item is not None else None
         if constants is not None:
-            return _with(inference, node.expr, env, lambda value: _limited(value, constants))
+            return _with(inference, node.first, env, lambda value: _limited(value, constants))
     return env
 
 
 def _not_fallback(
-    inference: Inference, node: nodes.Node, operand: nodes.Operand, env: Environment, *, truth: bool
+    inference: Inference, node: syntax.Expr, operand: syntax.Operand, env: Environment, *, truth: bool
 ) -> Environment:
     """`x | default(0) > 0` can only be true if x is set: the fallback makes it false."""
-    compare = _OPERATORS.get(operand.op)
-    is_default = isinstance(node, nodes.Filter) and node.name in {"default", "d"}
-    if not is_default or compare is None or not isinstance(operand.expr, nodes.Const):
+    compare = _OPERATORS.get(operand.operator)
+    is_default = isinstance(node, syntax.Filter) and node.name in {"default", "d"}
+    if not is_default or compare is None or not isinstance(operand.value, syntax.Const):
         return env
-    assert isinstance(node, nodes.Filter)
-    fallback = node.args[0] if node.args else nodes.Const("")
-    if node.node is None or not isinstance(fallback, nodes.Const):
+    assert isinstance(node, syntax.Filter)
+    fallback = node.args[0] if node.args else syntax.Const("", site=node.site)
+    if node.value is None or not isinstance(fallback, syntax.Const):
         return env
     try:
-        result = bool(compare(fallback.value, operand.expr.value))
+        result = bool(compare(fallback.value, operand.value.value))
     except TypeError:
         return env
-    return _defined(inference, node.node, env) if result is not truth else env
+    return _defined(inference, node.value, env) if result is not truth else env
 
 
-def _counted(inference: Inference, node: nodes.Node, operand: nodes.Operand, env: Environment) -> Environment:
+def _counted(inference: Inference, node: syntax.Expr, operand: syntax.Operand, env: Environment) -> Environment:
     """`x | length > 0` shows that x has items."""
-    assert isinstance(operand.expr, nodes.Const)
-    number = operand.expr.value
-    is_length = isinstance(node, nodes.Filter) and node.name in {"length", "count"}
-    if not is_length or not isinstance(number, int) or operand.op not in _LEAST:
+    assert isinstance(operand.value, syntax.Const)
+    number = operand.value.value
+    is_length = isinstance(node, syntax.Filter) and node.name in {"length", "count"}
+    if not is_length or not isinstance(number, int) or operand.operator not in _LEAST:
         return env
-    assert isinstance(node, nodes.Filter)
-    assert node.node is not None
-    least = number + _LEAST[operand.op] if operand.op != "ne" else 1 - min(number, 1)
-    return _with(inference, node.node, env, lambda value: replace(value, least=max(value.least, least)))
+    assert isinstance(node, syntax.Filter)
+    assert node.value is not None
+    least = number + _LEAST[operand.operator] if operand.operator != "ne" else 1 - min(number, 1)
+    return _with(inference, node.value, env, lambda value: replace(value, least=max(value.least, least)))
 
 
-def _used(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+def _used(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
     """A value that was compared exists, or the comparison would have failed."""
-    while isinstance(node, nodes.Filter) and node.node is not None and node.name not in {"default", "d"}:
-        node = node.node
+    while isinstance(node, syntax.Filter) and node.value is not None and node.name not in {"default", "d"}:
+        node = node.value
     return _defined(inference, node, env)
 
 
@@ -219,7 +217,9 @@ def _limited(value: Type, constants: frozenset[tuple[str, object]]) -> Type:
     return replace(value.defined(), kinds=value.kinds & kinds or kinds, constants=known or constants)
 
 
-def _equal(inference: Inference, node: nodes.Node, other: nodes.Node, env: Environment, *, truth: bool) -> Environment:
+def _equal(
+    inference: Inference, node: syntax.Expr, other: syntax.Expr, env: Environment, *, truth: bool
+) -> Environment:
     constants = inference.quiet(other, env).constants
     if constants is None or len(constants) != 1:
         return env
@@ -236,31 +236,31 @@ def _excluded(value: Type, constants: frozenset[tuple[str, object]]) -> Type:
     return replace(value, constants=value.constants - constants)
 
 
-def _filtered(inference: Inference, node: nodes.Filter, env: Environment, *, truth: bool) -> Environment:
+def _filtered(inference: Inference, node: syntax.Filter, env: Environment, *, truth: bool) -> Environment:
     """`x | default(false)` is true only if x is set and true."""
-    if node.node is None:
+    if node.value is None:
         return env
     if node.name in {"default", "d"}:
         fallback = inference.quiet(node.args[0], env) if node.args else of_constant("")
         is_false = truth_of(fallback) is False or (fallback.kinds <= {"list", "mapping"} and _is_empty(fallback))
         if truth and is_false:
-            return assume(inference, node.node, env, truth=True)
+            return assume(inference, node.value, env, truth=True)
         return env
     if node.name in _SAME_TRUTH and truth:
-        return assume(inference, node.node, env, truth=True)
-    return _used(inference, node.node, env)
+        return assume(inference, node.value, env, truth=True)
+    return _used(inference, node.value, env)
 
 
 def _is_empty(value: Type) -> bool:
     return value.elements == () or (value.fields is not None and not value.fields and value.values is None)
 
 
-def is_certain(inference: Inference, node: nodes.Node, env: Environment) -> bool:
+def is_certain(inference: Inference, node: syntax.Expr, env: Environment) -> bool:
     """Whether a condition holds for sure, by what is known here."""
-    if isinstance(node, nodes.And):
+    if isinstance(node, syntax.And):
         return is_certain(inference, node.left, env) and is_certain(inference, node.right, env)
-    if isinstance(node, nodes.Or):
+    if isinstance(node, syntax.Or):
         return is_certain(inference, node.left, env) or is_certain(inference, node.right, env)
-    if isinstance(node, nodes.Not) and (canonical(node.node), False) in env.truths:
+    if isinstance(node, syntax.Not) and (canonical(node.value), False) in env.truths:
         return True
     return (canonical(node), True) in env.truths or truth_of(inference.quiet(node, env)) is True

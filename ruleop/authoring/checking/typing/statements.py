@@ -10,10 +10,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing import narrowing
-from ruleop.authoring.checking.typing.environments import Environment, joined, text_of
+from ruleop.authoring.checking.typing.environments import Environment, joined
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import items_of
 from ruleop.authoring.checking.typing.inference import Inference
@@ -33,6 +31,8 @@ from ruleop.authoring.checking.typing.types import (
     misfit,
 )
 from ruleop.core.errors import Site
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import find, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ _COMMENT: Final = re.compile(r"(?:^|\s)#")
 class Macro:
     """A macro, or the body of a `call` block, with the names of its file."""
 
-    node: nodes.Macro | nodes.CallBlock
+    node: syntax.Macro | syntax.CallBlock
     source: Source
     names: dict[str, Type]
 
@@ -68,7 +68,7 @@ class Runner:
     inference: Inference
     printed: dict[int, Type] = field(default_factory=dict)
     depth: int = 0
-    _blocks: dict[str, tuple[nodes.Block, Source]] = field(default_factory=dict)
+    _blocks: dict[str, tuple[syntax.Block, Source]] = field(default_factory=dict)
     _running: list[str] = field(default_factory=list)
 
     @classmethod
@@ -93,80 +93,65 @@ class Runner:
             self.depth -= 1
             self._running.pop()
 
-    def _template(self, tree: nodes.Template, env: Environment) -> Environment:
-        parent = next((node for node in tree.body if isinstance(node, nodes.Extends)), None)
+    def _template(self, tree: syntax.Template, env: Environment) -> Environment:
+        parent = next((node for node in tree.body if isinstance(node, syntax.Extends)), None)
         if parent is None:
             return self.block(tree.body, env)
-        for node in tree.find_all(nodes.Block):
+        for node in find(tree, syntax.Block):
             self._blocks.setdefault(node.name, (node, self.inference.source))
-        own = [node for node in tree.body if not isinstance(node, (nodes.Extends, nodes.Block, nodes.Output))]
-        env = self.block(own, env)
-        if isinstance(parent.template, nodes.Const):
-            env = self.file(str(parent.template.value), env)
-        return env
+        ignored = (syntax.Extends, syntax.Block, syntax.Data, syntax.Print)
+        env = self.block((node for node in tree.body if not isinstance(node, ignored)), env)
+        return self.file(parent.file, env)
 
-    def block(self, body: Iterable[nodes.Node], env: Environment) -> Environment:
+    def block(self, body: Iterable[syntax.Stmt], env: Environment) -> Environment:
+        before = ""  # the text of a line before what is printed in it
         for node in body:
-            env = self.statement(node, env)
-        return env
-
-    def statement(self, node: nodes.Node, env: Environment) -> Environment:
-        run = _STATEMENTS.get(type(node))
-        if run is not None:
-            return run(self, node, env)
-        for child in node.iter_child_nodes():
-            if isinstance(child, nodes.Expr):
-                self.inference.infer(child, env)
-            else:
-                self.statement(child, env)
+            match node:
+                case syntax.Data():
+                    before = node.text.rpartition("\n")[2] if "\n" in node.text else before + node.text
+                case syntax.Print() if _COMMENT.search(before, max(0, before.rfind("'"), before.rfind('"'))):
+                    with self.inference.report.silence():  # it is not evaluated, or is part of a script
+                        self._print(node.value, env)
+                case syntax.Print():
+                    self._print(node.value, env)
+                    before += "x"
+                case syntax.Extends():
+                    pass
+                case _:
+                    env, before = _STATEMENTS[type(node)](self, node, env), ""
         return env
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
-    def output(self, node: nodes.Output, env: Environment) -> Environment:
-        before = ""
-        for child in node.nodes:
-            if isinstance(child, nodes.TemplateData):
-                before = child.data.rpartition("\n")[2] if "\n" in child.data else before + child.data
-                continue
-            # A slot in a comment of YAML is not evaluated, or is part of a script.
-            if _COMMENT.search(before, max(0, before.rfind("'"), before.rfind('"'))):
-                with self.inference.report.silence():
-                    self._print(child, env)
-                continue
-            self._print(child, env)
-            before += "x"
-        return env
-
-    def _print(self, node: nodes.Node, env: Environment) -> None:
+    def _print(self, node: syntax.Expr, env: Environment) -> None:
         found = self.inference.infer(node, env)
         self.record(node, found)
         self.inference.use(found, node, omits=True)
 
-    def record(self, node: nodes.Node, found: Type) -> None:
+    def record(self, node: syntax.Node, found: Type) -> None:
         known = self.printed.get(id(node))
         self.printed[id(node)] = found if known is None else join((known, found))
 
-    def branch(self, node: nodes.If, env: Environment) -> Environment:
+    def branch(self, node: syntax.If, env: Environment) -> Environment:
         ends: list[Environment] = []
         rest = env
-        for test, body in ((node.test, node.body), *((each.test, each.body) for each in node.elif_)):
-            truth = self.inference.condition(test, rest)
+        for each in node.branches:
+            truth = self.inference.condition(each.test, rest)
             if truth is not False:
-                ends.append(self.block(body, narrowing.assume(self.inference, test, rest, truth=True)))
+                ends.append(self.block(each.body, narrowing.assume(self.inference, each.test, rest, truth=True)))
             if truth is True:
                 return joined(ends)
-            rest = narrowing.assume(self.inference, test, rest, truth=False)
-        ends.append(self.block(node.else_, rest))
+            rest = narrowing.assume(self.inference, each.test, rest, truth=False)
+        ends.append(self.block(node.otherwise, rest))
         return joined(ends)
 
-    def loop(self, node: nodes.For, env: Environment) -> Environment:
+    def loop(self, node: syntax.For, env: Environment) -> Environment:
         inference = self.inference
-        value = inference.used(node.iter, env)
+        value = inference.used(node.iterable, env)
         self._check_loop(node, value)
         item = items_of(value.only({"mapping", "list"})) if value.kinds & {"mapping", "list"} else UNKNOWN
         inner = env.with_names({**_unpacked(node.target, item), "loop": _LOOP})
-        iterated = node.iter
+        iterated = node.iterable
         inner = (
             narrowing.assume(inference, iterated, inner, truth=True) if value.kinds <= {"list", "mapping"} else inner
         )
@@ -174,87 +159,82 @@ class Runner:
             inference.condition(node.test, inner)
             inner = narrowing.assume(inference, node.test, inner, truth=True)
         self.block(node.body, inner)
-        self.block(node.else_, env)
+        self.block(node.otherwise, env)
         return env
 
-    def _check_loop(self, node: nodes.For, value: Type) -> None:
+    def _check_loop(self, node: syntax.For, value: Type) -> None:
         if not value.is_known or not value.kinds or "other" in value.kinds:
             return
-        iterated = node.iter
-        what = text_of(iterated) or "this"
+        iterated = node.iterable
+        what = source_of(iterated) or "this"
         wrong, possible = misfit(value.kinds, CONTAINERS)
         if wrong:
             message = f"{what} {wrong}: a loop needs a list or a mapping"
-            self.inference.problem("type-mismatch", message, node.iter, text_of(iterated), warn=possible)
-        elif value.kinds == {"mapping"} and isinstance(node.target, nodes.Tuple):
-            names = ", ".join(getattr(each, "name", "...") for each in node.target.items)
+            self.inference.problem("type-mismatch", message, node.iterable, source_of(iterated), warn=possible)
+        elif value.kinds == {"mapping"} and isinstance(node.target, syntax.Variables):
+            names = ", ".join("..." if isinstance(each, syntax.Variables) else each.name for each in node.target.items)
             message = f"{what} is a mapping, whose loop has only its keys: write `for {names} in {what}.items()`"
-            self.inference.problem("type-mismatch", message, node.iter, text_of(iterated))
+            self.inference.problem("type-mismatch", message, node.iterable, source_of(iterated))
 
-    def assignment(self, node: nodes.Assign, env: Environment) -> Environment:
-        value = self.inference.infer(node.node, env)
-        if isinstance(node.target, nodes.NSRef):
-            return env
+    def assignment(self, node: syntax.Set, env: Environment) -> Environment:
+        value = self.inference.infer(node.value, env)
         return env.with_names(_unpacked(node.target, value))
 
-    def block_assignment(self, node: nodes.AssignBlock, env: Environment) -> Environment:
+    def block_assignment(self, node: syntax.SetBlock, env: Environment) -> Environment:
         self.block(node.body, env)
         if node.filter is not None:
             self.inference.infer(node.filter, env)
-        if not isinstance(node.target, nodes.Name):
+        if not isinstance(node.target, syntax.Variable):
             return env
         return env.with_names({node.target.name: _TEXT})
 
-    def with_block(self, node: nodes.With, env: Environment) -> Environment:
+    def with_block(self, node: syntax.With, env: Environment) -> Environment:
         inner = env
         for target, value in zip(node.targets, node.values, strict=True):
             inner = inner.with_names(_unpacked(target, self.inference.infer(value, env)))
         self.block(node.body, inner)
         return env
 
-    def macro(self, node: nodes.Macro, env: Environment) -> Environment:
+    def macro(self, node: syntax.Macro, env: Environment) -> Environment:
         code = Macro(node, self.inference.source, {})
         return env.with_names({node.name: replace(OTHER, code=code)})
 
-    def call_block(self, node: nodes.CallBlock, env: Environment) -> Environment:
+    def call_block(self, node: syntax.CallBlock, env: Environment) -> Environment:
         caller = replace(OTHER, code=Macro(node, self.inference.source, {}))
         self.inference.infer(node.call, env.with_names({"caller": caller}))
         self.record(node, _TEXT)
         return env
 
-    def filter_block(self, node: nodes.FilterBlock, env: Environment) -> Environment:
+    def filter_block(self, node: syntax.FilterBlock, env: Environment) -> Environment:
         self.block(node.body, env)
         self.inference.infer(node.filter, env)
         self.record(node, _TEXT)
         return env
 
-    def include(self, node: nodes.Include, env: Environment) -> Environment:
-        for name in names_in(node.template):
+    def include(self, node: syntax.Include, env: Environment) -> Environment:
+        for name in node.files:
             self.file(name, env if node.with_context else self.inference.base)
         self.record(node, _TEXT)
         return env
 
-    def imported(self, node: nodes.Import, env: Environment) -> Environment:
+    def imported(self, node: syntax.Import, env: Environment) -> Environment:
         names = self._module(node, env)
         return env.with_names({node.target: replace(OTHER, code=MODULE, fields=names)})
 
-    def imported_names(self, node: nodes.FromImport, env: Environment) -> Environment:
+    def imported_names(self, node: syntax.FromImport, env: Environment) -> Environment:
         names = self._module(node, env)
-        pairs = [name if isinstance(name, tuple) else (name, name) for name in node.names]
-        return env.with_names({alias: names.get(name, UNKNOWN) for name, alias in pairs})
+        return env.with_names({alias: names.get(name, UNKNOWN) for name, alias in node.names})
 
-    def _module(self, node: nodes.Import | nodes.FromImport, env: Environment) -> Mapping[str, Type]:
-        found: dict[str, Type] = {}
-        for name in names_in(node.template):
-            with self.inference.report.silence():
-                end = self.file(name, env if node.with_context else Environment())
-            found.update({key: each for key, each in end.names.items() if env.names.get(key) is not each})
+    def _module(self, node: syntax.Import | syntax.FromImport, env: Environment) -> Mapping[str, Type]:
+        with self.inference.report.silence():
+            end = self.file(node.file, env if node.with_context else Environment())
+        found = {key: each for key, each in end.names.items() if env.names.get(key) is not each}
         for each in found.values():
             if isinstance(each.code, Macro):
                 each.code.names.update(found)
         return found
 
-    def override(self, node: nodes.Block, env: Environment) -> Environment:
+    def override(self, node: syntax.Block, env: Environment) -> Environment:
         found, source = self._blocks.get(node.name, (node, self.inference.source))
         with self.inference.within(source):
             self.block(found.body, env)
@@ -262,13 +242,13 @@ class Runner:
 
     # -- macros --------------------------------------------------------------------------------------------------------
 
-    def call(self, code: Any, node: nodes.Call, env: Environment) -> Type:
+    def call(self, code: Any, node: syntax.Call, env: Environment) -> Type:
         """Runs the body of a macro with the types of the arguments, and returns the type of its result."""
         inference = self.inference
         if not isinstance(code, Macro) or self.depth > _MAX_DEPTH:
             return UNKNOWN
         given = {**dict(_arguments(inference, code.node, node, env))}
-        if isinstance(code.node, nodes.CallBlock):
+        if isinstance(code.node, syntax.CallBlock):
             given["caller"] = env.names.get("caller", UNKNOWN)
         inner = env.with_names(code.names).with_names(given)
         self.depth += 1
@@ -281,17 +261,15 @@ class Runner:
 
 
 def _arguments(
-    inference: Inference, macro: nodes.Macro | nodes.CallBlock, call: nodes.Call, env: Environment
+    inference: Inference, macro: syntax.Macro | syntax.CallBlock, call: syntax.Call, env: Environment
 ) -> Iterator[tuple[str, Type]]:
     """The types of the parameters of a macro at a call."""
-    names = [each.name for each in macro.args]
-    is_dynamic = call.dyn_args is not None or call.dyn_kwargs is not None
-    given = dict(zip(names, call.args, strict=False)) | {each.key: each.value for each in call.kwargs}
-    defaults = dict(zip(reversed(names), reversed(macro.defaults), strict=False))
-    for name in names:
+    given = {**dict(zip(macro.params, call.args, strict=False)), **call.kwargs}
+    defaults = dict(zip(reversed(macro.params), reversed(macro.defaults), strict=False))
+    for name in macro.params:
         if name in given:
             yield name, inference.quiet(given[name], env)
-        elif is_dynamic:
+        elif call.is_dynamic:
             yield name, UNKNOWN
         elif name in defaults:
             yield name, inference.quiet(defaults[name], env)
@@ -300,17 +278,11 @@ def _arguments(
     yield from (("varargs", UNKNOWN), ("kwargs", UNKNOWN))
 
 
-def names_in(template: nodes.Node) -> Iterator[str]:
-    """The file names in an include or import."""
-    options = template.items if isinstance(template, (nodes.List, nodes.Tuple)) else [template]
-    yield from (str(each.value) for each in options if isinstance(each, nodes.Const))
-
-
-def _unpacked(target: nodes.Node, value: Type) -> dict[str, Type]:
+def _unpacked(target: syntax.Target, value: Type) -> dict[str, Type]:
     """The names of a target with their types."""
-    if isinstance(target, nodes.Name):
+    if isinstance(target, syntax.Variable):
         return {target.name: value}
-    if not isinstance(target, (nodes.Tuple, nodes.List)):
+    if not isinstance(target, syntax.Variables):
         return {}
     elements = value.elements if value.elements is not None and len(value.elements) == len(target.items) else None
     found: dict[str, Type] = {}
@@ -319,18 +291,17 @@ def _unpacked(target: nodes.Node, value: Type) -> dict[str, Type]:
     return found
 
 
-_STATEMENTS: dict[type[nodes.Node], Callable[[Runner, Any, Environment], Environment]] = {
-    nodes.Output: Runner.output,
-    nodes.If: Runner.branch,
-    nodes.For: Runner.loop,
-    nodes.Assign: Runner.assignment,
-    nodes.AssignBlock: Runner.block_assignment,
-    nodes.With: Runner.with_block,
-    nodes.Macro: Runner.macro,
-    nodes.CallBlock: Runner.call_block,
-    nodes.FilterBlock: Runner.filter_block,
-    nodes.Include: Runner.include,
-    nodes.Import: Runner.imported,
-    nodes.FromImport: Runner.imported_names,
-    nodes.Block: Runner.override,
+_STATEMENTS: dict[type[syntax.Node], Callable[[Runner, Any, Environment], Environment]] = {
+    syntax.If: Runner.branch,
+    syntax.For: Runner.loop,
+    syntax.Set: Runner.assignment,
+    syntax.SetBlock: Runner.block_assignment,
+    syntax.With: Runner.with_block,
+    syntax.Macro: Runner.macro,
+    syntax.CallBlock: Runner.call_block,
+    syntax.FilterBlock: Runner.filter_block,
+    syntax.Include: Runner.include,
+    syntax.Import: Runner.imported,
+    syntax.FromImport: Runner.imported_names,
+    syntax.Block: Runner.override,
 }

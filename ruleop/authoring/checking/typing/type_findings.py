@@ -30,9 +30,6 @@ class Source:
     start: Site  # of the text
     is_file: bool = False
 
-    def site(self, line: int) -> Site:
-        return Site(self.start.path, max(self.start.line, 1) + (line or 1) - 1)
-
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
@@ -74,9 +71,9 @@ class Report:
         finally:
             self._silent -= 1
 
-    def add(self, code: Code, message: str, source: Source, line: int, *words: str, warn: bool = False) -> None:
+    def add(self, code: Code, message: str, source: Source, at: Site, *words: str, warn: bool = False) -> None:
         if not self._silent:
-            self._write(_Entry("warning" if warn else "error", code, message, self.place(source, line, words)))
+            self._write(_Entry("warning" if warn else "error", code, message, self.place(source, at, words)))
 
     def visit(self, node: object, code: Code) -> None:
         """Counts an evaluation of a step or a condition, which may have such a finding."""
@@ -86,11 +83,11 @@ class Report:
             visits.node = node
 
     def add_if_always(
-        self, node: object, code: Code, message: str, source: Source, line: int, *words: str, warn: bool = False
+        self, node: object, code: Code, message: str, source: Source, at: Site, *words: str, warn: bool = False
     ) -> None:
         """A finding of a visited node, which counts only if all visits have it."""
         if not self._silent:
-            entry = _Entry("warning" if warn else "error", code, message, self.place(source, line, words))
+            entry = _Entry("warning" if warn else "error", code, message, self.place(source, at, words))
             self._visits[id(node), code].entries.append(entry)
 
     def close(self) -> None:
@@ -109,10 +106,10 @@ class Report:
         add = self.findings.warning if entry.severity == "warning" else self.findings.mistake
         add(entry.code, entry.message, entry.site)
 
-    def place(self, source: Source, line: int, words: tuple[str, ...]) -> Site:
+    def place(self, source: Source, at: Site, words: tuple[str, ...]) -> Site:
         """The site of the first of these words that is on the line. In a block scalar, lines are counted from the `|`,
         so the next line is searched as well."""
-        site = source.site(line)
+        site = Site(at.path, max(at.line, 1))
         lines = self.findings.files.get(site.path, "").split("\n")
         for number in (site.line,) if source.is_file else (site.line, site.line + 1):
             if number > len(lines):

@@ -21,12 +21,10 @@ from ruleop.authoring.checking.typing.types import (
     of_node,
 )
 from ruleop.core.kinds import Kind
-from ruleop.core.templating import Origin
+from ruleop.core.templating import Origin, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    from jinja2 import nodes
 
     from ruleop.authoring.checking.typing.environments import Environment
     from ruleop.authoring.checking.typing.types import Reason
@@ -87,8 +85,8 @@ def _metadata(path: str, *, namespaced: bool | None) -> Type:
 def child_names(
     draft: Draft,
     kinds: Kinds,
-    conditions: Mapping[str, nodes.Node],
-    is_certain: Callable[[nodes.Node, Environment], bool],
+    conditions: Mapping[str, syntax.Expr],
+    is_certain: Callable[[syntax.Expr, Environment], bool],
 ) -> dict[str, Type]:
     """The children, what exists of them, and whether they are ready. `conditions`: the `when` of children by id.
     `is_certain`: whether a condition holds by what is known at a place."""
@@ -107,8 +105,8 @@ def child_names(
 def _conditional(
     child: ChildDraft,
     planned: Type,
-    when: nodes.Node | None,
-    is_certain: Callable[[nodes.Node, Environment], bool],
+    when: syntax.Expr | None,
+    is_certain: Callable[[syntax.Expr, Environment], bool],
 ) -> Type:
     """A child that may not be desired: its `when` may be false, or its kind may not be served."""
     optional = child.table.optional and not child.many

@@ -11,16 +11,14 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import nodes
-
 from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
-from ruleop.authoring.checking.typing.strings import only_slot
 from ruleop.authoring.generate.policy import cel_terms as terms
 from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, inexact
+from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ruleop.core.errors import Site
     from ruleop.core.rules import Loaded, Watch
@@ -35,27 +33,26 @@ _COMPARED: Final[Mapping[str, str]] = {
 """Jinja's tests that compare."""
 _MISSING: Final = terms.constant("...")
 _DEFINED: Final = frozenset({"defined", "undefined"})
-_OPERATORS: Final[Mapping[type[nodes.Node], str]] = {
-    nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*", nodes.FloorDiv: "//", nodes.Mod: "%",
-}  # fmt: skip
-_VALUES: Final[Mapping[type[nodes.Node], str]] = {
-    nodes.Const: "_constant",
-    nodes.List: "_constant",
-    nodes.Tuple: "_constant",
-    nodes.Name: "_name",
-    nodes.Getattr: "_field",
-    nodes.Getitem: "_field",
-    nodes.And: "_either_value",
-    nodes.Or: "_either_value",
-    nodes.Not: "_truth",
-    nodes.CondExpr: "_conditional",
-    nodes.Compare: "_compare",
-    nodes.Test: "_test",
-    nodes.Filter: "_filter",
-    nodes.Call: "_call",
-    nodes.Concat: "_joined",
-    nodes.Neg: "_negative",
-    **dict.fromkeys(_OPERATORS, "_arithmetic"),
+_OTHER_OPERATORS: Final = {"/": "Div", "**": "Pow"}
+"""Those without an equal in CEL, by their names in messages."""
+_VALUES: Final[Mapping[type[syntax.Node], str]] = {
+    syntax.Const: "_constant",
+    syntax.List: "_constant",
+    syntax.Tuple: "_constant",
+    syntax.Name: "_name",
+    syntax.Field: "_field",
+    syntax.Item: "_item",
+    syntax.And: "_either_value",
+    syntax.Or: "_either_value",
+    syntax.Not: "_truth",
+    syntax.Conditional: "_conditional",
+    syntax.Compare: "_compare",
+    syntax.Test: "_test",
+    syntax.Filter: "_filter",
+    syntax.Call: "_call",
+    syntax.Concat: "_joined",
+    syntax.Sign: "_signed",
+    syntax.Operation: "_arithmetic",
 }
 """The methods that translate values."""
 _OTHER_PATTERNS: Final = re.compile(r"\\[CpP]|[^\x00-\x7f]")
@@ -109,7 +106,7 @@ class Translation:
     reads: set[str] = field(default_factory=set)
     is_looping: bool = False
 
-    def condition(self, node: nodes.Node) -> str:
+    def condition(self, node: syntax.Expr) -> str:
         found = self._truth(node)
         # The API server takes only what is a boolean for certain.
         return f"{found.within(terms.SUM)} == true" if found.is_raw else found.text
@@ -118,14 +115,13 @@ class Translation:
         """A message with slots as plain text, and as an expression. What CEL cannot express is "..." in it, with the
         first reason."""
         body = self.names.loaded.library.written_string(source, site).body
-        parts: list[Any] = (
-            body[0].nodes if len(body) == 1 and isinstance(body[0], nodes.Output) else [nodes.Const(None)]
-        )
         found, reason = list[Term](), ""
-        for part in parts:
+        for part in body if all(isinstance(each, (syntax.Data, syntax.Print)) for each in body) else ():
             try:
-                is_plain = isinstance(part, nodes.TemplateData)
-                found.append(terms.constant(part.data) if is_plain else terms.as_text(self._value(part)))
+                if isinstance(part, syntax.Data):
+                    found.append(terms.constant(part.text))
+                elif isinstance(part, syntax.Print):
+                    found.append(terms.as_text(self._value(part.value)))
             except InexactError as error:
                 found.append(_MISSING)
                 reason = reason or str(error)
@@ -134,52 +130,52 @@ class Translation:
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
-    def _truth(self, node: nodes.Node) -> Term:
+    def _truth(self, node: syntax.Expr) -> Term:
         """A boolean: whether the value counts as true."""
-        if isinstance(node, nodes.And):
+        if isinstance(node, syntax.And):
             return terms.both(self._truth(node.left), self._truth(node.right))
-        if isinstance(node, nodes.Or):
+        if isinstance(node, syntax.Or):
             return terms.either(self._truth(node.left), self._truth(node.right))
-        if isinstance(node, nodes.Not):
-            return terms.negated(self._truth(node.node))
-        if isinstance(node, nodes.CondExpr) and node.expr2 is not None:
-            return terms.chosen(self._truth(node.test), self._truth(node.expr1), self._truth(node.expr2))
+        if isinstance(node, syntax.Not):
+            return terms.negated(self._truth(node.value))
+        if isinstance(node, syntax.Conditional) and node.otherwise is not None:
+            return terms.chosen(self._truth(node.test), self._truth(node.then), self._truth(node.otherwise))
         return terms.truth(self._value(node))
 
-    def _value(self, node: nodes.Node) -> Term:
+    def _value(self, node: syntax.Expr) -> Term:
         method = _VALUES.get(type(node))
         if method is None:
             raise inexact(f"CEL has no equal of {type(node).__name__}")
         translated: Term = getattr(self, method)(node)
         return translated
 
-    def _either_value(self, node: Any) -> Term:
+    def _either_value(self, node: syntax.And | syntax.Or) -> Term:
         """The value of `and` and `or`: one of the operands, as in Python."""
         left, right = self._value(node.left), self._value(node.right)
         if left.kind == right.kind == "boolean":
             return self._truth(node)
-        first, second = (right, left) if isinstance(node, nodes.And) else (left, right)
+        first, second = (right, left) if isinstance(node, syntax.And) else (left, right)
         return terms.chosen(terms.truth(left), first, second)
 
-    def _conditional(self, node: Any) -> Term:
-        if node.expr2 is None:
+    def _conditional(self, node: syntax.Conditional) -> Term:
+        if node.otherwise is None:
             raise inexact("an `if` without `else` has no value")
-        return terms.chosen(self._truth(node.test), self._value(node.expr1), self._value(node.expr2))
+        return terms.chosen(self._truth(node.test), self._value(node.then), self._value(node.otherwise))
 
-    def _compare(self, node: Any) -> Term:
-        left, found = self._value(node.expr), terms.constant(True)
-        for operand in node.ops:
-            right = self._value(operand.expr)
-            if operand.op in {"in", "notin"}:
+    def _compare(self, node: syntax.Compare) -> Term:
+        left, found = self._value(node.first), terms.constant(True)
+        for operand in node.others:
+            right = self._value(operand.value)
+            if operand.operator in {"in", "notin"}:
                 each = terms.contains(left, right)
-                each = terms.negated(each) if operand.op == "notin" else each
+                each = terms.negated(each) if operand.operator == "notin" else each
             else:
-                each = terms.compared(operand.op, left, right)
+                each = terms.compared(operand.operator, left, right)
             found, left = terms.both(found, each), right
         return found
 
-    def _test(self, node: Any) -> Term:
-        return self._tested(node.name, self._value(node.node), [self._value(each) for each in _arguments(node)])
+    def _test(self, node: syntax.Test) -> Term:
+        return self._tested(node.name, self._value(node.value), [self._value(each) for each in _arguments(node)])
 
     def _tested(self, name: str, value: Term, arguments: list[Term]) -> Term:
         if name in _DEFINED:
@@ -195,11 +191,13 @@ class Translation:
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def _constant(self, node: Any) -> Term:
+    def _constant(self, node: syntax.Expr) -> Term:
         return terms.constant(_plain(node))
 
-    def _name(self, node: Any) -> Term:
-        name = node.name
+    def _name(self, node: syntax.Name) -> Term:
+        return self._named(node.name)
+
+    def _named(self, name: str) -> Term:
         if name in self.names.watch.rule.let:
             return self._let(name)
         if name == "spec":
@@ -210,25 +208,25 @@ class Translation:
         written = self.names.watch.rule.let[name].node
         if not isinstance(written.value, str) or not has_templates(written.value):
             return terms.constant(written.data())
-        slot = only_slot(self.names.loaded.library.written_string(written.value, written.site))
+        slot = self.names.loaded.library.written_string(written.value, written.site).only_value
         if slot is None:
             raise inexact(f"the let {name} is not one expression")
         return self._value(slot)
 
-    def _field(self, node: Any) -> Term:
-        """A field that is named in the expression: `a.b`, `a['b']` or `a[0]`."""
-        key = node.attr if isinstance(node, nodes.Getattr) else getattr(node.arg, "value", None)
-        owner = node.node
-        if isinstance(owner, nodes.Name) and owner.name == "cr" and key == "spec" and self.names.is_spec_set:
-            return self._name(nodes.Name("spec", "load"))
-        if (isinstance(owner, nodes.Name) and owner.name == "metadata") or _is_metadata_of_cr(owner):
-            return self._metadata(str(key))
-        if isinstance(owner, nodes.Name) and owner.name == "vars":
-            return self.names.var(str(key))
-        if isinstance(key, str):
-            return terms.member(self._value(owner), key)
-        if type(key) is int:
-            return terms.item_at(self._value(owner), key)
+    def _field(self, node: syntax.Field) -> Term:
+        match node.of:
+            case syntax.Name("cr") if node.name == "spec" and self.names.is_spec_set:
+                return self._named("spec")
+            case syntax.Name("metadata") | syntax.Field(syntax.Name("cr"), "metadata"):
+                return self._metadata(node.name)
+            case syntax.Name("vars"):
+                return self.names.var(node.name)
+        return terms.member(self._value(node.of), node.name)
+
+    def _item(self, node: syntax.Item) -> Term:
+        """An item that is named in the expression: `a[0]`."""
+        if isinstance(node.key, syntax.Const) and type(node.key.value) is int:
+            return terms.item_at(self._value(node.of), node.key.value)
         raise inexact("the name of a field is computed")
 
     def _metadata(self, name: str) -> Term:
@@ -236,25 +234,30 @@ class Translation:
             self.reads.add(f"metadata.{name}")
         return self.names.metadata(name)
 
-    def _arithmetic(self, node: Any) -> Term:
-        left, right, symbol = self._value(node.left), self._value(node.right), _OPERATORS[type(node)]
+    def _arithmetic(self, node: syntax.Operation) -> Term:
+        if node.operator in _OTHER_OPERATORS:
+            raise inexact(f"CEL has no equal of {_OTHER_OPERATORS[node.operator]}")
+        left, right, symbol = self._value(node.left), self._value(node.right), node.operator
         if symbol == "+" and left.kind == right.kind == "string":
             return terms.joined([left, right])
         return terms.arithmetic(symbol, left, right)
 
-    def _negative(self, node: Any) -> Term:
-        value = self._value(node.node)
+    def _signed(self, node: syntax.Sign) -> Term:
+        if node.operator == "+":
+            raise inexact("CEL has no equal of Pos")
+        value = self._value(node.value)
         if isinstance(value.constant, int | float) and not isinstance(value.constant, bool):
             return terms.constant(-value.constant)
         return terms.arithmetic("-", terms.constant(0), value)
 
-    def _joined(self, node: Any) -> Term:
-        return terms.joined([self._value(each) for each in node.nodes])
+    def _joined(self, node: syntax.Concat) -> Term:
+        return terms.joined([self._value(each) for each in node.parts])
 
     # -- filters and methods -------------------------------------------------------------------------------------------
 
-    def _filter(self, node: Any) -> Term:
-        value, arguments = self._value(node.node), _arguments(node)
+    def _filter(self, node: syntax.Filter) -> Term:
+        assert node.value is not None, "it is not that of a block"
+        value, arguments = self._value(node.value), _arguments(node)
         if node.name in {"default", "d"}:
             return self._default(value, node)
         if node.name in {"length", "count"} and not arguments:
@@ -275,8 +278,8 @@ class Translation:
             return self._mapped(value, node)
         raise inexact(f"CEL has no equal of the filter {node.name}")
 
-    def _default(self, value: Term, node: Any) -> Term:
-        given = {**dict(zip(("default_value", "boolean"), node.args, strict=False)), **_keywords(node)}
+    def _default(self, value: Term, node: syntax.Filter) -> Term:
+        given = {**dict(zip(("default_value", "boolean"), node.args, strict=False)), **node.kwargs}
         fallback = self._value(given["default_value"]) if "default_value" in given else terms.constant("")
         if fallback.fails and not fallback.path:
             raise inexact("Jinja computes the fallback of `default`, which may fail, even where it is not used")
@@ -285,8 +288,8 @@ class Translation:
             usable = terms.both(usable, terms.truth(replace(value, fails=False)))
         return terms.chosen(usable, replace(value, fails=False), fallback)
 
-    def _matches(self, value: Term, node: Any) -> Term:
-        flags = {name: _plain(each) for name, each in _keywords(node).items()}
+    def _matches(self, value: Term, node: syntax.Filter) -> Term:
+        flags = {name: _plain(each) for name, each in node.kwargs.items()}
         pattern = _constant_text(node.args)
         if value.kind != "string" or _OTHER_PATTERNS.search(pattern) or not set(flags) <= {"ignorecase", "multiline"}:
             raise inexact("the regular expression may match other text in the API server")
@@ -294,30 +297,30 @@ class Translation:
         pattern = (f"(?{letters})" if letters else "") + pattern
         return terms.boolean(f"{value.within(terms.WHOLE)}.matches({terms.constant(pattern).text})", value)
 
-    def _call(self, node: Any) -> Term:
-        method = node.node
-        if not isinstance(method, nodes.Getattr):
+    def _call(self, node: syntax.Call) -> Term:
+        method = node.method
+        if method is None:
             raise inexact("it calls a function, which only the operator can do")
-        value, arguments = self._value(method.node), [self._value(each) for each in _arguments(node)]
-        if value.kind == "string" and method.attr in {"startswith", "endswith"} and len(arguments) == 1:
+        value, arguments = self._value(method.of), [self._value(each) for each in _arguments(node)]
+        if value.kind == "string" and method.name in {"startswith", "endswith"} and len(arguments) == 1:
             (argument,) = arguments
             if argument.kind == "string":
-                name = "startsWith" if method.attr == "startswith" else "endsWith"
+                name = "startsWith" if method.name == "startswith" else "endsWith"
                 return terms.boolean(f"{value.within(terms.WHOLE)}.{name}({argument.text})", value, argument)
-        if value.kind == "string" and method.attr in {"lower", "upper"} and not arguments:
-            return _in_case(value, method.attr)
-        raise inexact(f"CEL has no equal of the method {method.attr}")
+        if value.kind == "string" and method.name in {"lower", "upper"} and not arguments:
+            return _in_case(value, method.name)
+        raise inexact(f"CEL has no equal of the method {method.name}")
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
-    def _selected(self, value: Term, node: Any) -> Term:
+    def _selected(self, value: Term, node: syntax.Filter) -> Term:
         """The list of items that pass a test; of a mapping, of its keys."""
         arguments = list(node.args)
         attribute = _constant_text(arguments[:1]) if node.name.endswith("attr") else ""
-        test, *rest = arguments[bool(attribute) :] or [None]
-        item = self._item(value)
+        test, rest = arguments[bool(attribute) :][:1], arguments[bool(attribute) :][1:]
+        item = self._item_of(value)
         tested = _reached(item, attribute)
-        name = _constant_text([test]) if test is not None else ""
+        name = _constant_text(test) if test else ""
         found = self._tested(name, tested, self._outer(rest)) if name else terms.truth(tested)
         if attribute and name not in _DEFINED:
             found = replace(terms.both(terms.is_set(tested), found), fails=False)
@@ -335,22 +338,21 @@ class Translation:
             nonempty="" if found.fails else f"{source}.exists({_ITEM}, {found.text})",
         )
 
-    def _mapped(self, value: Term, node: Any) -> Term:
+    def _mapped(self, value: Term, node: syntax.Filter) -> Term:
         """The list of an attribute of the items that have it."""
-        given = _keywords(node)
-        if set(given) != {"attribute"} or node.args or value.kind != "list":
+        if node.kwargs.keys() != {"attribute"} or node.args or value.kind != "list":
             raise inexact("CEL has no equal of this map")
-        found = _reached(self._item(value), _constant_text([given["attribute"]]))
+        found = _reached(self._item_of(value), _constant_text([node.kwargs["attribute"]]))
         condition = f"{terms.is_set(found).text}, " if found.present else ""
         text = f"{value.within(terms.WHOLE)}.map({_ITEM}, {condition}{found.text})"
         return Term(text, "list", fails=value.fails, item=replace(found, path="", present=(), fails=False))
 
-    def _item(self, value: Term) -> Term:
+    def _item_of(self, value: Term) -> Term:
         if self.is_looping:
             raise inexact("a loop in a loop may be too costly for the API server")
         return terms.item_of(value, _ITEM)
 
-    def _outer(self, arguments: list[nodes.Node]) -> list[Term]:
+    def _outer(self, arguments: list[syntax.Expr]) -> list[Term]:
         """The arguments of a test. Jinja evaluates them once, and CEL for each item."""
         self.is_looping = True
         found = [self._value(each) for each in arguments]
@@ -358,12 +360,6 @@ class Translation:
         if any(each.fails for each in found):
             raise inexact("an argument of a loop may be undefined")
         return found
-
-
-def _is_metadata_of_cr(node: nodes.Node) -> bool:
-    if not isinstance(node, nodes.Getattr) or node.attr != "metadata":
-        return False
-    return isinstance(node.node, nodes.Name) and node.node.name == "cr"
 
 
 def _reached(item: Term, attribute: str) -> Term:
@@ -379,25 +375,27 @@ def _in_case(value: Term, name: str) -> Term:
     return Term(f"{value.within(terms.WHOLE)}.{name}Ascii()", "string", fails=value.fails, is_ascii=True)
 
 
-def _arguments(node: Any) -> list[nodes.Node]:
+def _arguments(node: syntax.Filter | syntax.Test | syntax.Call) -> tuple[syntax.Expr, ...]:
     if node.kwargs and node.name not in {"default", "d", "regex_match", "map"}:
         raise inexact("it has arguments with names")
-    return list(node.args or ())
+    return node.args
 
 
-def _keywords(node: Any) -> dict[str, nodes.Expr]:
-    return {each.key: each.value for each in node.kwargs or ()}
+def _plain(node: syntax.Expr) -> Any:
+    match node:
+        case syntax.Const():
+            return node.value
+        case syntax.List():
+            return [_plain(each) for each in node.items]
+        case syntax.Tuple():
+            return tuple(map(_plain, node.items))
+        case syntax.Sign(operator, value):
+            return -_plain(value) if operator == "-" else +_plain(value)
+    raise inexact("a list or an argument is computed")
 
 
-def _plain(node: nodes.Expr) -> Any:
-    try:
-        return node.as_const()
-    except nodes.Impossible:
-        raise inexact("a list or an argument is computed") from None
-
-
-def _constant_text(arguments: list[nodes.Expr]) -> str:
-    if len(arguments) != 1 or not isinstance(arguments[0], nodes.Const) or not isinstance(arguments[0].value, str):
-        raise inexact("an argument is computed")
-    found: str = arguments[0].value
-    return found
+def _constant_text(arguments: Sequence[syntax.Expr]) -> str:
+    match arguments:
+        case (syntax.Const(str() as text),):
+            return text
+    raise inexact("an argument is computed")

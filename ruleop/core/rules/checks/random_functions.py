@@ -11,8 +11,6 @@ import importlib.util
 import re
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import nodes
-
 from ruleop.core.errors import Site
 from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.scopes import written
@@ -20,8 +18,9 @@ from ruleop.core.rules.language.durations import parse_duration
 from ruleop.core.rules.language.parsed import JOBS
 from ruleop.core.schema.cron import is_zone, times_problem
 from ruleop.core.schema.formats import FORMATS
-from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate
+from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate, syntax
 from ruleop.core.templating.functions import FUNCTIONS
+from ruleop.core.templating.syntax import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -130,26 +129,25 @@ def _changing_parts(part: Part, library: Library, lets: Mapping[str, str]) -> It
             yield steps, "the object is written" if each.name == "live" else "the CR is written", each.site
         elif each.name in lets:
             yield steps, lets[each.name], each.site
-    for tree, start in written(part, library):
-        for output in tree.find_all(nodes.Output):
-            for printed in output.nodes:
-                path = _printed_whole(printed)
-                if path in (*_WITH_EACH_WRITE, *_WITH_EACH_RUN):
-                    reason = "the CR is written" if path in _WITH_EACH_WRITE else "a run begins or ends"
-                    yield ".".join(path), reason, Site(start.path, (printed.lineno or 1) + start.line - 1)
+    for tree in written(part, library):
+        for printed in find(tree, syntax.Print):
+            path = _printed_whole(printed.value)
+            if path in (*_WITH_EACH_WRITE, *_WITH_EACH_RUN):
+                reason = "the CR is written" if path in _WITH_EACH_WRITE else "a run begins or ends"
+                yield ".".join(path), reason, printed.site
 
 
-def _printed_whole(node: nodes.Node | None) -> tuple[str, ...]:
+def _printed_whole(node: syntax.Expr | None) -> tuple[str, ...]:
     """The path of a value that is printed with all its parts; empty for others."""
-    while isinstance(node, nodes.Filter):
+    while isinstance(node, syntax.Filter):
         if node.name not in _AS_TEXT:
             return ()
-        node = node.node
+        node = node.value
     steps: list[str] = []
-    while isinstance(node, nodes.Getattr):
-        steps.insert(0, node.attr)
-        node = node.node
-    return (node.name, *steps) if isinstance(node, nodes.Name) else ()
+    while isinstance(node, syntax.Field):
+        steps.insert(0, node.name)
+        node = node.of
+    return (node.name, *steps) if isinstance(node, syntax.Name) else ()
 
 
 def _changes_with_each_write(reference: Reference) -> bool:
@@ -231,8 +229,8 @@ def check_time(parts: Iterable[Part], library: Library, findings: Findings) -> N
                 )
                 findings.mistake("out-of-place", message, site, word=name, start=part.site)
         if calls:
-            for tree, start in written(part, library):
-                _check_calls(tree, part, start, findings)
+            for tree in written(part, library):
+                _check_calls(tree, part, findings)
 
 
 _DAYS: Final = {"genCA": (1, 3650), "genSignedCert": (3, 365), "genSelfSignedCert": (3, 365)}
@@ -245,33 +243,31 @@ def check_renewals(parts: Iterable[Part], library: Library, findings: Findings) 
         before = part.child.table.renew_before if part.body and part.child is not None else None
         if before is None or part.child is None:
             continue
-        for tree, _ in written(part, library):
-            for call in tree.find_all(nodes.Call):
-                name = call.node.name if isinstance(call.node, nodes.Name) else ""
-                days = _days(call, *_DAYS[name]) if name in _DAYS else None
+        for tree in written(part, library):
+            for call in find(tree, syntax.Call):
+                days = _days(call, *_DAYS[call.name]) if call.name in _DAYS else None
                 if days is not None and before >= days * 86400:
-                    message = f"`renewBefore` must be shorter than the {days} days of `{name}`"
+                    message = f"`renewBefore` must be shorter than the {days} days of `{call.name}`"
                     findings.mistake("wrong-value", message, part.child.table.key_sites["renewBefore"])
 
 
-def _days(call: nodes.Call, position: int, default: int) -> int | None:
+def _days(call: syntax.Call, position: int, default: int) -> int | None:
     """The days for which a certificate is valid; None if they are computed."""
-    given = {each.key: each.value for each in call.kwargs} | dict(enumerate(call.args))
-    value = given.get("days", given.get(position))
+    value = call.kwargs.get("days", call.args[position] if position < len(call.args) else None)
     if value is None:
-        return default if call.dyn_args is None and call.dyn_kwargs is None else None
-    return value.value if isinstance(value, nodes.Const) and isinstance(value.value, int) else None
+        return None if call.is_dynamic else default
+    return value.value if isinstance(value, syntax.Const) and isinstance(value.value, int) else None
 
 
-def _check_calls(tree: nodes.Template, part: Part, start: Site, findings: Findings) -> None:
-    compared = {id(each) for node in tree.find_all(nodes.Compare) for each in _ordered(node)}
-    for call in tree.find_all(nodes.Call):
-        if not isinstance(call.node, nodes.Name) or call.node.name not in _PARAMETERS:
+def _check_calls(tree: syntax.Template, part: Part, findings: Findings) -> None:
+    compared = {each for node in find(tree, syntax.Compare) for each in _ordered(node)}
+    for call in find(tree, syntax.Call):
+        name, site = call.name, call.site
+        if name not in _PARAMETERS:
             continue
-        name, site = call.node.name, Site(start.path, (call.lineno or 1) + start.line - 1)
         for problem in _call_problems(name, call):
             findings.mistake("wrong-value", problem, site, word=name, start=part.site)
-        if name == "age" and id(call) not in compared:
+        if name == "age" and call not in compared:
             message = (
                 "`age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in "
                 "`age(t) > duration('2h')`"
@@ -279,22 +275,22 @@ def _check_calls(tree: nodes.Template, part: Part, start: Site, findings: Findin
             findings.mistake("random", message, site, word=name, start=part.site)
 
 
-def _ordered(node: nodes.Compare) -> Iterator[nodes.Node]:
+def _ordered(node: syntax.Compare) -> Iterator[syntax.Expr]:
     """The operands of a comparison by size."""
-    if all(operand.op in {"lt", "lteq", "gt", "gteq"} for operand in node.ops):
-        yield node.expr
-        yield from (operand.expr for operand in node.ops)
+    if all(each.operator in {"lt", "lteq", "gt", "gteq"} for each in node.others):
+        yield node.first
+        yield from (each.value for each in node.others)
 
 
-def _call_problems(name: str, call: nodes.Call) -> Iterator[str]:
+def _call_problems(name: str, call: syntax.Call) -> Iterator[str]:
     required, parameters = _PARAMETERS[name]
-    given = dict(zip(parameters, call.args, strict=False)) | {each.key: each.value for each in call.kwargs}
-    is_known = call.dyn_args is None and call.dyn_kwargs is None
-    if len(call.args) > len(parameters) or not given.keys() <= {*parameters} or (is_known and len(given) < required):
+    given = {**dict(zip(parameters, call.args, strict=False)), **call.kwargs}
+    is_short = len(given) < required and not call.is_dynamic
+    if len(call.args) > len(parameters) or not given.keys() <= {*parameters} or is_short:
         yield f"`{name}` takes {_listed(required, parameters)}"
         return
     for parameter, value in given.items():
-        if isinstance(value, nodes.Const) and isinstance(value.value, str):
+        if isinstance(value, syntax.Const) and isinstance(value.value, str):
             problem = _literal_problem(parameter, value.value)
             if problem:
                 yield f"`{name}`: {problem}"

@@ -20,18 +20,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import Site
 from ruleop.core.rules.language.value_types import Templated
 from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jinja2 import nodes
-
+    from ruleop.core.errors import Site
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.watches_yaml import FullSelectorTable
-    from ruleop.core.templating import Library
+    from ruleop.core.templating import Library, syntax
 
 RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
 ALWAYS = RESOURCE | {"live", "ready"}
@@ -209,14 +207,13 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
         yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)
 
 
-def written(part: Part, library: Library) -> Iterator[tuple[nodes.Template, Site]]:
-    """The trees of a part with their start."""
+def written(part: Part, library: Library) -> Iterator[syntax.Template]:
+    """The trees of a part."""
     if isinstance(part.compiled, TextTemplate):
-        for name in part.compiled.files:
-            yield library.written_tree(name), Site(f"templates/{name}", 1)
+        yield from map(library.written_tree, part.compiled.files)
     elif isinstance(part.compiled, Expression):
-        yield library.written_string("{{ " + part.compiled.source + " }}", part.site), part.site
+        yield library.written_string("{{ " + part.compiled.source + " }}", part.site)
     else:
         for text, site in part.node.texts():
             if "{{" in text or "{%" in text:
-                yield library.written_string(text, site), site
+                yield library.written_string(text, site)

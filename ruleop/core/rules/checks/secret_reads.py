@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jinja2 import nodes
-
 from ruleop.core.kinds import GroupKind
 from ruleop.core.rules.checks.random_functions import metadata_texts
 from ruleop.core.rules.checks.scopes import written
@@ -26,7 +24,7 @@ from ruleop.core.secrets.secret_fields import (
     is_secret_field,
 )
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Reference, TextTemplate, origins_of, slots_from
+from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Reference, TextTemplate, origins_of, slots_from, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -200,7 +198,7 @@ def _slots_of(
     )
 
 
-def _trees(part: Part, library: Library) -> Iterator[list[nodes.Template]]:
+def _trees(part: Part, library: Library) -> Iterator[list[syntax.Template]]:
     """The trees of each text of a part, with those of the files that it runs."""
     if isinstance(part.compiled, TextTemplate):
         yield library.written_trees([part.compiled.name])
@@ -282,41 +280,34 @@ def _exposes(
     return not inner or not allowed(inner)
 
 
-def _uses_of_whole(written: tuple[nodes.Template, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
+def _uses_of_whole(tree: syntax.Template, name: str, where: Site) -> Iterator[list[syntax.Node]]:
     """The uses of the id without an attribute on the line of a reference: the node, and its ancestors from the inside
     out."""
-    tree, start = written
-    if start.path != where.path:
-        return
-    pending: list[list[nodes.Node]] = [[tree]]
+    pending: list[list[syntax.Node]] = [[tree]]
     while pending:
-        ancestry = pending.pop()
-        line = (ancestry[0].lineno or 1) + start.line - 1
-        if (
-            _is_id(ancestry[0], name)
-            and line == where.line
-            and not isinstance(ancestry[1], (nodes.Getattr, nodes.Getitem))
-        ):
+        node, *ancestors = ancestry = pending.pop()
+        is_read = not ancestors or not isinstance(ancestors[0], (syntax.Field, syntax.Item, syntax.Slice))
+        if _is_id(node, name) and node.site == where and is_read:
             yield ancestry
-        pending += [[node, *ancestry] for node in ancestry[0].iter_child_nodes()]
+        pending += [[each, *ancestry] for each in syntax.children(node)]
 
 
-def _is_id(node: nodes.Node, name: str) -> bool:
-    if isinstance(node, nodes.Getattr):
-        return node.attr == name and isinstance(node.node, nodes.Name) and node.node.name == "live"
-    return isinstance(node, nodes.Name) and node.name == name
+def _is_id(node: syntax.Node, name: str) -> bool:
+    if isinstance(node, syntax.Field):
+        return node.name == name and isinstance(node.of, syntax.Name) and node.of.name == "live"
+    return isinstance(node, syntax.Name) and node.name == name
 
 
-def _is_harmless(use: list[nodes.Node]) -> bool:
+def _is_harmless(use: list[syntax.Node]) -> bool:
     """Whether a list of Secrets is only iterated over. The use of an item is a reference of its own."""
     inner, *outer = use
     for node in outer:
-        if isinstance(node, nodes.For):
-            return node.iter is inner
-        if not isinstance(node, nodes.Filter) or node.node is not inner:
+        if isinstance(node, syntax.For):
+            return node.iterable is inner
+        if not isinstance(node, syntax.Filter) or node.value is not inner:
             return False
         if node.name == "map":
-            return any(pair.key == "attribute" for pair in node.kwargs)
+            return "attribute" in node.kwargs
         if node.name in ("length", "count"):
             return True
         if node.name not in SAME_ITEMS:

@@ -13,9 +13,8 @@ from ruleop.core.templating.tree.marks import SPREAD, VALUE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from jinja2 import nodes
-
     from ruleop.core.errors import Site
+    from ruleop.core.templating.template_tree.lines import Printable
     from ruleop.core.templating.tree.yaml_node import YamlNode
     from ruleop.core.templating.values.text import SlotPlace
 
@@ -30,7 +29,7 @@ class Printed:
     """One `{{ ... }}`."""
 
     place: SlotPlace
-    node: nodes.Node
+    node: Printable
     captured: tuple[str | Printed, ...] | None = None  # what a macro prints in the middle of a line
 
 

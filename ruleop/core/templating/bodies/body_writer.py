@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from jinja2 import nodes
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.core.errors import RuleError, Site
+from ruleop.core.templating import syntax
 from ruleop.core.templating.bodies.body import Printed, pieces_of
 from ruleop.core.templating.bodies.branch_conditions import (
     Atom,
@@ -22,10 +20,10 @@ from ruleop.core.templating.bodies.branch_conditions import (
     Outcomes,
     Scope,
 )
-from ruleop.core.templating.bodies.sources import Levels, Piece, Source, Sources
+from ruleop.core.templating.bodies.sources import Piece, Source, Sources
 from ruleop.core.templating.bodies.sums import Added, Clash, Sum
-from ruleop.core.templating.compile.references import target_names
-from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline, bodies_of
+from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of, names_set
+from ruleop.core.templating.template_tree.lines import BlockItem, Expression, Inline
 from ruleop.core.templating.template_tree.nodes import (
     DATA,
     Blocks,
@@ -48,12 +46,15 @@ from ruleop.core.templating.tree.marks import CLOSE, OPEN
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, resolve_scalar
 from ruleop.core.templating.values.faults import RuleErrors
-from ruleop.core.templating.values.text import Part, Slot, SlotPlace, Text
+from ruleop.core.templating.values.text import Part, Slot, Text
 
 if TYPE_CHECKING:
-    from ruleop.core.templating.template_tree.lines import Item
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-StandIn = Callable[[nodes.Node], Any]
+    from ruleop.core.templating.template_tree.lines import Item, Printable
+    from ruleop.core.templating.values.text import SlotPlace
+
+StandIn: TypeAlias = "Callable[[Printable], Any]"
 
 MAX_FRAME: Final = 60  # entries of calls and files in each other
 MAX_NESTED: Final = 2  # calls of one macro inside itself
@@ -80,7 +81,7 @@ class Option(NamedTuple):
 
 
 class _Macro(NamedTuple):
-    node: nodes.Macro
+    node: syntax.Macro
     path: str
     scope: Scope
 
@@ -89,7 +90,7 @@ class _Module(dict[str, Bound]):
     """The names that an imported file defines, or the blocks of a file."""
 
 
-def as_text(_: nodes.Node) -> Any:
+def as_text(_: Printable) -> Any:
     return ""
 
 
@@ -119,7 +120,7 @@ class Writer:
             self._documents(parsed, piece, found)
         return found
 
-    def string(self, tree: nodes.Template) -> str:
+    def string(self, tree: syntax.Template) -> str:
         """A string of watches.yaml with its marks."""
         return self._text(tree.body, {})
 
@@ -216,14 +217,14 @@ class Writer:
                 found = found if chosen is None else YamlNode(chosen, member.value.site, plain=True)
             total.add(Added(dict, found, member.site, self._needs, key))
 
-    def _literal(self, node: nodes.Node | None, scope: Scope) -> str | None:
+    def _literal(self, node: syntax.Node | None, scope: Scope) -> str | None:
         """The text of an expression that chooses one of several literals."""
-        if isinstance(node, nodes.CondExpr) and all(map(_is_literal, (node.expr1, node.expr2))):
+        if isinstance(node, syntax.Conditional) and _is_literal(node):
             test = self._formula(node.test, scope)
             options = [Option(Branch(id(node), number), ((test, not number),)) for number in (0, 1)]
             with self._choose(*options) as chosen:
-                return self._literal(node.expr2 if chosen else node.expr1, scope)
-        return node.value if isinstance(node, nodes.Const) and isinstance(node.value, str) else None
+                return self._literal(node.otherwise if chosen else node.then, scope)
+        return node.value if isinstance(node, syntax.Const) and isinstance(node.value, str) else None
 
     def _block(self, block: Spread | Statement, scope: Scope, total: Sum, below: Any = None) -> None:
         """`below`: the member before it. A list at the column of a key without a value is its value."""
@@ -337,31 +338,28 @@ class Writer:
             self._count()
             if isinstance(node, str):
                 parts.append(node)
-            elif isinstance(node, nodes.TemplateData):
-                parts.append(node.data)
-            elif isinstance(node, nodes.Output):
-                self._write(node.nodes, scope, parts)
+            elif isinstance(node, syntax.Data):
+                parts.append(node.text)
             elif isinstance(node, Expression):
-                self._write_value(node.node, node.place, scope, parts)
+                self._write_value(node, scope, parts)
+            elif isinstance(node, PRINTING):
+                self._write_value(Expression.of(node), scope, parts)
             elif isinstance(node, (Inline, BlockItem)):
                 self._write([node.node], scope, parts)
             elif isinstance(node, EFFECTS):
                 self._effect(node, scope)
             elif bodies := bodies_of(node):
                 self._control(node, scope, lambda number, inner: self._write(bodies[number], inner, parts))
-            else:
-                place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
-                self._write_value(node, place, scope, parts)
 
-    def _write_value(self, node: nodes.Node, place: SlotPlace, scope: Scope, parts: list[Part]) -> None:
-        piece = self._piece(node, scope)
+    def _write_value(self, expression: Expression, scope: Scope, parts: list[Part]) -> None:
+        piece, place = self._piece(expression.node, scope), expression.place
         if piece is not None and place.alone:
             with self._within(piece):
                 parts.append(Slot(Text(self._parts(piece.body, piece.scope)), place))
         else:
-            parts.append(Slot(f"{OPEN}{self._mark(node, place, piece)}{CLOSE}", place))
+            parts.append(Slot(f"{OPEN}{self._mark(expression.node, place, piece)}{CLOSE}", place))
 
-    def _mark(self, node: nodes.Node, place: SlotPlace, piece: Piece | None = None) -> int:
+    def _mark(self, node: Printable, place: SlotPlace, piece: Piece | None = None) -> int:
         """The number of a new mark. `piece`: what it prints as text."""
         captured = None
         if piece is not None:
@@ -378,42 +376,44 @@ class Writer:
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
-    def _control(self, node: nodes.Node, scope: Scope, run: Callable[[int, Scope], None]) -> None:
+    def _control(self, node: syntax.Node, scope: Scope, run: Callable[[int, Scope], None]) -> None:
         """Runs the body that is taken, by its number among `bodies_of`."""
-        if isinstance(node, nodes.If):
+        if isinstance(node, syntax.If):
             self._if(node, scope, run)
-        elif isinstance(node, nodes.For):
+        elif isinstance(node, syntax.For):
             self._loop(node, scope, run)
         else:
             inner = {**scope}
-            if isinstance(node, nodes.With):
+            if isinstance(node, syntax.With):
                 for target, value in zip(node.targets, node.values, strict=True):
                     self._assign(target, value, inner, scope)
-            levels = getattr(node, "levels", ())
-            if len(levels) > 1:
-                inner["super"] = self._level(levels[1:], scope)
+            elif isinstance(node, syntax.Block) and node.overridden:
+                inner["super"] = self._level(node.overridden, scope)
             run(0, inner)
 
-    def _level(self, levels: Levels, scope: Scope) -> Bound:
-        """The content of a block."""
-        (body, path), *others = levels
-        inner = {**scope, "super": self._level(tuple(others), scope)} if others else scope
-        return Bound(Piece(body, path, inner, (*self._frame, id(body))), (id(body), self._frame))
+    def _level(self, levels: Sequence[syntax.Block], scope: Scope) -> Bound:
+        """The content of a block, with those that it overrides."""
+        block, *others = levels
+        inner = {**scope, "super": self._level(others, scope)} if others else scope
+        return Bound(
+            Piece(block.body, block.path, inner, (*self._frame, id(block.body))), (id(block.body), self._frame)
+        )
 
     def _with_blocks(self, source: Source, scope: Scope) -> Scope:
         """The scope with the blocks of a file as `self`."""
-        blocks = _Module({name: self._level(levels, scope) for name, levels in source.blocks.items()})
+        blocks = _Module(
+            {name: self._level((block, *block.overridden), scope) for name, block in source.blocks.items()}
+        )
         return {**scope, "self": Bound(blocks, "self")} if blocks else scope
 
-    def _identity(self, node: nodes.Node) -> Hashable:
+    def _identity(self, node: syntax.Node) -> Hashable:
         return id(node), self._frame
 
-    def _opaque(self, targets: Iterable[nodes.Node], node: nodes.Node, scope: Scope) -> Scope:
+    def _opaque(self, names: Iterable[str], node: syntax.Node, scope: Scope) -> Scope:
         """The scope with variables of unknown values."""
-        names = [name for target in targets for name in target_names(target)]
         return {**scope, **{name: Bound(None, (name, self._identity(node))) for name in names}}
 
-    def _formula(self, node: nodes.Node, scope: Scope) -> Formula:
+    def _formula(self, node: syntax.Expr, scope: Scope) -> Formula:
         return self.conditions.formula(node, scope, self._frame, self._versions)
 
     @contextmanager
@@ -433,83 +433,86 @@ class Writer:
         finally:
             self._needs = outer
 
-    def _if(self, node: nodes.If, scope: Scope, run: Callable[[int, Scope], None]) -> None:
+    def _if(self, node: syntax.If, scope: Scope, run: Callable[[int, Scope], None]) -> None:
         options: list[Option] = []
         refused: Needs = ()
-        for number, each in enumerate((node, *node.elif_)):
+        for number, each in enumerate(node.branches):
             formula = self._formula(each.test, scope)
             options.append(Option(Branch(id(node), number) if each.body else None, (*refused, (formula, True))))
             refused = (*refused, (formula, False))
-        options.append(Option(Branch(id(node), len(options)) if node.else_ else None, refused))
+        options.append(Option(Branch(id(node), len(options)) if node.otherwise else None, refused))
         with self._choose(*options) as chosen:
             run(chosen, scope)
 
-    def _loop(self, node: nodes.For, scope: Scope, run: Callable[[int, Scope], None]) -> None:
+    def _loop(self, node: syntax.For, scope: Scope, run: Callable[[int, Scope], None]) -> None:
         """One pass, unless something else decides that there is none."""
-        some = self._formula(node.iter, scope)
+        some = self._formula(node.iterable, scope)
         if node.test is not None:
             some = Both(some, Atom("some", self._identity(node)))
         self.outcomes.assume(some)
-        otherwise = Option(Branch(id(node), 1) if node.else_ else None, ((some, False),))
-        inner = {**self._opaque([node.target], node, scope), "loop": Bound(None, self._identity(node))}
+        otherwise = Option(Branch(id(node), 1) if node.otherwise else None, ((some, False),))
+        inner = {**self._opaque(names_set(node.target), node, scope), "loop": Bound(None, self._identity(node))}
         with self._choose(Option(Branch(id(node), 0), ((some, True),)), otherwise) as chosen:
             run(chosen, {**scope} if chosen else inner)
 
-    def _effect(self, node: nodes.Node, scope: Scope) -> None:
-        path = getattr(node, "path", self.path)
-        if isinstance(node, nodes.Macro):
-            scope[node.name] = Bound(_Macro(node, path, scope), self._identity(node))
-        elif isinstance(node, nodes.AssignBlock) and isinstance(node.target, nodes.Name):
-            text = self._through(node.filter, Piece(node.body, path, {**scope}, self._frame, self._needs))
-            scope[node.target.name] = Bound(text, self._identity(node))
-        elif isinstance(node, nodes.Assign):
-            self._assign(node.target, node.node, scope, scope)
-        elif isinstance(node, (nodes.Import, nodes.FromImport)):
-            self._import(node, scope)
+    def _effect(self, node: syntax.Node, scope: Scope) -> None:
+        path = node.site.path
+        match node:
+            case syntax.Macro():
+                scope[node.name] = Bound(_Macro(node, path, scope), self._identity(node))
+            case syntax.SetBlock(target=syntax.Variable(name)):
+                text = self._through(node.filter, Piece(node.body, path, {**scope}, self._frame, self._needs))
+                scope[name] = Bound(text, self._identity(node))
+            case syntax.Set():
+                self._assign(node.target, node.value, scope, scope)
+            case syntax.Import() | syntax.FromImport():
+                self._import(node, scope)
 
-    def _assign(self, target: nodes.Node, value: nodes.Node, scope: Scope, outer: Scope) -> None:
-        if isinstance(target, nodes.NSRef):
-            if target.name in scope:
-                self._versions[scope[target.name].identity] = self._identity(target)
-        elif isinstance(target, nodes.Name):
-            bound = outer[value.name].value if isinstance(value, nodes.Name) and value.name in outer else None
-            scope[target.name] = Bound(bound or self._piece(value, outer), self._identity(target))
-        else:
-            scope.update(self._opaque([target], target, {}))
+    def _assign(self, target: syntax.Target, value: syntax.Expr, scope: Scope, outer: Scope) -> None:
+        match target:
+            case syntax.Attribute():
+                if target.name in scope:
+                    self._versions[scope[target.name].identity] = self._identity(target)
+            case syntax.Variable():
+                bound = outer[value.name].value if isinstance(value, syntax.Name) and value.name in outer else None
+                scope[target.name] = Bound(bound or self._piece(value, outer), self._identity(target))
+            case syntax.Variables():
+                scope.update(self._opaque(names_set(target), target, {}))
 
     # -- pieces --------------------------------------------------------------------------------------------------------
 
-    def _piece(self, node: nodes.Node | None, scope: Scope) -> Piece | None:
+    def _piece(self, node: syntax.Node | None, scope: Scope) -> Piece | None:
         """The piece that an expression prints; None if it prints a value."""
-        if isinstance(node, nodes.Filter) and node.node is not None:
-            return self._through(node, self._piece(node.node, scope)) if _keeps_text(node) else None
-        if isinstance(node, nodes.Call):
-            return self._called(node, scope)
-        if isinstance(node, nodes.CondExpr):
-            return self._one_of(node, scope)
-        if isinstance(node, nodes.Include):
-            found = self._file(node.template, {**scope} if node.with_context else {}, node)
-            return Piece((), self.path, {}, ()) if found is None and node.ignore_missing else found
-        if isinstance(node, nodes.CallBlock):
-            body = Piece(node.body, self.path, self._opaque(node.args, node, scope), self._frame, self._needs)
-            return self._called(node.call, {**scope, "caller": Bound(body, self._identity(node))})
-        if isinstance(node, nodes.FilterBlock):
-            return self._through(node.filter, Piece(node.body, self.path, {**scope}, self._frame))
-        found = self._named(node, scope)
-        return found if isinstance(found, Piece) else None
+        match node:
+            case syntax.Filter(value=syntax.Expr() as value):
+                return self._through(node, self._piece(value, scope)) if _keeps_text(node) else None
+            case syntax.Call():
+                return self._called(node, scope)
+            case syntax.Conditional():
+                return self._one_of(node, scope)
+            case syntax.Include():
+                found = self._file(node.files, {**scope} if node.with_context else {}, node)
+                return Piece((), self.path, {}, ()) if found is None and node.ignore_missing else found
+            case syntax.CallBlock():
+                body = Piece(node.body, self.path, self._opaque(node.params, node, scope), self._frame, self._needs)
+                return self._called(node.call, {**scope, "caller": Bound(body, self._identity(node))})
+            case syntax.FilterBlock():
+                return self._through(node.filter, Piece(node.body, self.path, {**scope}, self._frame))
+        named = self._named(node, scope)
+        return named if isinstance(named, Piece) else None
 
     @staticmethod
-    def _through(filter_: nodes.Filter | None, piece: Piece | None) -> Piece | None:
+    def _through(filter_: syntax.Filter | None, piece: Piece | None) -> Piece | None:
         """The piece after filters that keep its lines; None after another one."""
         while filter_ is not None and piece is not None:
             if not _keeps_text(filter_):
                 return None
             piece = replace(piece, is_text=piece.is_text or filter_.name == "indent")
-            filter_ = filter_.node if isinstance(filter_.node, nodes.Filter) else None
+            filter_ = filter_.value if isinstance(filter_.value, syntax.Filter) else None
         return piece
 
-    def _one_of(self, node: nodes.CondExpr, scope: Scope) -> Piece | None:
-        sides = [node.expr1, node.expr2]
+    def _one_of(self, node: syntax.Conditional, scope: Scope) -> Piece | None:
+        sides = [node.then, node.otherwise]
         if not any(self._is_piece(each, scope) for each in sides):
             return None
         test = self._formula(node.test, scope)
@@ -520,30 +523,29 @@ class Writer:
             found = self._piece(sides[chosen], scope)
             return found and replace(found, needs=(*self._needs, *found.needs))
 
-    def _is_piece(self, node: nodes.Node | None, scope: Scope) -> bool:
-        while isinstance(node, nodes.Filter) and _keeps_text(node):
-            node = node.node
-        found = self._named(node.node if isinstance(node, nodes.Call) else node, scope)
+    def _is_piece(self, node: syntax.Node | None, scope: Scope) -> bool:
+        while isinstance(node, syntax.Filter) and _keeps_text(node):
+            node = node.value
+        found = self._named(node.function if isinstance(node, syntax.Call) else node, scope)
         return isinstance(found, (Piece, _Macro))
 
-    def _named(self, node: nodes.Node | None, scope: Scope) -> Any:
+    def _named(self, node: syntax.Node | None, scope: Scope) -> Any:
         """The value of a name, or of a member of an imported file or of `self`."""
-        if isinstance(node, nodes.Name):
+        if isinstance(node, syntax.Name):
             return scope[node.name].value if node.name in scope else None
-        if not isinstance(node, nodes.Getattr):
+        if not isinstance(node, syntax.Field):
             return None
-        module = self._named(node.node, scope)
-        return module[node.attr].value if isinstance(module, _Module) and node.attr in module else None
+        module = self._named(node.of, scope)
+        return module[node.name].value if isinstance(module, _Module) and node.name in module else None
 
-    def _called(self, node: nodes.Call, scope: Scope) -> Piece | None:
-        called = self._named(node.node, scope)
+    def _called(self, node: syntax.Call, scope: Scope) -> Piece | None:
+        called = self._named(node.function, scope)
         if isinstance(called, Piece):
             return called  # caller(), super() or self.NAME()
         if not isinstance(called, _Macro) or self._frame.count(id(called.node)) >= MAX_NESTED:
             return None
-        given = dict(zip((arg.name for arg in called.node.args), node.args, strict=False))
-        given |= {each.key: each.value for each in node.kwargs}
-        inner = self._opaque(called.node.args, node, called.scope)
+        given = {**dict(zip(called.node.params, node.args, strict=False)), **node.kwargs}
+        inner = self._opaque(called.node.params, node, called.scope)
         for name, value in given.items():
             if name in inner and (piece := self._piece(value, scope)) is not None:
                 inner[name] = inner[name]._replace(value=piece)
@@ -551,36 +553,33 @@ class Writer:
             inner["caller"] = scope["caller"]
         return Piece(called.node.body, called.path, inner, (*self._frame, id(node), id(called.node)))
 
-    def _file(self, name: nodes.Node, scope: Scope, node: nodes.Node) -> Piece | None:
-        options = name.items if isinstance(name, (nodes.List, nodes.Tuple)) else [name]
-        texts = self.sources.library.texts
-        names = [each.value for each in options if isinstance(each, nodes.Const) and each.value in texts]
+    def _file(self, files: Iterable[str], scope: Scope, node: syntax.Stmt) -> Piece | None:
+        names = [each for each in files if each in self.sources.library.texts]
         if not names or len(self._frame) > MAX_FRAME:
             return None
         source = self.sources.file(names[0])
         return Piece(source.body, source.path, self._with_blocks(source, scope), (*self._frame, id(node)))
 
-    def _import(self, node: nodes.Import | nodes.FromImport, scope: Scope) -> None:
-        piece, module = self._file(node.template, scope if node.with_context else {}, node), _Module()
+    def _import(self, node: syntax.Import | syntax.FromImport, scope: Scope) -> None:
+        piece, module = self._file((node.file,), scope if node.with_context else {}, node), _Module()
         if piece is not None:
             with self._within(piece):
                 module.update(piece.scope)
                 self._write(piece.body, module, [])
-        if isinstance(node, nodes.Import):
+        if isinstance(node, syntax.Import):
             scope[node.target] = Bound(module, self._identity(node))
             return
-        for each in node.names:
-            original, local = each if isinstance(each, tuple) else (each, each)
+        for original, local in node.names:
             scope[local] = module.get(original) or Bound(None, (local, self._identity(node)))
 
 
-def _is_literal(node: nodes.Node | None) -> bool:
-    if isinstance(node, nodes.CondExpr):
-        return _is_literal(node.expr1) and _is_literal(node.expr2)
-    return isinstance(node, nodes.Const) and isinstance(node.value, str)
+def _is_literal(node: syntax.Node | None) -> bool:
+    if isinstance(node, syntax.Conditional):
+        return _is_literal(node.then) and _is_literal(node.otherwise)
+    return isinstance(node, syntax.Const) and isinstance(node.value, str)
 
 
-def _keeps_text(filter_: nodes.Filter) -> bool:
+def _keeps_text(filter_: syntax.Filter) -> bool:
     return filter_.name in ("indent", "trim")
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from jinja2 import nodes
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import names_in, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -135,27 +136,27 @@ class Conditions:
     _known: dict[int, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
 
     def formula(
-        self, node: nodes.Node, scope: Scope, frame: Hashable, versions: Mapping[Hashable, Hashable]
+        self, node: syntax.Expr, scope: Scope, frame: Hashable, versions: Mapping[Hashable, Hashable]
     ) -> Formula:
         """`frame`: of a call whose result differs from one evaluation to the next. `versions`: of namespaces."""
 
-        def formula(node: nodes.Node) -> Formula:
-            if isinstance(node, nodes.Const):
-                return bool(node.value)
-            if isinstance(node, nodes.Not):
-                return Not(formula(node.node))
-            if isinstance(node, (nodes.And, nodes.Or)):
-                join = Both if isinstance(node, nodes.And) else Either
-                return join(formula(node.left), formula(node.right))
-            if isinstance(node, nodes.Compare) and len(node.ops) == 1 and isinstance(node.ops[0].expr, nodes.Const):
-                value, operator = node.ops[0].expr.value, node.ops[0].op
-                if operator in ("eq", "ne"):
+        def formula(node: syntax.Expr) -> Formula:
+            match node:
+                case syntax.Const():
+                    return bool(node.value)
+                case syntax.Not():
+                    return Not(formula(node.value))
+                case syntax.And():
+                    return Both(formula(node.left), formula(node.right))
+                case syntax.Or():
+                    return Either(formula(node.left), formula(node.right))
+                case syntax.Compare(others=(syntax.Operand("eq" | "ne" as operator, syntax.Const(value)),)):
                     equals = value if isinstance(value, str) else (repr(value),)
-                    equal = atom(node.expr)._replace(equals=equals)
+                    equal = atom(node.first)._replace(equals=equals)
                     return equal if operator == "eq" else Not(equal)
             return atom(node)
 
-        def atom(node: nodes.Node) -> Atom:
+        def atom(node: syntax.Expr) -> Atom:
             text, names, has_state = self._described(node)
             bound = [(name, scope[name].identity) for name in names if name in scope]
             variables: Hashable = tuple((name, identity, versions.get(identity)) for name, identity in bound)
@@ -163,20 +164,16 @@ class Conditions:
 
         return formula(node)
 
-    def _described(self, node: nodes.Node) -> tuple[str, tuple[str, ...], bool]:
+    def _described(self, node: syntax.Expr) -> tuple[str, tuple[str, ...], bool]:
         """The text of an expression, the names in it, and whether its result may differ from one evaluation to the
         next."""
         known = self._known.get(id(node))
         if known is None:
-            below = [node, *node.find_all(nodes.Node)]
-            names = sorted({each.name for each in below if isinstance(each, nodes.Name)})
-            known = self._known[id(node)] = repr(node), tuple(names), any(map(_has_state, below))
+            known = self._known[id(node)] = repr(node), tuple(sorted(names_in(node))), any(map(_has_state, walk(node)))
         return known
 
 
-def _has_state(node: nodes.Node) -> bool:
-    if not isinstance(node, nodes.Call):
+def _has_state(node: syntax.Node) -> bool:
+    if not isinstance(node, syntax.Call):
         return False
-    if isinstance(node.node, nodes.Getattr):
-        return node.node.attr in _STATEFUL
-    return not isinstance(node.node, nodes.Name) or node.node.name not in _PURE
+    return node.method.name in _STATEFUL if node.method is not None else node.name not in _PURE

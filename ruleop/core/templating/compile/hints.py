@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import jinja2
-from jinja2 import nodes
-
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.templating.compile.node_index import nodes_of
+from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.other_tools import (
     LOOKUPS,
     NOT_OFFERED,
@@ -20,6 +17,7 @@ from ruleop.core.templating.compile.other_tools import (
     other_filter,
     syntax_hint,
 )
+from ruleop.core.templating.syntax import bodies_of, find, names_in
 from ruleop.core.templating.template_tree.kinds import PLAIN_TEXT, options_of, pairs_of
 from ruleop.core.templating.template_tree.parser import parse_value
 from ruleop.core.templating.tree.marks import RESERVED
@@ -27,6 +25,8 @@ from ruleop.core.templating.values.faults import mistake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import jinja2
 
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
@@ -49,83 +49,108 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
         raise mistake(message, Site(site.path, text.count("\n", 0, position) + 1))
 
 
-def unsupported_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    """The line and message of each tag that Jinja parses but that does not work, or is not offered."""
-    for tag in nodes_of(tree, nodes.ScopedEvalContextModifier):
-        yield tag.lineno, "the tag autoescape is not offered: it is for HTML"
-    for block in nodes_of(tree, nodes.AssignBlock):
-        if block.filter is not None and _names_in_arguments(block.filter):
-            yield (
-                block.lineno,
-                (
-                    "the arguments of the filter of a set block cannot contain names (Jinja does not resolve them): "
-                    "set the text first, then filter it"
-                ),
+def unsupported_tags(tree: syntax.Template) -> Iterator[RuleError]:
+    """The mistake in each tag that Jinja parses but that does not work."""
+    for block in find(tree, syntax.SetBlock):
+        if block.filter is not None and _has_names_in_arguments(block.filter):
+            message = (
+                "the arguments of the filter of a set block cannot contain names (Jinja does not resolve them): "
+                "set the text first, then filter it"
             )
+            yield RuleError(message, block.site)
+    for node, message in _misplaced(tree):
+        yield RuleError(f"template syntax: {message}", node.site)
 
 
-def unsupported_expressions(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    """The line and message of each expression that Jinja parses but that is not offered."""
-    for constant in nodes_of(tree, nodes.Const):
+def _misplaced(tree: syntax.Template) -> Iterator[tuple[syntax.Node, str]]:
+    """The tags that Jinja refuses after it has parsed them, with its message."""
+    called: list[syntax.Macro | syntax.CallBlock] = [*find(tree, syntax.Macro), *find(tree, syntax.CallBlock)]
+    for each in called:
+        is_required = "caller" in each.params[: len(each.params) - len(each.defaults)]
+        if is_required and any("caller" in names_in(inner) for inner in each.body):
+            message = 'the special "caller" argument must be omitted or be given a default'
+            yield each, f"When defining macros or call blocks {message}"
+    seen: set[str] = set()
+    for block in find(tree, syntax.Block):
+        if block.name in seen:
+            yield block, f"block {block.name!r} defined twice"
+        seen.add(block.name)
+    outermost = set(_outermost(tree.body))
+    for extends in find(tree, syntax.Extends):
+        if extends not in outermost:
+            yield extends, "cannot use extend from a non top-level scope"
+    for loop in find(tree, syntax.For):
+        for target in find(loop, syntax.Variable):
+            if target.name == "loop":
+                yield target, "Can't assign to special loop variable in for-loop target"
+
+
+def _outermost(body: syntax.Body) -> Iterator[syntax.Stmt]:
+    """The statements of a file that are in no other than an `if`."""
+    for each in body:
+        yield each
+        if isinstance(each, syntax.If):
+            for inner in bodies_of(each):
+                yield from _outermost(inner)
+
+
+def unsupported_expressions(tree: syntax.Template) -> Iterator[RuleError]:
+    """The mistake in each expression that Jinja parses but that is not offered."""
+    for constant in find(tree, syntax.Const):
         value = constant.value
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
-            yield constant.lineno, "template syntax: number too large"
-    for comparison in nodes_of(tree, nodes.Compare):
-        if len(comparison.ops) > 1 and any(each.op in {"in", "notin"} for each in comparison.ops):
+            yield RuleError("template syntax: number too large", constant.site)
+    for comparison in find(tree, syntax.Compare):
+        if len(comparison.others) > 1 and any(each.operator in {"in", "notin"} for each in comparison.others):
             message = "`in` cannot be chained with another comparison; join two with `and`"
-            yield comparison.lineno, f"template syntax: {message}"
+            yield RuleError(f"template syntax: {message}", comparison.site)
 
 
-def _names_in_arguments(node: nodes.Filter) -> bool:
-    inner = isinstance(node.node, nodes.Filter) and _names_in_arguments(node.node)
-    return inner or any(
-        isinstance(argument, nodes.Name) or argument.find(nodes.Name) is not None
-        for argument in node.iter_child_nodes(exclude=("node",))
-    )
+def _has_names_in_arguments(node: syntax.Filter) -> bool:
+    inner = isinstance(node.value, syntax.Filter) and _has_names_in_arguments(node.value)
+    return inner or any(map(names_in, node.arguments))
 
 
-def go_keywords(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    """The line and message of each keyword of Go templates that Jinja parses as a name: `{{ if .x }}`, `{{ else }}`."""
-    for name in nodes_of(tree, nodes.Name):
-        if name.ctx == "load" and (instead := go_keyword_hint(name.name)):
-            yield name.lineno, f"template syntax: {instead}"
-    for field in nodes_of(tree, nodes.Getattr):
-        if (
-            isinstance(field.node, nodes.Name) and field.node.name == "range" and field.attr[:1].isupper()
-        ):  # `range .Values.x`
-            yield field.lineno, f"template syntax: {go_keyword_hint('range', always=True)}"
+def go_keywords(tree: syntax.Template) -> Iterator[RuleError]:
+    """The mistake in each keyword of Go templates that Jinja parses as a name: `{{ if .x }}`, `{{ else }}`."""
+    for name in find(tree, syntax.Name):
+        if instead := go_keyword_hint(name.name):
+            yield RuleError(f"template syntax: {instead}", name.site)
+    for field in find(tree, syntax.Field):
+        if isinstance(field.of, syntax.Name) and field.of.name == "range" and field.name[:1].isupper():
+            yield RuleError(
+                f"template syntax: {go_keyword_hint('range', always=True)}", field.site
+            )  # `range .Values.x`
 
 
 def unknown_functions(
-    tree: nodes.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]
-) -> Iterator[tuple[int, str]]:
-    """The line and message of each unknown filter and test."""
-    for filter_ in nodes_of(tree, nodes.Filter):
-        yield from _unknown_name("filter", filter_.name, filter_.lineno, filters)
-    for test in nodes_of(tree, nodes.Test):
-        yield from _unknown_name("test", test.name, test.lineno, tests)
+    tree: syntax.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]
+) -> Iterator[RuleError]:
+    """The mistake in each unknown filter and test."""
+    for filter_ in find(tree, syntax.Filter):
+        if filter_.name not in filters:
+            yield RuleError(_unknown_name("filter", filter_.name, filters), filter_.site)
+    for test in find(tree, syntax.Test):
+        if test.name not in tests:
+            yield RuleError(_unknown_name("test", test.name, tests), test.site)
 
 
-def other_lookups(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    """The line and message of each of Ansible's lookups, unless the file has a macro of that name."""
-    own = {macro.name for macro in nodes_of(tree, nodes.Macro)}
-    for call in nodes_of(tree, nodes.Call):
-        name = call.node.name if isinstance(call.node, nodes.Name) else ""
-        first = call.args[0].value if call.args and isinstance(call.args[0], nodes.Const) else ""
-        if name in {"lookup", "query", "q"} - own and (hint := LOOKUPS.get(str(first).rpartition(".")[2])):
-            yield call.lineno, f"unknown function {name}('{first}'): {hint}"
+def other_lookups(tree: syntax.Template) -> Iterator[RuleError]:
+    """The mistake in each of Ansible's lookups, unless the file has a macro of that name."""
+    own = {macro.name for macro in find(tree, syntax.Macro)}
+    for call in find(tree, syntax.Call):
+        first = call.args[0].value if call.args and isinstance(call.args[0], syntax.Const) else ""
+        if call.name in {"lookup", "query", "q"} - own and (hint := LOOKUPS.get(str(first).rpartition(".")[2])):
+            yield RuleError(f"unknown function {call.name}('{first}'): {hint}", call.site)
 
 
-def _unknown_name(what: str, name: str, line: int, known: Iterable[str]) -> Iterator[tuple[int, str]]:
-    if name in known:
-        return
+def _unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     last = name.rpartition(".")[2]  # Ansible's names may have the prefix of a collection
     if replacement := last if last in known else (TESTS.get(last) if what == "test" else None) or other_filter(last):
-        yield line, f"unknown {what} {name}; use {replacement}"
-    elif what == "filter" and name in NOT_OFFERED:
-        yield line, f"the filter {name} is not offered: {NOT_OFFERED[name]}"
-    else:
-        yield line, f"unknown {what} {name}{did_you_mean(name, (each for each in known if each.isidentifier()))}"
+        return f"unknown {what} {name}; use {replacement}"
+    if what == "filter" and name in NOT_OFFERED:
+        return f"the filter {name} is not offered: {NOT_OFFERED[name]}"
+    return f"unknown {what} {name}{did_you_mean(name, (each for each in known if each.isidentifier()))}"
 
 
 def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
@@ -138,7 +163,7 @@ def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
     return f"template syntax: {message}"
 
 
-def kinds_of(node: YamlNode, parse: Callable[[str], nodes.Template]) -> tuple[frozenset[Kind], RuleError | None]:
+def kinds_of(node: YamlNode, parse: Callable[[str, Site], syntax.Template]) -> tuple[frozenset[Kind], RuleError | None]:
     """The kinds of an object in watches.yaml, or the mistake in them."""
     if not isinstance(node.value, dict):
         return frozenset(), RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
@@ -153,7 +178,7 @@ def kinds_of(node: YamlNode, parse: Callable[[str], nodes.Template]) -> tuple[fr
     options = {}
     for key, text in fields.items():
         site = node.value[key].site
-        written = parse_value(parse(text).body, site.path, site.line)
+        written = parse_value(parse(text, site).body, site.path, site.line)
         options[key] = options_of(written) if written is not None else []
         if not options[key]:
             return frozenset(), RuleError(PLAIN_TEXT.format(key), site)

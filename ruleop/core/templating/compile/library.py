@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jinja2
-from jinja2 import nodes
 
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.reachable import reached
 from ruleop.core.schema.nearest import did_you_mean
+from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.compiled import Expression, Member, SlottedKeys, StringTemplate, TextTemplate, Tree
+from ruleop.core.templating.compile.conversion import converted
 from ruleop.core.templating.compile.environment import Environment, TemplateFunction
 from ruleop.core.templating.compile.hints import (
     check_reserved,
@@ -31,13 +32,11 @@ from ruleop.core.templating.compile.hints import (
 )
 from ruleop.core.templating.compile.named_files import (
     Named,
-    check_dynamic_names,
     named_templates,
     without_unused_macros,
 )
-from ruleop.core.templating.compile.node_index import nodes_of, nodes_of_any
-from ruleop.core.templating.compile.places import attach_places
 from ruleop.core.templating.compile.references import Reads, read_tree
+from ruleop.core.templating.syntax import find, walk
 from ruleop.core.templating.template_tree.kinds import Kinds, computed_fields, may_be_several
 from ruleop.core.templating.template_tree.pieces import Form
 from ruleop.core.templating.template_tree.templates import Instrument, Templates
@@ -63,7 +62,7 @@ class TemplateSource:
 
     name: str
     path: str
-    tree: nodes.Template
+    tree: syntax.Template
     reads: Reads
     named: tuple[Named, ...]
 
@@ -79,13 +78,12 @@ class Library:
         self.environment = Environment(self._read_captured)
         self.templates = Templates(self.environment, self._evaluated, probe)
         self.probe = probe
-        if probe is not None:
-            self.environment.filters |= probe.filters
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
         self.read_files: dict[str, Any] = {}  # the files whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
-        self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
+        self._observed: set[str] = set()  # the files that the probe was shown
+        self._written_strings: dict[tuple[str, Site], syntax.Template] = {}
 
     # -- templates of rules --------------------------------------------------------------------------------------------
 
@@ -118,9 +116,9 @@ class Library:
         for each in self._document_templates(name):
             file = self.templates.file(each)
             tree = self.source(each).tree
-            captured = [macro.body for macro in nodes_of(tree, nodes.Macro)]
-            captured += [block.body for block in nodes_of(tree, nodes.AssignBlock)]
-            captured += [block.body for block in nodes_of(tree, nodes.CallBlock)]
+            captured = [macro.body for macro in find(tree, syntax.Macro)]
+            captured += [block.body for block in find(tree, syntax.SetBlock)]
+            captured += [block.body for block in find(tree, syntax.CallBlock)]
             forms = [] if each == name else [file.form]
             for form in (*forms, *(Form(file, body) for body in captured)):
                 with contextlib.suppress(RuleErrors):  # it is text
@@ -136,7 +134,7 @@ class Library:
 
     def _prepare(self, name: str) -> None:
         """Makes the tree of a template, and the functions that evaluate it."""
-        self._made(self.templates.file(name).form.prepare, Site(self.source(name).path, 1))
+        self._made(lambda: self.templates.file(name).form.prepare(), Site(self.source(name).path, 1))  # noqa: PLW0108 - reading the file may fail, too
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""
@@ -156,12 +154,11 @@ class Library:
             )
         text = "{{ " + inner + " }}"
         tree, reads = self._parse_string(text, site)
-        printed = [node for output in tree.body for node in getattr(output, "nodes", [None])]
-        if len(printed) != 1 or isinstance(printed[0], nodes.TemplateData):
+        only = tree.only_value
+        if only is None:
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
         self._observe(tree, site)
-        (only,) = tree.body[0].nodes  # type: ignore[attr-defined]
-        units = 8 + sum(1 for _ in only.find_all(nodes.Node)) // 2
+        units = 8 + (sum(1 for _ in walk(only)) - 1) // 2
         compute = self._made(lambda: self.templates.compute(only, tree.body), site)
         return Expression(self.templates, site, reads, compute, units, inner)
 
@@ -182,7 +179,7 @@ class Library:
         built = self._tree(node, strings, mistakes)
         if mistakes:
             raise RuleErrors(mistakes)
-        kinds, kind_mistake = kinds_of(node, lambda text: self._parse(text, node.site.path))
+        kinds, kind_mistake = kinds_of(node, self._parse)
         reads = Reads.joined(string.reads for string in strings)
         return Tree(
             self.templates,
@@ -241,35 +238,26 @@ class Library:
             source = self._sources[name] = self._read(name)
         return source
 
-    def written_tree(self, name: str) -> nodes.Template:
+    def written_tree(self, name: str) -> syntax.Template:
         """The tree of a file, with the places of its slots."""
         return self.source(name).tree
 
-    def written_trees(self, names: Iterable[str]) -> list[nodes.Template]:
+    def written_trees(self, names: Iterable[str]) -> list[syntax.Template]:
         """The trees of the files and of all that they run."""
         return [self.written_tree(name) for name in sorted(self._closure(names))]
 
-    def written_string(self, text: str, site: Site) -> nodes.Template:
+    def written_string(self, text: str, site: Site) -> syntax.Template:
         """The same of a string of watches.yaml that was loaded before."""
         if (text, site) in self._written_strings:
             return self._written_strings[text, site]
-        tree = self.environment._parse(text, site.path, site.path)  # noqa: SLF001 - `parse` would rewrite the errors
-        self._attach(tree, site)
-        self._written_strings[text, site] = tree
+        tree = self._written_strings[text, site] = self._parse(text, site)
         return tree
 
-    def written_strings(self, text: str, site: Site) -> list[nodes.Template]:
+    def written_strings(self, text: str, site: Site) -> list[syntax.Template]:
         """The trees of such a string and of all files that it runs."""
         tree = self.written_string(text, site)
         files = [each.name for each in named_templates(tree) if each.is_run and each.name in self.texts]
         return [tree, *self.written_trees(files)]
-
-    def _attach(self, tree: nodes.Template, site: Site) -> None:
-        """Sets the places of the slots of a string that was just parsed."""
-        printed = self.environment.printed()
-        for expression in printed:
-            expression.alone = False
-        attach_places(tree, printed, site)
 
     def _read(self, name: str) -> TemplateSource:
         path = self.prefix + name
@@ -277,37 +265,36 @@ class Library:
         if text is None:
             raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
         check_reserved(text, Site(path), lines=True)
-        tree = self._parse(text, path)
-        attach_places(tree, self.environment.printed(), path)
+        tree = self._parse(text, Site(path, 1), is_file=True)
         return TemplateSource(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
 
-    def _parse(self, text: str, path: str) -> nodes.Template:
+    def _parse(self, text: str, start: Site, *, is_file: bool = False) -> syntax.Template:
         try:
-            tree = self.environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors
-            problems = [
-                *unknown_functions(tree, self.environment.filters, self.environment.tests),
-                *other_lookups(tree),
-                *check_dynamic_names(tree),
-                *unsupported_tags(tree),
-                *unsupported_expressions(tree),
-                *go_keywords(tree),
-            ]
+            found = self.environment._parse(text, start.path, start.path)  # noqa: SLF001 - `parse` would rewrite errors
+            tree, refused = converted(found, self.environment.printed(), start, is_file=is_file)
         except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax_message(error, text), Site(path, error.lineno)) from None
+            raise mistake(syntax_message(error, text), Site(start.path, error.lineno)) from None
         except RecursionError:
-            raise mistake("nested too deeply", Site(path, 1)) from None
-        if problems:
-            raise RuleErrors([RuleError(message, Site(path, line)) for line, message in problems])
+            raise mistake("nested too deeply", start) from None
+        mistakes = [
+            *unknown_functions(tree, self.environment.filters, self.environment.tests),
+            *other_lookups(tree),
+            *refused,
+            *unsupported_tags(tree),
+            *unsupported_expressions(tree),
+            *go_keywords(tree),
+        ]
+        if mistakes:
+            raise RuleErrors(mistakes)
         return tree
 
-    def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
+    def _parse_string(self, source: str, site: Site) -> tuple[syntax.Template, Reads]:
         check_reserved(source, site)
         try:
-            tree = self._parse(source, site.path)
+            tree = self._parse(source, site)
         except RuleErrors as errors:
             raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
-        self._attach(tree, site)
-        for node in nodes_of_any(tree, (nodes.Include, nodes.Extends, nodes.Block)):
+        for node in find(tree, syntax.Include, syntax.Extends, syntax.Block):
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
@@ -316,18 +303,16 @@ class Library:
             raise RuleErrors(mistakes)
         return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(named)])
 
-    def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
+    def _read_tree(self, tree: syntax.Template, site: Site) -> Reads:
         try:
-            return read_tree(tree, site.path, site.line)
-        except jinja2.TemplateSyntaxError as error:  # two blocks of the same name
-            raise mistake(syntax_message(error), Site(site.path, site.line + error.lineno - 1)) from None
+            return read_tree(tree, self.environment.globals)
         except RecursionError:
             raise mistake("nested too deeply", site) from None
 
-    def _observe(self, tree: nodes.Template, where: str | Site) -> None:
+    def _observe(self, tree: syntax.Template, where: str | Site) -> None:
         """Shows the probe a tree that nothing else reads."""
         if self.probe is not None:
-            self.probe.instrument(tree, where)
+            self.probe.observe(tree, where)
 
     @staticmethod
     def _made(make: Callable[[], Result], site: Site) -> Result:
@@ -336,16 +321,15 @@ class Library:
         except RecursionError:
             raise mistake("nested too deeply", site) from None
 
-    def _evaluated(self, name: str) -> tuple[nodes.Template, str] | None:
-        """The tree of a file for its evaluation: one of its own if it is changed for that."""
+    def _evaluated(self, name: str) -> syntax.Template | None:
+        """The tree of a file for its evaluation."""
         if name not in self.texts:
             return None
         source = self.source(name)
-        if self.probe is None and next(nodes_of_any(source.tree, (nodes.Block, nodes.Extends)), None) is None:
-            return source.tree, source.path
-        tree = self._read(name).tree
-        self._observe(tree, source.path)
-        return tree, source.path
+        if name not in self._observed:
+            self._observed.add(name)
+            self._observe(source.tree, source.path)
+        return source.tree
 
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from jinja2 import nodes
+from typing import TYPE_CHECKING
 
 from ruleop.core.reachable import reached
-from ruleop.core.templating.compile.node_index import nodes_of, nodes_of_any
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -27,42 +26,32 @@ class Named:
     imported: frozenset[str] | None = None  # the macros that are imported; None: the whole file is run
 
 
-_TAGS = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+def named_templates(tree: syntax.Template) -> Iterator[Named]:
+    for tag in find(tree, syntax.Include):
+        optional = len(tag.files) > 1 or tag.ignore_missing
+        yield from (Named(file, tag.site.line, optional) for file in tag.files)
+    for import_ in find(tree, syntax.Import):
+        yield Named(import_.file, import_.site.line, hides_names=not import_.with_context)
+    for from_import in find(tree, syntax.FromImport):
+        imported = frozenset(name for name, _ in from_import.names)
+        hides_names = not from_import.with_context
+        yield Named(from_import.file, from_import.site.line, hides_names=hides_names, imported=imported)
+    for extends in find(tree, syntax.Extends):
+        yield Named(extends.file, extends.site.line)
+    for call in find(tree, syntax.Call):
+        first = call.args[0] if call.args else None
+        if call.name in {"file", "render"} and isinstance(first, syntax.Const):
+            is_run = call.name == "render"
+            yield Named(str(first.value), call.site.line, is_run=is_run, is_part_of_document=False)
 
 
-def named_templates(tree: nodes.Template) -> Iterator[Named]:
-    for tag in nodes_of_any(tree, _TAGS):
-        options = _options(tag)
-        optional = len(options) > 1 or bool(getattr(tag, "ignore_missing", False))
-        hides_names = isinstance(tag, (nodes.Import, nodes.FromImport)) and not tag.with_context
-        imported = None
-        if isinstance(tag, nodes.FromImport):
-            imported = frozenset(each if isinstance(each, str) else each[0] for each in tag.names)
-        for option in options:
-            if isinstance(option, nodes.Const):
-                yield Named(str(option.value), tag.lineno, optional, hides_names=hides_names, imported=imported)
-    for word, call in _calls(tree):
-        for arg in call.args[:1]:
-            if isinstance(arg, nodes.Const):
-                yield Named(str(arg.value), call.lineno, is_run=word == "render", is_part_of_document=False)
-
-
-def without_unused_macros(tree: nodes.Template, imported: Iterable[str]) -> nodes.Template:
+def without_unused_macros(tree: syntax.Template, imported: Iterable[str]) -> syntax.Template:
     """The tree of a file without the macros that are neither imported nor called by what is run."""
-    macros = {node.name: node for node in tree.body if isinstance(node, nodes.Macro)}
-    named = {name for node in tree.body if not isinstance(node, nodes.Macro) for name in _names(node)}
-    used = reached(macros.keys() & {*imported, *named}, lambda name: macros.keys() & _names(macros[name]))
-    body = [node for node in tree.body if not isinstance(node, nodes.Macro) or node.name in used]
-    if len(body) == len(tree.body):
-        return tree
-    assert tree.environment is not None
-    found = nodes.Template(body, lineno=1)
-    found.set_environment(tree.environment)
-    return found
-
-
-def _names(node: nodes.Node) -> set[str]:
-    return {each.name for each in node.find_all(nodes.Name)}
+    macros = {node.name: node for node in tree.body if isinstance(node, syntax.Macro)}
+    named = {name for node in tree.body if not isinstance(node, syntax.Macro) for name in names_in(node)}
+    used = reached(macros.keys() & {*imported, *named}, lambda name: macros.keys() & names_in(macros[name]))
+    body = tuple(node for node in tree.body if not isinstance(node, syntax.Macro) or node.name in used)
+    return tree if len(body) == len(tree.body) else syntax.Template(body, site=tree.site)
 
 
 _QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
@@ -71,29 +60,3 @@ _QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
 def quoted_names(text: str, templates: Container[str]) -> Iterator[str]:
     """The names of templates that are in quotes in a text."""
     return (match[1] for match in _QUOTED.finditer(text) if match[1] in templates)
-
-
-def check_dynamic_names(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    """The line and message of each include, import, extends or render whose name is not literal text."""
-    for tag in nodes_of_any(tree, _TAGS):
-        if not all(isinstance(option, nodes.Const) and isinstance(option.value, str) for option in _options(tag)):
-            yield _dynamic_name(tag.lineno, type(tag).__name__.lower().replace("fromimport", "import"))
-    for word, call in _calls(tree):
-        if word == "render" and not (
-            len(call.args) == 1 and isinstance(call.args[0], nodes.Const) and isinstance(call.args[0].value, str)
-        ):
-            yield _dynamic_name(call.lineno, word)
-
-
-def _dynamic_name(line: int, word: str) -> tuple[int, str]:
-    return line, f"the name in {word} must be literal text, so that the files of a rule are known before rendering"
-
-
-def _options(tag: Any) -> list[nodes.Expr]:
-    return tag.template.items if isinstance(tag.template, (nodes.List, nodes.Tuple)) else [tag.template]
-
-
-def _calls(tree: nodes.Template) -> Iterator[tuple[str, nodes.Call]]:
-    for call in nodes_of(tree, nodes.Call):
-        if isinstance(call.node, nodes.Name) and call.node.name in {"file", "render"}:
-            yield call.node.name, call

@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.core.errors import Site
+from ruleop.core.templating.syntax import EFFECTS
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
+from ruleop.core.templating.template_tree.lines import Expression
 from ruleop.core.templating.template_tree.members import add_member, spread_into
 from ruleop.core.templating.template_tree.nodes import (
     DATA,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from jinja2 import nodes
 from jinja2.runtime import LoopContext
 from jinja2.utils import Cycler, Joiner, Namespace
 
+from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.environment import TemplateFunction
 from ruleop.core.templating.template_tree.pieces import MacroValue
 from ruleop.core.templating.values.cost import METER
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
 Compute: TypeAlias = "Callable[[Scope], Any]"
 
-_ARITHMETIC: Final = {
-    nodes.Add: "+",
-    nodes.Sub: "-",
-    nodes.Mul: "*",
-    nodes.Div: "/",
-    nodes.FloorDiv: "//",
-    nodes.Mod: "%",
-    nodes.Pow: "**",
-}
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "eq": lambda left, right: left == right,
     "ne": lambda left, right: left != right,
@@ -51,14 +42,21 @@ _HELPERS: Final = (Namespace, Joiner, Cycler)
 
 
 class Expressions:
-    """Makes the functions. `render` is the function of that name, which needs the names of the render."""
+    """Makes the functions. `render` is the function of that name, which needs the names of the render. `outcome`: what
+    counts the outcomes of a condition, if anything does."""
 
-    def __init__(self, environment: Environment, render: Callable[[str, Scope], str]) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        render: Callable[[str, Scope], str],
+        outcome: Callable[[syntax.Expr], Callable[[Any], None] | None],
+    ) -> None:
         self.environment = environment
         self.render = render
+        self.outcome = outcome
         self._depth = 0
 
-    def compute(self, node: nodes.Node) -> Compute:
+    def compute(self, node: syntax.Expr) -> Compute:
         """Raises RecursionError for an expression that is nested deeper than Python's stack should hold."""
         if self._depth >= MAX_DEPTH:
             raise RecursionError
@@ -68,105 +66,109 @@ class Expressions:
         finally:
             self._depth -= 1
 
-    def _made(self, node: nodes.Node) -> Compute:
-        make = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if make is None:
-            if isinstance(node, nodes.BinExpr) and type(node) in _ARITHMETIC:
-                return self._operation(node, _ARITHMETIC[type(node)])
-            raise AssertionError(f"an expression of the unknown type {type(node).__name__}")
-        made: Compute = make(node)
+    def _made(self, node: syntax.Expr) -> Compute:
+        made: Compute = getattr(self, f"_{type(node).__name__.lower()}")(node)
         return made
 
-    def computed(self, parts: Sequence[nodes.Node]) -> tuple[Compute, ...]:
+    def condition(self, node: syntax.Expr) -> Compute:
+        """An expression that is tested for truth."""
+        compute, count = self.compute(node), self.outcome(node)
+        if count is None:
+            return compute
+
+        def counted(scope: Scope) -> Any:
+            found = compute(scope)
+            count(found)
+            return found
+
+        return counted
+
+    def computed(self, parts: Sequence[syntax.Expr]) -> tuple[Compute, ...]:
         return tuple(map(self.compute, parts))
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def _const(self, node: nodes.Const) -> Compute:
+    def _const(self, node: syntax.Const) -> Compute:
         value = node.value
         return lambda _: value
 
-    def _name(self, node: nodes.Name) -> Compute:
+    def _name(self, node: syntax.Name) -> Compute:
         name = node.name
         return lambda scope: scope.get(name)
 
-    def _list(self, node: nodes.List) -> Compute:
+    def _list(self, node: syntax.List) -> Compute:
         items = self.computed(node.items)
         return lambda scope: [item(scope) for item in items]
 
-    def _tuple(self, node: nodes.Tuple) -> Compute:
+    def _tuple(self, node: syntax.Tuple) -> Compute:
         items = self.computed(node.items)
         return lambda scope: tuple(item(scope) for item in items)
 
-    def _dict(self, node: nodes.Dict) -> Compute:
+    def _dict(self, node: syntax.Dict) -> Compute:
         pairs = [(self.compute(each.key), self.compute(each.value)) for each in node.items]
         return lambda scope: {key(scope): value(scope) for key, value in pairs}
 
     # -- fields --------------------------------------------------------------------------------------------------------
 
-    def _getattr(self, node: nodes.Getattr) -> Compute:
-        name = node.attr
-        if isinstance(node.node, nodes.Name):
-            variable = node.node.name
+    def _field(self, node: syntax.Field) -> Compute:
+        name = node.name
+        if isinstance(node.of, syntax.Name):
+            variable = node.of.name
             return lambda scope: field_of(scope.get(variable), name)
-        of = self.compute(node.node)
+        of = self.compute(node.of)
         return lambda scope: field_of(of(scope), name)
 
-    def _getitem(self, node: nodes.Getitem) -> Compute:
-        of = self.compute(node.node)
-        if isinstance(node.arg, nodes.Slice):
-            bounds = [
-                self.compute(each) if each is not None else None
-                for each in (node.arg.start, node.arg.stop, node.arg.step)
-            ]
-            return lambda scope: slice_of(of(scope), *(None if each is None else each(scope) for each in bounds))
-        key = self.compute(node.arg)
-        find = field_of if isinstance(node.arg, nodes.Const) else field_by_value
+    def _item(self, node: syntax.Item) -> Compute:
+        of, key = self.compute(node.of), self.compute(node.key)
+        find = field_of if isinstance(node.key, syntax.Const) else field_by_value
         return lambda scope: find(of(scope), key(scope))
+
+    def _slice(self, node: syntax.Slice) -> Compute:
+        of = self.compute(node.of)
+        bounds = [self.compute(each) if each is not None else None for each in (node.start, node.stop, node.step)]
+        return lambda scope: slice_of(of(scope), *(None if each is None else each(scope) for each in bounds))
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
-    def _operation(self, node: nodes.BinExpr, symbol: str) -> Compute:
-        left, right = self.compute(node.left), self.compute(node.right)
+    def _operation(self, node: syntax.Operation) -> Compute:
+        left, symbol, right = self.compute(node.left), node.operator, self.compute(node.right)
         return lambda scope: operate(symbol, left(scope), right(scope))
 
-    def _and(self, node: nodes.And) -> Compute:
+    def _and(self, node: syntax.And) -> Compute:
         left, right = self.compute(node.left), self.compute(node.right)
         return lambda scope: left(scope) and right(scope)
 
-    def _or(self, node: nodes.Or) -> Compute:
+    def _or(self, node: syntax.Or) -> Compute:
         left, right = self.compute(node.left), self.compute(node.right)
         return lambda scope: left(scope) or right(scope)
 
-    def _not(self, node: nodes.Not) -> Compute:
-        value = self.compute(node.node)
+    def _not(self, node: syntax.Not) -> Compute:
+        value = self.compute(node.value)
         return lambda scope: not value(scope)
 
-    def _neg(self, node: nodes.Neg) -> Compute:
-        value = self.compute(node.node)
-        return lambda scope: -value(scope)
-
-    def _pos(self, node: nodes.Pos) -> Compute:
-        value = self.compute(node.node)
+    def _sign(self, node: syntax.Sign) -> Compute:
+        value = self.compute(node.value)
+        if node.operator == "-":
+            return lambda scope: -value(scope)
         return lambda scope: +value(scope)
 
-    def _concat(self, node: nodes.Concat) -> Compute:
-        parts = self.computed(node.nodes)
+    def _concat(self, node: syntax.Concat) -> Compute:
+        parts = self.computed(node.parts)
         return lambda scope: joined(tuple(part(scope) for part in parts))
 
-    def _condexpr(self, node: nodes.CondExpr) -> Compute:
-        test, then = self.compute(node.test), self.compute(node.expr1)
-        otherwise = self.compute(node.expr2) if node.expr2 is not None else None
+    def _conditional(self, node: syntax.Conditional) -> Compute:
+        test, then = self.condition(node.test), self.compute(node.then)
+        otherwise = self.compute(node.otherwise) if node.otherwise is not None else None
         return lambda scope: then(scope) if test(scope) else OMIT if otherwise is None else otherwise(scope)
 
-    def _compare(self, node: nodes.Compare) -> Compute:
+    def _compare(self, node: syntax.Compare) -> Compute:
         """Python's chains: each operand is computed once, and none after a comparison that is false."""
-        first = node.ops[0]
-        if first.op in {"in", "notin"}:
-            needle, haystack, desired = self.compute(node.expr), self.compute(first.expr), first.op == "in"
+        second = node.others[0]
+        if second.operator in {"in", "notin"}:
+            needle, haystack, desired = self.compute(node.first), self.compute(second.value), second.operator == "in"
             return lambda scope: contains(needle(scope), haystack(scope)) is desired
-        left = self._operand(node.expr)
-        pairs = [(_COMPARISONS[each.op], self._operand(each.expr)) for each in node.ops]
+        left = self._operand(node.first)
+        pairs = [(_COMPARISONS[each.operator], self._operand(each.value)) for each in node.others]
         if len(pairs) == 1:
             compare, right = pairs[0]
             return lambda scope: compare(left(scope), right(scope))
@@ -183,24 +185,26 @@ class Expressions:
 
         return chain
 
-    def _operand(self, node: nodes.Expr) -> Compute:
+    def _operand(self, node: syntax.Expr) -> Compute:
         value = self.compute(node)
-        return value if isinstance(node, nodes.Const) else lambda scope: comparable(value(scope))
+        return value if isinstance(node, syntax.Const) else lambda scope: comparable(value(scope))
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def _filter(self, node: nodes.Filter) -> Compute:
-        assert node.node is not None
-        return self.filtered(self.compute(node.node), node)
+    def _filter(self, node: syntax.Filter) -> Compute:
+        assert node.value is not None, "it is not that of a block"
+        return self._applied(self.environment.filters[node.name], self.compute(node.value), node)
 
-    def filtered(self, value: Compute, node: nodes.Filter) -> Compute:
-        """The filter, applied to this value."""
+    def filtered(self, value: Compute, node: syntax.Filter) -> Compute:
+        """The filters of a block, applied to this value."""
+        if isinstance(node.value, syntax.Filter):
+            value = self.filtered(value, node.value)
         return self._applied(self.environment.filters[node.name], value, node)
 
-    def _test(self, node: nodes.Test) -> Compute:
-        return self._applied(self.environment.tests[node.name], self.compute(node.node), node)
+    def _test(self, node: syntax.Test) -> Compute:
+        return self._applied(self.environment.tests[node.name], self.compute(node.value), node)
 
-    def _applied(self, function: Any, value: Compute, node: nodes.Filter | nodes.Test) -> Compute:
+    def _applied(self, function: Any, value: Compute, node: syntax.WithArguments) -> Compute:
         arguments = self._arguments(node)
         if arguments is None:
             return lambda scope: function(value(scope))
@@ -212,14 +216,12 @@ class Expressions:
 
         return apply
 
-    def _arguments(
-        self, node: nodes.Filter | nodes.Test | nodes.Call
-    ) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]] | None:
+    def _arguments(self, node: syntax.WithArguments) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]] | None:
         """The arguments of a call; None if there are none."""
         args = self.computed(node.args)
-        named = [(str(each.key), self.compute(each.value)) for each in node.kwargs]
-        more = self.compute(node.dyn_args) if node.dyn_args is not None else None
-        others = self.compute(node.dyn_kwargs) if node.dyn_kwargs is not None else None
+        named = [(key, self.compute(value)) for key, value in node.kwargs.items()]
+        more = self.compute(node.more_args) if node.more_args is not None else None
+        others = self.compute(node.more_kwargs) if node.more_kwargs is not None else None
         if not (args or named or more or others):
             return None
 
@@ -234,10 +236,10 @@ class Expressions:
 
         return compute
 
-    def _call(self, node: nodes.Call) -> Compute:
+    def _call(self, node: syntax.Call) -> Compute:
         return self.called(node, None)
 
-    def called(self, node: nodes.Call, caller: Callable[[Scope], Any] | None) -> Compute:
+    def called(self, node: syntax.Call, caller: Callable[[Scope], Any] | None) -> Compute:
         """A call. `caller`: what the block of the tag `call` gives."""
         arguments = self._arguments(node)
 
@@ -247,8 +249,8 @@ class Expressions:
                 kwargs["caller"] = caller(scope)
             return args, kwargs
 
-        if isinstance(node.node, nodes.Getattr):
-            of, name = self.compute(node.node.node), node.node.attr
+        if node.method is not None:
+            of, name = self.compute(node.method.of), node.method.name
 
             def call_method(scope: Scope) -> Any:
                 obj = of(scope)
@@ -256,12 +258,12 @@ class Expressions:
                 return _call_method(obj, name, args, kwargs)
 
             return call_method
-        if isinstance(node.node, nodes.Name) and node.node.name == "render":
+        if node.name == "render":
             (option,) = node.args
-            assert isinstance(option, nodes.Const)
+            assert isinstance(option, syntax.Const)
             file = str(option.value)
             return lambda scope: self.render(file, scope)
-        function = self.compute(node.node)
+        function = self.compute(node.function)
 
         def call(scope: Scope) -> Any:
             obj = function(scope)

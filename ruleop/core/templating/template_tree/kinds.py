@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from jinja2 import nodes as jinja
-
 from ruleop.core.errors import RuleError
 from ruleop.core.kinds import Kind
-from ruleop.core.templating.template_tree.lines import EFFECTS, Expression
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import EFFECTS
+from ruleop.core.templating.template_tree.lines import Expression
 from ruleop.core.templating.template_tree.nodes import (
     Blocks,
     Choice,
@@ -139,7 +139,7 @@ def options_of(value: Node) -> Options:
     if isinstance(value, Value):
         return _literals(value.expression.node)
     if isinstance(value, Blocks) and isinstance(only := value.members[0], Statement) and len(value.members) == 1:
-        value = Choice(only.node, only.bodies, only.site) if isinstance(only.node, jinja.If) else value
+        value = Choice(only.node, only.bodies, only.site) if isinstance(only.node, syntax.If) else value
     if isinstance(value, Choice):
         branches = zip(_branches(value.node, _ALWAYS), value.branches, strict=True)
         found = [(taken, options_of(each) if each is not None else []) for taken, each in branches]
@@ -158,9 +158,9 @@ def options_of(value: Node) -> Options:
     ]
 
 
-def _literals(node: jinja.Node | None) -> Options:
-    if isinstance(node, jinja.CondExpr):
-        then, otherwise = _literals(node.expr1), _literals(node.expr2)
+def _literals(node: syntax.Node | None) -> Options:
+    if isinstance(node, syntax.Conditional):
+        then, otherwise = _literals(node.then), _literals(node.otherwise)
         condition = repr([node.test])
         if not then or not otherwise:
             return []
@@ -169,18 +169,18 @@ def _literals(node: jinja.Node | None) -> Options:
             for number, options in enumerate((then, otherwise))
             for text, taken in options
         ]
-    if isinstance(node, jinja.Const) and isinstance(node.value, str) and _LITERAL.fullmatch(node.value):
+    if isinstance(node, syntax.Const) and isinstance(node.value, str) and _LITERAL.fullmatch(node.value):
         return [(node.value, _ALWAYS)]
     return []
 
 
-def _branches(node: jinja.Stmt, taken: Taken) -> list[Taken]:
+def _branches(node: syntax.Stmt, taken: Taken) -> list[Taken]:
     """The branches that are taken in each body of a statement."""
-    if isinstance(node, jinja.If):
-        condition = repr([node.test, *(each.test for each in node.elif_)])
-        return [taken | {(condition, number)} for number in range(len(node.elif_) + 2)]
-    if isinstance(node, jinja.For):
-        return [taken | {(repr(node.iter), number)} for number in range(2)]
+    if isinstance(node, syntax.If):
+        condition = repr([each.test for each in node.branches])
+        return [taken | {(condition, number)} for number in range(len(node.branches) + 1)]
+    if isinstance(node, syntax.For):
+        return [taken | {(repr(node.iterable), number)} for number in range(2)]
     return [taken]
 
 
@@ -224,7 +224,7 @@ def _members(node: Node | Block) -> Iterable[Entry | Node | Block]:
     return node.members if isinstance(node, (Mapping, Blocks)) else ()
 
 
-def _is_data(node: jinja.Node | None, local: frozenset[str]) -> bool:
-    while isinstance(node, (jinja.Filter, jinja.Getattr, jinja.Getitem)):
-        node = node.node
-    return isinstance(node, jinja.Dict) or (isinstance(node, jinja.Name) and node.name not in local)
+def _is_data(node: syntax.Node | None, local: frozenset[str]) -> bool:
+    while isinstance(node, (syntax.Filter, syntax.Field, syntax.Item, syntax.Slice)):
+        node = node.value if isinstance(node, syntax.Filter) else node.of
+    return isinstance(node, syntax.Dict) or (isinstance(node, syntax.Name) and node.name not in local)

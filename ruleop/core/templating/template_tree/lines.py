@@ -10,16 +10,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from jinja2 import nodes
-
-from ruleop.core.errors import Site
-from ruleop.core.templating.values.text import SlotPlace
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable
 
-PRINTED: Final = (nodes.Include, nodes.CallBlock, nodes.FilterBlock)
-EFFECTS: Final = (nodes.Assign, nodes.AssignBlock, nodes.Macro, nodes.Import, nodes.FromImport)
+    from ruleop.core.errors import Site
+    from ruleop.core.templating.values.text import SlotPlace
+
 _ENTRY: Final = re.compile(r"- |[^#]*?:(\s|$)")
 _FRESH_START: Final = re.compile(r"\A[ \t]*\n")
 _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")
@@ -27,20 +26,28 @@ _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """One `{{ ... }}`, or a tag that prints: an include, a `call` or a `filter` block."""
+    """What one `{{ ... }}` prints, or a tag that prints: an include, a `call` or a `filter` block."""
 
-    node: nodes.Node
+    node: Printable
     place: SlotPlace
+
+    @classmethod
+    def of(cls, node: syntax.Printing) -> Expression:
+        return cls(node.value if isinstance(node, syntax.Print) else node, node.place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
     """A statement within a line: text, with control flow in it."""
 
-    node: nodes.Stmt
-    site: Site
+    node: syntax.Stmt
+
+    @property
+    def site(self) -> Site:
+        return self.node.site
 
 
+Printable: TypeAlias = syntax.Expr | syntax.Include | syntax.CallBlock | syntax.FilterBlock
 Part: TypeAlias = str | Expression | Inline
 
 
@@ -61,24 +68,13 @@ class Line:
 
 @dataclass(slots=True, eq=False)
 class BlockItem:
-    node: nodes.Stmt
+    node: syntax.Stmt
     number: int  # the line of its first tag
     bodies: list[list[Item]]
     path: str  # the file of its bodies
 
 
 Item: TypeAlias = "Line | BlockItem"
-
-
-def bodies_of(node: nodes.Node) -> list[list[nodes.Node]]:
-    """The branches of a statement in the order of the source; the last is taken if no other is."""
-    if isinstance(node, nodes.If):
-        return [node.body, *(each.body for each in node.elif_), node.else_]
-    if isinstance(node, nodes.For):
-        return [node.body, node.else_]
-    if isinstance(node, (nodes.With, nodes.Block, nodes.Scope)):
-        return [node.body]
-    return []
 
 
 class Lines:
@@ -90,27 +86,23 @@ class Lines:
         self.current = Line(number=line)
         self.number = line
 
-    def read(self, body: Sequence[nodes.Node], column: int = 0) -> list[Item]:
+    def read(self, body: syntax.Body, column: int = 0) -> list[Item]:
         """`column`: of the first line, if it stands behind a tag."""
         if column:
             self.current.parts.append(" " * column)
-        flat = list(_flat(body))
-        for index, node in enumerate(flat):
-            if isinstance(node, nodes.TemplateData):
+        for index, node in enumerate(body):
+            if isinstance(node, syntax.Data):
                 self._text(node)
-            elif isinstance(node, nodes.Stmt) and not isinstance(node, PRINTED):
-                self._statement(node, flat[index + 1 :])
+            elif isinstance(node, PRINTING):
+                self._part(Expression.of(node), node)
             else:
-                self._part(Expression(node, getattr(node, "place", None) or SlotPlace(self._site(node), "")), node)
+                self._statement(node, body[index + 1 :])
         self._close("")
         return self.items
 
-    def _site(self, node: nodes.Node) -> Site:
-        return Site(self.path, node.lineno)
-
-    def _text(self, node: nodes.TemplateData) -> None:
-        self.number = node.lineno
-        first, *others = node.data.split("\n")
+    def _text(self, node: syntax.Data) -> None:
+        self.number = node.site.line
+        first, *others = node.text.split("\n")
         self._literal(first)
         for text in others:
             self._close("\n")
@@ -123,9 +115,9 @@ class Lines:
                 self.current.number = self.number
             self.current.parts.append(text)
 
-    def _part(self, part: Expression | Inline, node: nodes.Node) -> None:
+    def _part(self, part: Expression | Inline, node: syntax.Stmt) -> None:
         if self.current.is_blank:
-            self.current.number = node.lineno
+            self.current.number = node.site.line
         self.current.parts.append(part)
 
     def _close(self, end: str) -> None:
@@ -135,7 +127,7 @@ class Lines:
             self.items.append(self.current)
         self.current = Line()
 
-    def _statement(self, node: nodes.Stmt, following: Sequence[nodes.Node]) -> None:
+    def _statement(self, node: syntax.Stmt, following: syntax.Body) -> None:
         bodies = [each for each in bodies_of(node) if each]
         fresh = self.current.is_blank
         starts = fresh or (bool(bodies) and all(starts_fresh(each) for each in bodies))
@@ -143,15 +135,15 @@ class Lines:
         if _is_effect(node) and not fresh:
             starts = starts_fresh(following, at_end=True)
         if not (starts and ends) or _prints_values(node):
-            self._part(Inline(node, self._site(node)), node)
+            self._part(Inline(node), node)
             return
         column = len(self.current.literal) if fresh else 0
         if fresh:
             self.current = Line()
         else:
             self._close("")
-        path = getattr(node, "path", self.path)  # a block that another file overrides
-        line = node.lineno or self.number
+        path = node.path if isinstance(node, syntax.Block) else self.path
+        line = node.site.line
         inner = [
             Lines(path, line).read(body, 0 if starts_fresh(body) else column) if body else []
             for body in bodies_of(node)
@@ -159,58 +151,50 @@ class Lines:
         self.items.append(BlockItem(node, line, inner, path))
 
 
-def _prints_values(node: nodes.Stmt) -> bool:
+def _prints_values(node: syntax.Stmt) -> bool:
     """Whether it is a loop on one line that prints no entries or items: text, in which values follow one another."""
     if (
-        not isinstance(node, nodes.For)
+        not isinstance(node, syntax.For)
         or node.recursive
-        or any(isinstance(each, nodes.Stmt) for each in _flat(node.body))
+        or not all(isinstance(each, (syntax.Data, syntax.Print)) for each in node.body)
     ):
         return False
-    text = "".join(each.data if isinstance(each, nodes.TemplateData) else "{}" for each in _flat(node.body))
+    text = "".join(each.text if isinstance(each, syntax.Data) else "{}" for each in node.body)
     return bool(text.strip()) and "\n" not in text and not _ENTRY.match(text.strip())
 
 
-def _is_effect(node: nodes.Node) -> bool:
+def _is_effect(node: syntax.Stmt) -> bool:
     """Whether it prints nothing."""
-    if isinstance(node, nodes.Output) or not isinstance(node, nodes.Stmt):
-        return isinstance(node, nodes.TemplateData) and not node.data.strip()
-    if isinstance(node, (nodes.If, nodes.For, nodes.With)):
-        return all(_is_effect(each) for body in bodies_of(node) for each in _flat(body))
+    if isinstance(node, syntax.Data):
+        return not node.text.strip()
+    if isinstance(node, (syntax.If, syntax.For, syntax.With)):
+        return all(_is_effect(each) for body in bodies_of(node) for each in body)
     return isinstance(node, EFFECTS)
 
 
-def _flat(body: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
-    for node in body:
-        if isinstance(node, nodes.Output):
-            yield from node.nodes
-        else:
-            yield node
-
-
-def starts_fresh(body: Sequence[nodes.Node], *, at_end: bool = False) -> bool:
+def starts_fresh(body: syntax.Body, *, at_end: bool = False) -> bool:
     """Whether what it prints begins with the end of a line. `at_end`: of nothing."""
-    return _is_fresh(_flat(body), _FRESH_START, starts_fresh, at_end=at_end)
+    return _is_fresh(body, _FRESH_START, starts_fresh, at_end=at_end)
 
 
-def ends_fresh(body: Sequence[nodes.Node]) -> bool:
+def ends_fresh(body: syntax.Body) -> bool:
     """Whether what it prints ends with a whole line."""
-    return _is_fresh(reversed(list(_flat(body))), _FRESH_END, ends_fresh, at_end=True)
+    return _is_fresh(reversed(body), _FRESH_END, ends_fresh, at_end=True)
 
 
 def _is_fresh(
-    body: Iterable[nodes.Node],
+    body: Iterable[syntax.Stmt],
     pattern: re.Pattern[str],
-    inner: Callable[[Sequence[nodes.Node]], bool],
+    inner: Callable[[syntax.Body], bool],
     *,
     at_end: bool,
 ) -> bool:
     """Whether the first that is printed matches, in all branches of a statement."""
     for node in body:
-        if isinstance(node, nodes.TemplateData):
-            if pattern.search(node.data):
+        if isinstance(node, syntax.Data):
+            if pattern.search(node.text):
                 return True
-            if node.data.strip():
+            if node.text.strip():
                 return False
         elif not _is_effect(node):
             bodies = [each for each in bodies_of(node) if each]

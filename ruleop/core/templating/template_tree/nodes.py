@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jinja2 import nodes as jinja
-
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
+    from ruleop.core.templating import syntax
     from ruleop.core.templating.template_tree.lines import Expression, Inline, Item
 
 
@@ -58,7 +57,7 @@ class TextBlock:
 class Choice:
     """A statement within a line that is a whole value: an `if` whose branches are values."""
 
-    node: jinja.If
+    node: syntax.If
     branches: tuple[Node | None, ...]
     site: Site
 
@@ -102,7 +101,7 @@ class Spread:
 class Statement:
     """A statement of Jinja alone on its lines, with the content of each of its bodies; None if one is empty."""
 
-    node: jinja.Stmt
+    node: syntax.Stmt
     bodies: tuple[Node | None, ...]
     site: Site
 
@@ -111,7 +110,7 @@ class Statement:
 class DocumentBlock:
     """A statement of Jinja around whole documents."""
 
-    node: jinja.Stmt
+    node: syntax.Stmt
     bodies: tuple[Documents, ...]
     site: Site
 

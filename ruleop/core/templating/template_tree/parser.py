@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from jinja2 import nodes
-
 from ruleop.core.errors import RuleError, Site
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import bodies_of
 from ruleop.core.templating.template_tree.lines import (
     BlockItem,
     Expression,
@@ -21,7 +21,6 @@ from ruleop.core.templating.template_tree.lines import (
     Item,
     Line,
     Lines,
-    bodies_of,
 )
 from ruleop.core.templating.template_tree.nodes import (
     Block,
@@ -77,7 +76,7 @@ LinesOf: TypeAlias = "Callable[[str], Sequence[str]]"
 """The lines of a file, by its path. They give the columns of nodes and mistakes."""
 
 
-def parse(body: Sequence[nodes.Node], path: str, lines_of: LinesOf = lambda _: ()) -> Documents:
+def parse(body: syntax.Body, path: str, lines_of: LinesOf = lambda _: ()) -> Documents:
     """The documents of a file, or of the body of a macro. Raises RuleErrors with the mistakes of all branches."""
     reading = _Reading(lines_of)
     documents = _parsed(Lines(path).read(body), path, reading)
@@ -86,7 +85,7 @@ def parse(body: Sequence[nodes.Node], path: str, lines_of: LinesOf = lambda _: (
     return documents
 
 
-def parse_value(body: Sequence[nodes.Node], path: str, line: int) -> Node | None:
+def parse_value(body: syntax.Body, path: str, line: int) -> Node | None:
     """The value of a branch that stands within a line. Raises RuleErrors."""
     reading = _Reading(lambda _: ())
     node = _Level(path, reading).node(Lines(path, line).read(body))
@@ -554,14 +553,14 @@ class _Level:
             return inserted
         if isinstance(inserted, (Spread, Statement)):
             return Blocks((inserted,), site)
-        if isinstance(inserted.node, nodes.If):
+        if isinstance(inserted.node, syntax.If):
             branches = tuple(
                 self._within_line(body, inserted.site.line) if body else None for body in bodies_of(inserted.node)
             )
             return Choice(inserted.node, branches, inserted.site)
         return Joined((inserted,), plain=True, site=site)
 
-    def _within_line(self, body: Sequence[nodes.Node], line: int) -> Node | None:
+    def _within_line(self, body: syntax.Body, line: int) -> Node | None:
         """The value of a branch that stands within a line."""
         return _Level(self.path, self.reading).node(Lines(self.path, line).read(body))
 
@@ -598,5 +597,5 @@ def _deepest_first(item: Item) -> int | None:
     return None
 
 
-def _literals(node: nodes.Node) -> str:
-    return "".join(each.data for each in node.find_all(nodes.TemplateData))
+def _literals(node: syntax.Stmt) -> str:
+    return "".join(each.text for each in syntax.find(node, syntax.Data))

@@ -19,10 +19,9 @@ from ruleop.core.templating.values.undefined import Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jinja2 import nodes
-
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
+    from ruleop.core.templating import syntax
     from ruleop.core.templating.template_tree.nodes import Documents
     from ruleop.core.templating.values.text import Part
 
@@ -37,13 +36,13 @@ class Source(Protocol):
     @property
     def path(self) -> str: ...
 
-    def site_of(self, node: nodes.Node) -> Site: ...
+    def site_of(self, node: syntax.Node) -> Site: ...
 
-    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
+    def counter(self, body: syntax.Body) -> Callable[[], None] | None:
         """The function that counts its evaluations, for coverage."""
         ...
 
-    def text_of(self, body: Sequence[nodes.Node]) -> Callable[[Scope, list[Part]], None]: ...
+    def text_of(self, body: syntax.Body) -> Callable[[Scope, list[Part]], None]: ...
 
     def documents_of(self, documents: Documents) -> Callable[[Scope, list[JSON]], None]: ...
 
@@ -68,7 +67,7 @@ class Form:
 
     __slots__ = ("_add", "_count", "_documents", "_evaluate", "_file", "_write", "body")
 
-    def __init__(self, file: Source, body: Sequence[nodes.Node]) -> None:
+    def __init__(self, file: Source, body: syntax.Body) -> None:
         self._file, self.body = file, body
         self._count = file.counter(body)
         self._write: Callable[[Scope, list[Part]], None] | None = None

@@ -3,14 +3,15 @@ are the same for text and for documents."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import nodes
 from jinja2.runtime import LoopContext
 from jinja2.utils import Namespace
 
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import bodies_of, find, names_in, source_of
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import bodies_of
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, Result, Source, counted, snapshot
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.values.cost import CONTAINER_BYTES, SLOT_BYTES
@@ -37,16 +38,16 @@ class Statements:
         self.expressions, self.file = expressions, file
 
     def control(
-        self, node: nodes.Stmt, bodies: Sequence[Callable[[Scope, Result], None]]
+        self, node: syntax.Stmt, bodies: Sequence[Callable[[Scope, Result], None]]
     ) -> Callable[[Scope, Result], None]:
         """The function that runs the body of the branch that is taken, of each pass, or of a block in its own scope.
         `bodies`: in the order of `bodies_of`."""
         counts = [self.file.counter(each) for each in bodies_of(node)]
         bodies = [counted(body, count) for body, count in zip(bodies, counts, strict=True)]
-        if isinstance(node, nodes.If):
+        if isinstance(node, syntax.If):
             choose = self.branch(node)
             return lambda scope, result: bodies[choose(scope)](scope, result)
-        if isinstance(node, nodes.For):
+        if isinstance(node, syntax.For):
             passes, place = self.passes(node), self.file.site_of(node)
 
             def loop(scope: Scope, result: Result, site: Site = place) -> None:  # noqa: ARG001
@@ -59,15 +60,14 @@ class Statements:
                     bodies[1](scope, result)
 
             return loop
-        assert isinstance(node, (nodes.With, nodes.Scope))
-        enter = self.inner_of(node) if isinstance(node, nodes.With) else self.block_of(node)
+        assert isinstance(node, (syntax.With, syntax.Block))
+        enter = self.inner_of(node) if isinstance(node, syntax.With) else self.block_of(node)
         return lambda scope, result: bodies[0](enter(scope), result)
 
-    def branch(self, node: nodes.If) -> Callable[[Scope], int]:
+    def branch(self, node: syntax.If) -> Callable[[Scope], int]:
         """The number of the branch that is taken, that of `else` if none is."""
-        tests = [self._placed(each.test, each) for each in (node, *node.elif_)]
-
-        sites = [self.file.site_of(each) for each in (node, *node.elif_)]
+        tests = [self._placed(self.expressions.condition(each.test), each) for each in node.branches]
+        sites = [self.file.site_of(each) for each in node.branches]
 
         def choose(scope: Scope) -> int:
             for number, test in enumerate(tests):
@@ -80,14 +80,14 @@ class Statements:
 
         return choose
 
-    def passes(self, node: nodes.For) -> Callable[[Scope], Iterator[Scope]]:
+    def passes(self, node: syntax.For) -> Callable[[Scope], Iterator[Scope]]:
         """The scope of each pass."""
-        iterable, (units, size) = self.expressions.compute(node.iter), _weight(node)
+        iterable, (units, size) = self.expressions.compute(node.iterable), _weight(node)
         test = self.expressions.compute(node.test) if node.test is not None else None
         site = self.file.site_of(node)
-        several, source = names_of(node.target), _source_of(node.iter) or "mapping"
+        several, source = names_of(node.target), source_of(node.iterable) or "mapping"
         bind = binding(node.target)
-        form = Form(self.file, [node]) if node.recursive else None
+        form = Form(self.file, (node,)) if node.recursive else None
 
         def items(scope: Scope, found: Any) -> list[Any]:
             found = passes(found, units, size)
@@ -122,17 +122,17 @@ class Statements:
 
         return run
 
-    def effect(self, node: nodes.Stmt) -> Callable[[Scope], None]:
-        if isinstance(node, nodes.Assign):
+    def effect(self, node: syntax.Stmt) -> Callable[[Scope], None]:
+        if isinstance(node, syntax.Set):
             return self._assign(node)
-        if isinstance(node, nodes.AssignBlock):
+        if isinstance(node, syntax.SetBlock):
             return self._assign_block(node)
-        if isinstance(node, nodes.Macro):
+        if isinstance(node, syntax.Macro):
             return self._macro(node)
-        assert isinstance(node, (nodes.Import, nodes.FromImport))
+        assert isinstance(node, (syntax.Import, syntax.FromImport))
         return self._import(node)
 
-    def inner_of(self, node: nodes.With) -> Callable[[Scope], Scope]:
+    def inner_of(self, node: syntax.With) -> Callable[[Scope], Scope]:
         """The scope of a `with` block. Its values see the names outside."""
         values = self.expressions.computed(node.values)
         binds = [binding(each) for each in node.targets]
@@ -145,16 +145,16 @@ class Statements:
 
         return enter
 
-    def block_of(self, node: nodes.Scope) -> Callable[[Scope], Scope]:
+    def block_of(self, node: syntax.Block) -> Callable[[Scope], Scope]:
         """The scope of a block of a file that others extend, with `super`."""
-        levels = getattr(node, "levels", ())
-        if len(levels) < 2:
+        if not node.overridden:
             return lambda scope: scope.inner()
-        form = Form(self.file, [block_node(levels[1:])])
+        first, *others = node.overridden
+        form = Form(self.file, (replace(first, overridden=tuple(others)),))
         return lambda scope: scope.inner({"super": MacroValue("super", (), (), frozenset(), form, scope)})
 
-    def _assign(self, node: nodes.Assign) -> Callable[[Scope], None]:
-        value, bind = self._placed(node.node, node), binding(node.target)
+    def _assign(self, node: syntax.Set) -> Callable[[Scope], None]:
+        value, bind = self._placed(self.expressions.compute(node.value), node), binding(node.target)
         site = self.file.site_of(node)
 
         def assign(scope: Scope) -> None:
@@ -166,9 +166,9 @@ class Statements:
 
         return assign
 
-    def _placed(self, expression: nodes.Node, statement: nodes.Node) -> Compute:
+    def _placed(self, compute: Compute, tag: syntax.Node) -> Compute:
         """An expression of a tag: its errors have the line of the tag."""
-        compute, site = self.expressions.compute(expression), self.file.site_of(statement)
+        site = self.file.site_of(tag)
 
         def placed(scope: Scope) -> Any:
             try:
@@ -178,7 +178,7 @@ class Statements:
 
         return placed
 
-    def _assign_block(self, node: nodes.AssignBlock) -> Callable[[Scope], None]:
+    def _assign_block(self, node: syntax.SetBlock) -> Callable[[Scope], None]:
         form, bind = Form(self.file, node.body), binding(node.target)
         name = " captured"
         through = (
@@ -191,99 +191,69 @@ class Statements:
 
         return assign
 
-    def _macro(self, node: nodes.Macro) -> Callable[[Scope], None]:
-        params = [each.name for each in node.args]
-        defaults = self.expressions.computed(node.defaults)
+    def _macro(self, node: syntax.Macro) -> Callable[[Scope], None]:
+        params, defaults = node.params, self.expressions.computed(node.defaults)
         form = Form(self.file, node.body)
-        named = {each.name for part in node.body for each in _names_in(part)}
-        takes = frozenset(_SPECIAL & {*named, *params})
+        takes = _SPECIAL & {*params, *(name for each in node.body for name in names_in(each))}
 
         def define(scope: Scope) -> None:
-            scope.names[node.name] = MacroValue(node.name, params, defaults, takes - set(params), form, scope)
+            scope.names[node.name] = MacroValue(node.name, params, defaults, takes - {*params}, form, scope)
 
         return define
 
-    def _import(self, node: nodes.Import | nodes.FromImport) -> Callable[[Scope], None]:
-        assert isinstance(node.template, nodes.Const)
-        file, with_context = str(node.template.value), node.with_context
+    def _import(self, node: syntax.Import | syntax.FromImport) -> Callable[[Scope], None]:
+        file, with_context = node.file, node.with_context
 
         def load(scope: Scope) -> None:
             outer = scope if with_context else self.file.empty_scope()
             module = self.file.module(file, outer)
-            if isinstance(node, nodes.Import):
+            if isinstance(node, syntax.Import):
                 scope.names[node.target] = module
                 return
-            for each in node.names:
-                name, alias = each if isinstance(each, tuple) else (each, each)
-                scope.names[alias] = module.get(
+            for name, here in node.names:
+                scope.names[here] = module.get(
                     name, Unknown(f"the template {file!r} does not export the requested name {name!r}", name=name)
                 )
 
         return load
 
 
-def names_of(target: nodes.Node) -> Names:
+def names_of(target: syntax.Target) -> Names:
     """The names of a target; () for a single name."""
-    if not isinstance(target, nodes.Tuple):
+    if not isinstance(target, syntax.Variables):
         return ()
-    return tuple(names_of(each) or getattr(each, "name", "...") for each in target.items)
+    return tuple(names_of(each) if isinstance(each, syntax.Variables) else each.name for each in target.items)
 
 
-def _source_of(node: nodes.Node) -> str:
-    """The source text of a chain of fields; "" for anything else."""
-    if isinstance(node, nodes.Name):
-        return node.name
-    before = _source_of(node.node) if isinstance(node, (nodes.Getattr, nodes.Getitem)) else ""
-    if before and isinstance(node, nodes.Getattr):
-        return f"{before}.{node.attr}"
-    if before and isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
-        return f"{before}[{node.arg.value!r}]"
-    return ""
-
-
-def _weight(loop: nodes.For) -> tuple[int, int]:
+def _weight(loop: syntax.For) -> tuple[int, int]:
     """The units and the bytes of one pass, by its names and by the nodes of the body. Passes of inner loops are charged
     by themselves."""
     parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
     below = [node for part in parts for node in _nodes_below(part)]
-    outputs = sum(len(node.nodes) for node in below if isinstance(node, nodes.Output))
-    made = sum(isinstance(node, (nodes.Dict, nodes.List, nodes.Tuple)) for node in below)
-    names = sum(1 for _ in _names_in(loop.target))
+    outputs = sum(isinstance(node, (syntax.Data, syntax.Print)) for node in below)
+    made = sum(isinstance(node, (syntax.Dict, syntax.List, syntax.Tuple)) for node in below)
+    names = sum(1 for _ in find(loop.target, syntax.Variable))
     return 1 + names + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
 
 
-def _nodes_below(node: nodes.Node) -> Iterator[nodes.Node]:
+def _nodes_below(node: syntax.Node) -> Iterator[syntax.Node]:
     yield node
-    if not isinstance(node, (nodes.For, nodes.Macro)):
-        for child in node.iter_child_nodes():
+    if not isinstance(node, (syntax.For, syntax.Macro)):
+        for child in syntax.children(node):
             yield from _nodes_below(child)
 
 
-def _names_in(node: nodes.Node) -> Iterator[nodes.Name]:
-    if isinstance(node, nodes.Name):
-        yield node
-    yield from node.find_all(nodes.Name)
-
-
-def block_node(levels: Sequence[list[nodes.Node]]) -> nodes.Scope:
-    """A block with those that it overrides, the one in force first."""
-    node = nodes.Scope(levels[0])
-    node.levels = levels  # type: ignore[attr-defined]
-    return node
-
-
-def binding(target: nodes.Node) -> Callable[[Scope, Any], None]:
+def binding(target: syntax.Target) -> Callable[[Scope, Any], None]:
     """Sets the names of a target."""
-    if isinstance(target, nodes.NSRef):
+    if isinstance(target, syntax.Attribute):
         return _attribute_binding(target)
-    if isinstance(target, nodes.Name):
+    if isinstance(target, syntax.Variable):
         name = target.name
 
         def bind(scope: Scope, value: Any) -> None:
             scope.names[name] = value
 
         return bind
-    assert isinstance(target, nodes.Tuple)
     names, binds = names_of(target), [binding(each) for each in target.items]
 
     def bind_several(scope: Scope, value: Any) -> None:
@@ -293,11 +263,11 @@ def binding(target: nodes.Node) -> Callable[[Scope, Any], None]:
     return bind_several
 
 
-def _attribute_binding(target: nodes.NSRef) -> Callable[[Scope, Any], None]:
+def _attribute_binding(target: syntax.Attribute) -> Callable[[Scope, Any], None]:
     def bind(scope: Scope, value: Any) -> None:
         namespace = scope.get(target.name)
         if type(namespace) is not Namespace:
             raise Fault("cannot assign attribute on non-namespace object")
-        namespace[target.attr] = value
+        namespace[target.attribute] = value
 
     return bind

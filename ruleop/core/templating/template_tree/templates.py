@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from jinja2 import nodes
-
 from ruleop.core.errors import Site
-from ruleop.core.templating.compile.node_index import nodes_of
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import walk
 from ruleop.core.templating.template_tree.evaluation import Evaluator
 from ruleop.core.templating.template_tree.expressions import Expressions
 from ruleop.core.templating.template_tree.faults import located
-from ruleop.core.templating.template_tree.lines import EFFECTS
+from ruleop.core.templating.template_tree.inheritance import Inherited
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.template_tree.state import Sites, State
-from ruleop.core.templating.template_tree.statements import Statements, block_node
+from ruleop.core.templating.template_tree.statements import Statements
 from ruleop.core.templating.template_tree.writing import Writer
 from ruleop.core.templating.tree.yaml_reader import read_yaml
 from ruleop.core.templating.values.cost import METER, Exhausted
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from ruleop.core.templating.template_tree.nodes import Documents
     from ruleop.core.templating.values.text import Part
 
-Levels: TypeAlias = "dict[str, list[list[nodes.Node]]]"
-"""The bodies of each block, the one in force first."""
-
 Rendering: TypeAlias = "tuple[str, list[JSON], Sites]"
 """The name of a template, its documents, and the places of their fields."""
 
@@ -47,17 +43,16 @@ NO_NAMES: Final[dict[str, Any]] = {}
 class Instrument(Protocol):
     """Observes what templates do."""
 
-    @property
-    def filters(self) -> dict[str, Any]:
-        """The functions that changed templates call, as filters."""
+    def observe(self, tree: syntax.Template, where: str | Site) -> None:
+        """Notes what can be observed of a file, by its path, or of a string of watches.yaml, by its site."""
         ...
 
-    def instrument(self, tree: nodes.Template, where: str | Site) -> None:
-        """Changes the tree of a file, by its path, or of a string of watches.yaml, by its site."""
+    def counter(self, bodies: Sequence[syntax.Body]) -> Callable[[], None] | None:
+        """Counts one evaluation of lists of statements."""
         ...
 
-    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
-        """Counts one evaluation of a list of statements."""
+    def outcome(self, condition: syntax.Expr) -> Callable[[Any], None] | None:
+        """Counts one outcome of a condition."""
         ...
 
 
@@ -67,13 +62,14 @@ class File:
 
     templates: Templates
     path: str
-    body: Sequence[nodes.Node]
+    body: syntax.Body
     site: Site | None = None
     writer: Writer = field(init=False)
     evaluator: Evaluator = field(init=False)
     form: Form = field(init=False)
     located: located = field(init=False)
     blocks: dict[str, Form] = field(default_factory=dict)
+    origins: Mapping[int, tuple[syntax.Body, ...]] = field(default_factory=dict)  # see `Inherited`
 
     def __post_init__(self) -> None:
         self.writer = Writer(Statements(self.templates.expressions, self), self, self.templates.state)
@@ -81,14 +77,14 @@ class File:
         self.form = Form(self, self.body)
         self.located = located(self.site or Site(self.path, 1))
 
-    def site_of(self, node: nodes.Node) -> Site:
-        return self.site or Site(self.path, node.lineno)
+    def site_of(self, node: syntax.Node) -> Site:
+        return self.site or node.site
 
-    def counter(self, body: Sequence[nodes.Node]) -> Callable[[], None] | None:
+    def counter(self, body: syntax.Body) -> Callable[[], None] | None:
         probe = self.templates.probe
-        return None if probe is None else probe.counter(body)
+        return None if probe is None else probe.counter(self.origins.get(id(body), (body,)))
 
-    def text_of(self, body: Sequence[nodes.Node]) -> Callable[[Scope, list[Part]], None]:
+    def text_of(self, body: syntax.Body) -> Callable[[Scope, list[Part]], None]:
         return self.writer.body(body)
 
     def documents_of(self, documents: Documents) -> Callable[[Scope, list[JSON]], None]:
@@ -125,12 +121,13 @@ class Templates:
     def __init__(
         self,
         environment: Environment,
-        parsed: Callable[[str], tuple[nodes.Template, str] | None],
+        parsed: Callable[[str], syntax.Template | None],
         probe: Instrument | None,
     ) -> None:
-        """`parsed`: a file's statements and its path, None for a name that no file has."""
+        """`parsed`: the statements of a file, None for a name that no file has."""
         self.environment, self.probe = environment, probe
-        self.expressions = Expressions(environment, self._render)
+        outcome = _uncounted if probe is None else probe.outcome
+        self.expressions = Expressions(environment, self._render, outcome)
         self.state = State()
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
         self._parsed = parsed
@@ -168,14 +165,14 @@ class Templates:
         finally:
             self.state.sites = outer
 
-    def string(self, body: Sequence[nodes.Node], site: Site) -> File:
+    def string(self, body: syntax.Body, site: Site) -> File:
         """A string of watches.yaml."""
         return File(self, site.path, body, site)
 
-    def compute(self, expression: nodes.Node, body: Sequence[nodes.Node]) -> Compute:
+    def compute(self, expression: syntax.Expr, body: syntax.Body) -> Compute:
         """The function of an expression of watches.yaml, whose statements are `body`."""
-        compute = self.expressions.compute(expression)
-        count = None if self.probe is None else self.probe.counter(body)
+        compute = self.expressions.condition(expression)
+        count = None if self.probe is None else self.probe.counter([body])
         if count is None:
             return compute
 
@@ -188,36 +185,22 @@ class Templates:
     def file(self, name: str) -> File:
         found = self._files.get(name)
         if found is None:
-            blocks: Levels = {}
-            tree, path = self._tree(name)
-            found = File(self, path, self._body(tree, blocks))
-            found.blocks = {each: Form(found, [block_node(levels)]) for each, levels in blocks.items()}
-            self._files[name] = found
+            tree = self._tree(name)
+            inherited = Inherited.of(tree, self._tree)
+            found = self._files[name] = File(self, tree.site.path, inherited.body, origins=inherited.origins)
+            found.blocks = {each: Form(found, (block,)) for each, block in inherited.blocks.items()}
         return found
 
     def plain_text(self, name: str) -> str:
         """The text of a file outside of tags, with a mark for each `{{ }}`."""
-        outputs = nodes_of(self._tree(name)[0], nodes.Output)
-        return "".join(
-            each.data if isinstance(each, nodes.TemplateData) else "_" for output in outputs for each in output.nodes
-        )
+        parts = (each for each in walk(self._tree(name)) if isinstance(each, (syntax.Data, syntax.Print)))
+        return "".join(each.text if isinstance(each, syntax.Data) else "_" for each in parts)
 
-    def _tree(self, name: str) -> tuple[nodes.Template, str]:
+    def _tree(self, name: str) -> syntax.Template:
         parsed = self._parsed(name)
         if parsed is None:
             raise Fault(f"no such template: {name}")
         return parsed
-
-    def _body(self, tree: nodes.Template, blocks: Levels) -> list[nodes.Node]:
-        """The statements of a file; if it extends another, those of that one. `blocks`: those that override its own."""
-        for each in nodes_of(tree, nodes.Block):
-            blocks.setdefault(each.name, []).append(each.body)
-        extends = next(iter(nodes_of(tree, nodes.Extends)), None)
-        if extends is not None and isinstance(extends.template, nodes.Const):
-            effects = [each for each in tree.body if isinstance(each, EFFECTS)]
-            return [*effects, *self._body(self._tree(str(extends.template.value))[0], blocks)]
-        _fill_blocks(tree.body, blocks)
-        return tree.body
 
     def _render(self, name: str, scope: Scope) -> str:
         """`render('x.j2')`: the text of a template with the names of the render, without those that were set since."""
@@ -257,17 +240,5 @@ class Templates:
         return read[0].data() if read else None
 
 
-def _fill_blocks(body: list[nodes.Node], blocks: Levels) -> None:
-    """Puts the blocks that are in force into the statements. Each file that has any is parsed for itself."""
-    for index, node in enumerate(body):
-        if isinstance(node, nodes.Block):
-            levels = blocks[node.name]
-            for each in levels:
-                _fill_blocks(each, blocks)
-            body[index] = block_node(levels)
-            body[index].lineno = node.lineno
-            continue
-        for name in ("body", "else_", "elif_"):
-            inside = getattr(node, name, None)
-            if isinstance(inside, list):
-                _fill_blocks(inside, blocks)
+def _uncounted(_: syntax.Expr) -> None:
+    """Nothing counts the outcomes of conditions."""

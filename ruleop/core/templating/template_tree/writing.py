@@ -8,22 +8,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from jinja2 import nodes
-
 from ruleop.core.errors import Site
+from ruleop.core.templating import syntax
+from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import EFFECTS, BlockItem, Expression, Inline, bodies_of
+from ruleop.core.templating.template_tree.lines import BlockItem, Expression, Inline
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.values.cost import MAX_TEXT, METER, SLOT_BYTES, Exhausted, exceeded
 from ruleop.core.templating.values.faults import Fault
-from ruleop.core.templating.values.text import Dump, Lit, Slot, SlotPlace, Text
+from ruleop.core.templating.values.text import Dump, Lit, Slot, Text
 from ruleop.core.templating.values.undefined import OMIT, Broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ruleop.core.templating.template_tree.expressions import Compute
-    from ruleop.core.templating.template_tree.lines import Item
+    from ruleop.core.templating.template_tree.lines import Item, Printable
     from ruleop.core.templating.template_tree.nodes import TextBlock
     from ruleop.core.templating.template_tree.pieces import Source
     from ruleop.core.templating.template_tree.scope import Scope
@@ -44,10 +44,8 @@ class Writer:
         self.statements, self.file, self.state, self.path = statements, file, state, file.path
         self.expressions = statements.expressions
 
-    def body(self, body: Sequence[nodes.Node]) -> Write:
-        writes = [
-            self._node(node) for each in body for node in (each.nodes if isinstance(each, nodes.Output) else [each])
-        ]
+    def body(self, body: syntax.Body) -> Write:
+        writes = [self._node(each) for each in body]
         if len(writes) == 1:
             return writes[0]
 
@@ -77,21 +75,20 @@ class Writer:
     def part(self, part: str | Expression | Inline) -> Write:
         if isinstance(part, str):
             return _literal(Lit(part, Site(self.path)))
-        return self._node(part.node) if isinstance(part, Inline) else self._slot(part.node, part.place)
+        return self._node(part.node) if isinstance(part, Inline) else self._slot(part)
 
-    def _node(self, node: nodes.Node) -> Write:
-        if isinstance(node, nodes.TemplateData):
-            return _literal(Lit(node.data, Site(self.path, node.lineno)))
+    def _node(self, node: syntax.Stmt) -> Write:
+        if isinstance(node, syntax.Data):
+            return _literal(Lit(node.text, node.site))
         if isinstance(node, EFFECTS):
             effect = self.statements.effect(node)
             return lambda scope, _: effect(scope)
-        if bodies := bodies_of(node):
-            assert isinstance(node, nodes.Stmt)
-            return self.statements.control(node, [self.body(each) for each in bodies])
-        return self._slot(node, getattr(node, "place", None) or SlotPlace(self.file.site_of(node), ""))
+        if isinstance(node, PRINTING):
+            return self._slot(Expression.of(node))
+        return self.statements.control(node, [self.body(each) for each in bodies_of(node)])
 
-    def _slot(self, node: nodes.Node, place: SlotPlace) -> Write:
-        compute, state = self.value(node), self.state
+    def _slot(self, expression: Expression) -> Write:
+        compute, place, state = self.value(expression.node), expression.place, self.state
 
         def write(scope: Scope, parts: list[Part]) -> None:
             try:
@@ -110,22 +107,20 @@ class Writer:
 
         return write
 
-    def value(self, node: nodes.Node) -> Compute:
+    def value(self, node: Printable) -> Compute:
         """The value of what is printed: an expression, an include, or a `call` or `filter` block."""
-        if isinstance(node, nodes.Include):
+        if isinstance(node, syntax.Include):
             return self.included(node)
-        if isinstance(node, nodes.CallBlock):
+        if isinstance(node, syntax.CallBlock):
             return self._call_block(node)
-        if isinstance(node, nodes.FilterBlock):
+        if isinstance(node, syntax.FilterBlock):
             form, name = Form(self.file, node.body), " captured"
             through = self.expressions.filtered(lambda scope: scope.get(name), node.filter)
             return lambda scope: through(scope.inner({name: Piece(form, scope.inner())}))
         return self.expressions.compute(node)
 
-    def included(self, node: nodes.Include) -> Compute:
-        options = node.template.items if isinstance(node.template, (nodes.List, nodes.Tuple)) else [node.template]
-        names = [str(each.value) for each in options if isinstance(each, nodes.Const)]
-        form = self.file.first_of(names)
+    def included(self, node: syntax.Include) -> Compute:
+        form = self.file.first_of(node.files)
         if form is None:
             if node.ignore_missing:
                 return lambda _: OMIT
@@ -134,10 +129,9 @@ class Writer:
             return lambda scope: Piece(form, scope.inner())
         return lambda _: Piece(form, self.file.empty_scope())
 
-    def _call_block(self, node: nodes.CallBlock) -> Compute:
+    def _call_block(self, node: syntax.CallBlock) -> Compute:
         form = Form(self.file, node.body)
-        params = [each.name for each in node.args]
-        defaults = self.expressions.computed(node.defaults)
+        params, defaults = node.params, self.expressions.computed(node.defaults)
 
         def caller(scope: Scope) -> Any:
             return MacroValue("caller", params, defaults, frozenset(), form, scope)

@@ -43,13 +43,12 @@ from ruleop.core.templating import Origin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jinja2 import nodes
-
     from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds, SchemaNode
     from ruleop.authoring.checking.typing.statements import Runner
     from ruleop.core.kinds import Kind
     from ruleop.core.rules.check_ids import Code
     from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.templating.template_tree.lines import Printable
 
 _MAX_DEPTH: Final = 6  # of values of slots that are compared
 _KEYWORDS: Final = frozenset(
@@ -418,7 +417,7 @@ class BodyChecks:
         """The bodies of a part with the types of their slots."""
         return (typed(body, self.runner.printed) for body in bodies(part, self.runner.library, self._stand_in))
 
-    def _stand_in(self, node: nodes.Node) -> Any:
+    def _stand_in(self, node: Printable) -> Any:
         """A value that is laid out as values of the node's type are."""
         found = self.runner.printed.get(id(node), UNKNOWN)
         if isinstance(found.code, Dumped):
@@ -429,5 +428,5 @@ class BodyChecks:
     def _write(self, conformance: Conformance) -> None:
         for problem in conformance.problems():
             source = Source(problem.site, is_file=not problem.site.column)
-            site = self.report.place(source, 1, problem.words)
+            site = self.report.place(source, problem.site, problem.words)
             self.report.at(problem.code, problem.message, site, warn=problem.warn)

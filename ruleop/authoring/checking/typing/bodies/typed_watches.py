@@ -11,7 +11,7 @@ from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
 from ruleop.authoring.checking.typing.environments import Environment
 from ruleop.authoring.checking.typing.inference import Inference, Let
 from ruleop.authoring.checking.typing.statements import Runner
-from ruleop.authoring.checking.typing.strings import expression_node, only_slot
+from ruleop.authoring.checking.typing.strings import expression_node
 from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.typed_scope import (
     child_names,
@@ -36,13 +36,11 @@ from ruleop.authoring.checking.typing.types import (
     of_data,
 )
 from ruleop.core.schema.cron import schedule_fault, zone_fault
-from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode
+from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode, syntax
 from ruleop.core.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from jinja2 import nodes
 
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
     from ruleop.core.errors import Site
@@ -189,7 +187,7 @@ class WatchTypes:
             return STRING
         tree = self.library.written_string(text, site)
         with self.inference.within(Source(site)):
-            slot = only_slot(tree)
+            slot = tree.only_value
             if slot is None:
                 self.runner.block(tree.body, env)
                 return STRING
@@ -209,7 +207,7 @@ class WatchTypes:
 
     def _let(self, part: Part, found: Type, missed: Undefined | None, env: Environment) -> Type:
         slot = (
-            only_slot(self.library.written_string(part.node.value, part.site))
+            self.library.written_string(part.node.value, part.site).only_value
             if isinstance(part.node.value, str)
             else None
         )
@@ -265,7 +263,7 @@ class WatchTypes:
                 self.run(part, broken)
         return valid
 
-    def _conditions(self) -> dict[str, nodes.Node]:
+    def _conditions(self) -> dict[str, syntax.Expr]:
         """The conditions under which there are objects of children, by id. A list of objects is empty, not missing."""
         return {
             child.id: expression_node(self.library, child.table.when.compiled)
@@ -273,7 +271,7 @@ class WatchTypes:
             if child.table.when is not None and not child.has_items and child.table.for_each_of is None
         }
 
-    def _is_certain(self, when: nodes.Node, env: Environment) -> bool:
+    def _is_certain(self, when: syntax.Expr, env: Environment) -> bool:
         return narrowing.is_certain(self.inference, when, env)
 
     def _child(self, child: ChildDraft, valid: Environment) -> None:
