@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import nodes
 
     from ruleop.core.rules import Loaded, Watch
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.openapi import Schema
     from ruleop.core.templating import SlotPlace
