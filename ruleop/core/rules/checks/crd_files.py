@@ -15,7 +15,8 @@ from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError
 from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating import Tree, YamlNode, read_resources
+from ruleop.core.templating import Tree, YamlNode
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

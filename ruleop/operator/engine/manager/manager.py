@@ -48,7 +48,6 @@ from ruleop.operator.engine.reconcile.other_operators import OtherOperators
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.engine.reconcile.pass_log import Events
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
-from ruleop.operator.engine.reconcile.recorder import PassFiles
 from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Finding, Project
     from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.engine.manager.rule_checks import ErrorsOf
+    from ruleop.operator.engine.reconcile.recorder import PassFiles
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.watch.store import Selection
 
@@ -523,7 +523,7 @@ class Manager:
             sharded=self.options.pod is not None,
             rollouts=self.rollouts,
             dry_run=self.options.dry_run,
-            pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
+            pass_files=_pass_files(self.options.record) if self.options.record is not None else None,
         )
 
     def _resource_of(self, label: str) -> ObjectKey | None:
@@ -555,6 +555,12 @@ class Manager:
         yield from ready_checks.of_watches(self.informers)
         for controller in self.controllers:
             yield ready_checks.of_controller(controller, self.controller_set)
+
+
+def _pass_files(folder: Path) -> PassFiles:
+    from ruleop.operator.engine.reconcile.recorder import PassFiles  # noqa: PLC0415 - only with --record
+
+    return PassFiles(folder)
 
 
 async def _cancelled(task: asyncio.Task[Any]) -> None:
