@@ -65,8 +65,8 @@ class Follower:
         await self._check()
         self.checked.set()
 
-    async def check_rules(self, project):
-        if self.unsound and any(self.unsound in text for text in project.files.values()):
+    async def check_rules(self, files):
+        if self.unsound and any(self.unsound in text for text in files.texts.values()):
             raise ProjectErrors.of("unknown-field", "spec.imge is not in the schema", Site("templates/config.yaml.j2"))
 
     async def next(self):

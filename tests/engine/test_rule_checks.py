@@ -212,6 +212,22 @@ def test_an_operator_does_not_start_with_rules_that_fail_their_checks(live):
     assert "started" not in [line["event"] for line in log]
 
 
+def test_an_operator_whose_checks_give_no_verdict_starts_with_rules_without_mistakes(live):
+    async def errors_of(_):
+        raise NoVerdict("ended by SIGKILL")
+
+    async def scenario():
+        running = manager(live, errors_of)
+        task = asyncio.create_task(running.run())
+        await until("the operator", lambda: task.done() or revision(live))
+        running.stopping.set()
+        return await task
+
+    with capture_logs() as log:
+        assert asyncio.run(scenario())
+    assert "rules not checked; using them" in [line["event"] for line in log]
+
+
 def test_a_restart_with_the_rules_in_force_is_not_stopped_by_their_checks(live):
     """A newer ruleop may have more checks."""
 
