@@ -43,7 +43,7 @@ class Analysis:
     """The mistakes of the branches of a template that are never YAML. Raises RuleErrors if its tags cannot be
     parsed."""
     refusal: Callable[[str], str | None] = lambda _name: None
-    """Why a check of this name cannot be allowed; None if it can."""
+    """The reason that a check of this name cannot be allowed; None if it can."""
     foreign_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Keys of other tools with what to write instead, by the table."""
 
