@@ -2,12 +2,12 @@
 
 The checks take a second of CPU and some tens of megabytes, and the operator must spend neither: custom resources would
 wait, and Python returns little memory. So an interpreter is started for them. It is named here and not imported; it
-gets the files that were loaded on stdin, prints the errors and ends. It gives itself the lowest priority and its limits
+gets the files of the rules on stdin, prints the errors and ends. It gives itself the lowest priority and its limits
 (ruleop/authoring/checking/checking_process.py).
 
-If it does not answer, this process searches the mistakes that make rules unusable, and uses rules without any: an
-operator that stands still because a check was killed would be worse than an error that it misses. The log and a metric
-report it.
+If it does not answer, the operator itself searches for mistakes that make rules unusable, and uses rules without any:
+an operator that stands still because a check was killed would be worse than an error that it misses. The log and a
+metric report it.
 """
 
 from __future__ import annotations
