@@ -35,7 +35,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.merge import create_fields, three_way
 from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
 from ruleop.core.planning.rendering.scope import Scope
-from ruleop.core.rules import Project, load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.core.schema.builtin.table import builtin_shape
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +46,8 @@ from tests.limits.turns import Large  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ruleop.core.rules import Project
 
 
 def measure(work: Callable[[], object], *, seconds: float = 1.0) -> float:

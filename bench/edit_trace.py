@@ -28,7 +28,7 @@ from structlog.testing import capture_logs
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ruleop.core.rules import load_project  # noqa: E402
+from ruleop.core.rules.checking import load_project  # noqa: E402
 from ruleop.localcluster import LocalCluster  # noqa: E402
 from ruleop.operator.engine.manager.flags import Options  # noqa: E402
 from ruleop.operator.engine.manager.manager import Manager  # noqa: E402

@@ -32,7 +32,8 @@ from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
-from ruleop.core.rules import Project, ProjectErrors, load_project, load_with_sources
+from ruleop.core.rules import Project, ProjectErrors
+from ruleop.core.rules.checking import load_project, load_with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ruleop.authoring.dev.dev_session import Session, Settings, View
-from ruleop.cli.inputs.project import Folder, load
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder
 from ruleop.cli.program import program
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.operator.engine.manager.flags import Options
@@ -84,7 +85,7 @@ async def _explain() -> str:
     settings = Settings(samples=_documents(WAITING / "examples"), definitions=partial(_documents, WAITING / "crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
     view = _Changes()
-    session = Session(load(Folder(str(WAITING)), ()), WAITING, options, settings, view)
+    session = Session(load_with_sources(Folder(str(WAITING)), ()).project, WAITING, options, settings, view)
     running = asyncio.create_task(session.run())
     try:
         await asyncio.wait_for(view.waits.wait(), _PATIENCE)

@@ -35,7 +35,7 @@ from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Pat
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.rules import Project, ProjectErrors, Rule
-from ruleop.core.rules.loading.loader import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.core.templating.values.cost import Account, for_descriptions
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.pass_log import PassLog

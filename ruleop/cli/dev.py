@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.checking import check_project, errors_of_rules, rule_errors
+from ruleop.authoring.checking import check_project, errors_of_files, errors_of_rules
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
 from ruleop.authoring.dev.dev_session import Session, Settings
 from ruleop.authoring.report.spans import Span, Tone
-from ruleop.cli.inputs.choices import operator_name
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.local_cluster_options import new_file, port_option
+from ruleop.cli.inputs.operator_name import operator_name
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.outputs import finding_formats as found
@@ -27,7 +27,7 @@ from ruleop.cli.outputs.terminal import has_colour, print_diagnostics
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.run import collect_garbage_seldom
 from ruleop.core.errors import RuleopError
-from ruleop.core.rules import ProjectErrors, build_with_sources, parse_duration
+from ruleop.core.rules import ProjectErrors, parse_duration
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.dev.dev_session import Page
     from ruleop.authoring.report.spans import Line
     from ruleop.core.kinds import Object
-    from ruleop.core.rules import Finding, Project
+    from ruleop.core.rules import Finding, Project, RuleFiles
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")
@@ -151,12 +151,11 @@ def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:
     return [*found.lines(findings, folder)]
 
 
-async def _errors_of(variables: Mapping[str, str], checked: Project, project: Project) -> Sequence[Finding]:
+async def _errors_of(variables: Mapping[str, str], checked: Project, files: RuleFiles) -> Sequence[Finding]:
     """The errors of rules, except of those with which the session began: they are checked."""
-    if project.digest == checked.digest:
+    if files.digest == checked.revision:
         return ()
-    loaded = build_with_sources(project.files, root=project.root, environ=variables)
-    return await asyncio.to_thread(rule_errors, loaded)
+    return await asyncio.to_thread(errors_of_files, files, environ=variables)
 
 
 def _definitions(folder: Folder, env_files: tuple[str, ...]) -> list[Object]:

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.inputs.choices import operator_name
 from ruleop.cli.inputs.cluster_options import CONTEXT, DEFAULT_NAME, KUBECONFIG, flag
-from ruleop.cli.inputs.project import Folder, is_unreadable, load, project_options, variables
+from ruleop.cli.inputs.operator_name import operator_name
+from ruleop.cli.inputs.project import Folder, is_unreadable, project_options, read_rule_files, variables
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.core.errors import RuleopError
 from ruleop.core.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.core.printable import printable_lines
-from ruleop.core.rules import ProjectErrors, parse_duration
+from ruleop.core.rules import ProjectErrors, build_unchecked, parse_duration
 from ruleop.core.selector_text import label_requirements
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.rule_checks import errors_by_process
+from ruleop.operator.engine.manager.rule_checks import all_errors, errors_by_process
 from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.engine.telemetry import logging as logs
 from ruleop.operator.engine.telemetry.bind_addresses import is_loopback, is_on
@@ -147,7 +147,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     """
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
     try:
-        project = load(Folder(folder), env_files)
+        project = _load(Folder(folder), variables(env_files))
         name = _name(operator_name(folder, str(flags["name"])))
     except ProjectErrors as errors:
         click.echo(printable_lines(str(errors)), err=True)
@@ -179,6 +179,16 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     )
     collect_garbage_seldom()
     return asyncio.run(_run(project, Path(folder), options))
+
+
+def _load(folder: Folder, environ: Mapping[str, str]) -> Project:
+    """The rules, which are checked while the operator starts. Raises UsageError if the folder holds none, and
+    ProjectErrors if they cannot be loaded."""
+    files = read_rule_files(folder)
+    try:
+        return build_unchecked(files, environ=environ)
+    except ProjectErrors as errors:
+        raise asyncio.run(all_errors(errors, files, environ)) from None
 
 
 def collect_garbage_seldom() -> None:

@@ -24,7 +24,7 @@ from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.marks import part_of
 from ruleop.core.rollout.rollout_record import member_of
 from ruleop.core.rollout.waves import View, in_order, size_of_wave
-from ruleop.core.rules import build_with_sources
+from ruleop.core.rules.checking import build_with_sources
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.rollouts.rollout_store import watch_key
 from ruleop.operator.kube.cluster_flags import Access

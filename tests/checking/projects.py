@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ruleop.authoring.checking import check_project
-from ruleop.core.rules import Finding, build_with_sources
+from ruleop.core.rules import Finding
+from ruleop.core.rules.check_ids import id_of
+from ruleop.core.rules.checking import build_with_sources
 from tests.definitions import definition
 from tests.rules.projects import watch
 
@@ -17,7 +19,7 @@ def findings(watches: str, files: dict[str, str] | None = None) -> tuple[Finding
 
 
 def said(watches: str, files: dict[str, str] | None = None) -> list[str]:
-    return [f"{finding.id} {finding}" for finding in findings(watches, files)]
+    return [f"{id_of(finding.code)} {finding}" for finding in findings(watches, files)]
 
 
 def said_of(body: str, **templates: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ruleop.authoring.checking.inferred_definitions import whole_definitions
-from ruleop.core.rules import Findings, Loaded, build_with_sources
+from ruleop.core.rules import Findings, Loaded
+from ruleop.core.rules.checking import build_with_sources
 from ruleop.core.rules.language.definitions import Definition
 
 GROUP = "random.example.com"

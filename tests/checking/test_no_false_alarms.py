@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ruleop.authoring.checking import check_project
-from ruleop.core.rules import REFUSED_METADATA, ProjectErrors, build_with_sources, load_with_sources
+from ruleop.core.rules import REFUSED_METADATA, ProjectErrors
+from ruleop.core.rules.check_ids import id_of
+from ruleop.core.rules.checking import build_with_sources, load_with_sources
 from tests.checking.test_desired_objects import MANIFESTS, without_nulls
 from tests.definitions import definition
 from tests.docs.examples import examples
@@ -42,7 +44,7 @@ def test_an_example_of_a_page_has_no_findings(page: Path, name: str) -> None:
         loaded = build_with_sources(files, root="/project", environ={})
     except ProjectErrors:
         return  # a page shows how a mistake is reported
-    found = [each for each in check_project(loaded) if each.id != NO_CRD]
+    found = [each for each in check_project(loaded) if id_of(each.code) != NO_CRD]
     assert [str(each) for each in found] == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.core.rules import build_with_sources
+from ruleop.core.rules.checking import build_with_sources
 from ruleop.core.templating.bodies.body import Printed
 from tests.definitions import definition
 from tests.rules.projects import watch

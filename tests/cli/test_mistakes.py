@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
-from ruleop.core.rules import ProjectErrors, load_with_sources
+from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.checking import checked
 
 
 def make_large(file: Path) -> None:
@@ -252,14 +253,14 @@ def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop,
 
     def loaded(*arguments, **options):
         try:
-            return load_with_sources(*arguments, **options)
+            return checked(*arguments, **options)
         except ProjectErrors:
             file = project.root / "templates/web.yaml.j2"
             file.unlink()
             make(file)
             raise
 
-    monkeypatch.setattr("ruleop.cli.inputs.project.rules.load_with_sources", loaded)
+    monkeypatch.setattr("ruleop.cli.inputs.loading.checked", loaded)
     ran = ruleop("check")
     assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error[RO302]: "metadta" is not known')) == (
         1,

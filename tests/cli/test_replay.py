@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, identified, prepare
 from ruleop.core.planning import FixedObjects, History, Observed
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from tests.offline.replays import document_of
 
 

@@ -264,11 +264,20 @@ def test_an_address_in_use_is_reported(project, ended):
             )
 
 
-def test_a_project_with_errors_has_status_1(project, ended):
+def test_a_project_with_errors_has_status_1_also_without_a_server(project, ruleop):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    ran = ruleop("run", *ADDRESSES, "--kubeconfig", config(project))
+    assert ran.status == 1
+    assert ran.err.startswith('templates/web.yaml.j2:4:12: "metadta" is not known')
+
+
+def test_all_errors_of_a_project_that_cannot_be_loaded_are_printed(project, ended):
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    project.write("watches.yaml", (project.root / "watches.yaml").read_text("utf-8") + "  reach: clustr\n")
     status, err = ended("--kubeconfig", config(project))
     assert status == 1
-    assert err.startswith('templates/web.yaml.j2:4:12: "metadta" is not known')
+    assert '"metadta" is not known' in err
+    assert 'did you mean "cluster"?' in err
 
 
 def test_an_unreadable_project_has_status_2(project, ended):

@@ -18,7 +18,7 @@ from controlplane.cluster import ControlPlane
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
 from ruleop.core.kinds import Object
-from ruleop.core.rules import load_with_sources
+from ruleop.core.rules.checking import load_with_sources
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import RefusedError

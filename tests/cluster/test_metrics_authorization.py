@@ -16,7 +16,7 @@ from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from tests.cluster.operator import eventually

@@ -21,7 +21,7 @@ from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 
 from ruleop.cli.program import program
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from ruleop.page.serving import operator_page

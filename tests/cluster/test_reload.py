@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.engine.manager.inventory import decode
 from ruleop.operator.engine.revisions import revision_data
 from tests.cluster.mounts import publish

@@ -22,7 +22,7 @@ from ruleop.authoring.scaffold.new_project import project_files
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import same
-from ruleop.core.rules import load_with_sources
+from ruleop.core.rules.checking import load_with_sources
 from ruleop.core.schema.builtin.builtin_types import type_schemas
 from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate

@@ -13,7 +13,7 @@ import yaml
 from controlplane.cluster import ControlPlane
 from controlplane.fixtures import Kubectl
 
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.operator.engine.cache.informers import Informers
 from ruleop.operator.engine.cache.watch_specs import observe_need

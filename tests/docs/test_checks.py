@@ -10,8 +10,9 @@ from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
 from ruleop.authoring.offline.documents import documents_in
-from ruleop.core.rules import ProjectErrors, load_with_sources
-from ruleop.core.rules.check_ids import CHECKS
+from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.check_ids import CHECKS, id_of
+from ruleop.core.rules.checking import load_with_sources
 from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT
@@ -67,10 +68,10 @@ def found(example: Example, root: Path) -> set[str]:
     try:
         loaded = load_with_sources(root, environ={})
     except ProjectErrors as errors:
-        return {finding.id for finding in errors.findings}
+        return {id_of(finding.code) for finding in errors.findings}
     grants = Grants.of("rbac.yaml", [each.data for each in roles]) if roles is not None else None
     operator = Roles(grants, Settings()) if grants is not None else None
-    return {finding.id for finding in check_project(loaded, roles=operator)}
+    return {id_of(finding.code) for finding in check_project(loaded, roles=operator)}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.core.rules.language import watches_yaml as language
 from ruleop.core.rules.language.tables import Table, keys
 from ruleop.core.rules.language.value_types import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ruleop.core.names import DEFAULT_OPERATOR, MOST_OF_NAME, RESERVED_PREFIX, lease_name, status_manager
 from ruleop.core.planning.model.marks import SWITCHES
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.engine.manager.inventory import inventory_key
 from ruleop.operator.engine.reconcile.owner_key import owner_key_key
 from ruleop.operator.engine.revisions.revision_data import revisions_key

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.planning import Owner
 from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.manager.controller_set import ControllerSet
 from ruleop.operator.engine.manager.controllers import Controller, Controllers

@@ -7,13 +7,14 @@ from functools import partial
 
 from structlog.testing import capture_logs
 
+from ruleop.authoring.checking import errors_of_files
 from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_need
 from ruleop.operator.engine.manager.inventory import InventoryEntry
 from ruleop.operator.engine.manager.reload import Reloader
-from ruleop.operator.engine.manager.rule_checks import RuleChecks, no_errors
+from ruleop.operator.engine.manager.rule_checks import RuleChecks
 from ruleop.operator.kube.watch.store import State
 from tests.engine.controller_set_harness import APP, OTHER, ControllerSetHarness, project_of, watch
 
@@ -158,6 +159,10 @@ async def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one():
 
 async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rules(tmp_path):
     template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n{% if spec.x %}\ndata:\n  a: b\n{% endif %}\n"
+
+    async def errors_of(files):
+        return errors_of_files(files, environ={})
+
     (tmp_path / "templates").mkdir()
     file = tmp_path / "templates/a.yaml"
     async with ControllerSetHarness() as operator:
@@ -172,7 +177,7 @@ async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rule
             tmp_path,
             {},
             current=project.digest,
-            check=RuleChecks(no_errors, operator.metrics).require_sound,
+            check=RuleChecks(errors_of, operator.metrics, variables={}).require_sound,
             changed=operator.controller_set.reloaded,
             rejected=operator.controller_set.reject,
         )
@@ -184,7 +189,7 @@ async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rule
         assert "templates/a.yaml:5:1: not YAML" in log[0]["errors"]
         assert failed() == 1
         assert operator.controllers.get(APP).rules == project.rules
-        file.write_text(template.replace("\ndata:", "\nbinaryData:"))
+        file.write_text(template.replace("a: b", "a: c"))
         await reloader.check()
         assert failed() == 0
         assert operator.controllers.get(APP).rules != project.rules

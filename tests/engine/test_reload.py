@@ -16,7 +16,8 @@ from watchdog.observers.api import BaseObserver
 
 import ruleop.operator.engine.manager.reload as module
 from ruleop.core.errors import Site
-from ruleop.core.rules import Project, ProjectErrors, files_digest, load_project
+from ruleop.core.rules import Project, ProjectErrors, RuleFiles, build_unchecked
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.engine.manager.reload import Reloader
 from tests.waiting import PATIENCE, a_moment
 
@@ -64,8 +65,8 @@ class Follower:
         await self._check()
         self.checked.set()
 
-    async def check_rules(self, project):
-        if self.unsound and any(self.unsound in text for text in project.files.values()):
+    async def check_rules(self, files):
+        if self.unsound and any(self.unsound in text for text in files.texts.values()):
             raise ProjectErrors.of("unknown-field", "spec.imge is not in the schema", Site("templates/config.yaml.j2"))
 
     async def next(self):
@@ -310,15 +311,15 @@ async def test_a_project_folder_that_is_a_replaced_link_is_noticed(tmp_path):
 
 async def test_other_files_and_reads_do_not_cause_a_check(root, monkeypatch):
     (root / "build").mkdir()
-    checks = queue.SimpleQueue()
+    checks, read = queue.SimpleQueue(), RuleFiles.read
 
     def count(root):
         checks.put(1)
-        return files_digest(root)
+        return read(root)
 
     async with following(root) as follower:
         await follower.until_watching()
-        monkeypatch.setattr(module, "files_digest", count)
+        monkeypatch.setattr(module.RuleFiles, "read", count)
         for name in (
             "notes.txt",
             "build/output",
@@ -490,15 +491,15 @@ async def test_a_change_before_the_start_is_noticed(root):
 async def test_a_change_while_the_files_are_read_is_noticed(root, monkeypatch):
     reading, changed = threading.Event(), threading.Event()
 
-    def slow(root, *, environ):
-        project = load_project(root, environ=environ)
+    def slow(files, *, environ):
+        project = build_unchecked(files, environ=environ)
         if not changed.is_set():
             reading.set()
             changed.wait(PATIENCE)
         return project
 
     async with following(root) as follower:
-        monkeypatch.setattr(module, "load_project", slow)
+        monkeypatch.setattr(module, "build_unchecked", slow)
         (root / "templates/first.txt").write_text("x")
         await asyncio.to_thread(reading.wait, PATIENCE)
         in_place(root)
@@ -510,16 +511,16 @@ async def test_a_change_while_the_files_are_read_is_noticed(root, monkeypatch):
 async def test_an_internal_error_does_not_stop_the_reloader(root, monkeypatch):
     failing = asyncio.Event()
 
-    def broken(root, *, environ):
+    def broken(files, *, environ):
         raise PermissionError(13, "Permission denied")
 
     async with following(root) as follower:
-        monkeypatch.setattr(module, "load_project", broken)
+        monkeypatch.setattr(module, "build_unchecked", broken)
         monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
         in_place(root)
         await asyncio.wait_for(failing.wait(), PATIENCE)
         assert await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
-        monkeypatch.setattr(module, "load_project", load_project)
+        monkeypatch.setattr(module, "build_unchecked", build_unchecked)
         a_new_file(root)
         await follower.until(digest(root))
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.rules import build_project, digest_of_files
+from ruleop.core.rules import digest_of_files
+from ruleop.core.rules.checking import build_project
 from ruleop.operator.engine.revisions.revision_data import (
     MAX_BYTES,
     MAX_ENTRIES,

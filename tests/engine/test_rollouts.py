@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from ruleop.core.kinds import GroupKind, ObjectKey
 from ruleop.core.rollout.rollout_record import RecordError, Refused, decode, encode, paused, resumed, reverted
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.rollouts.rollout_driver import RolloutDriver
 from ruleop.operator.engine.rollouts.rollout_store import RolloutStore

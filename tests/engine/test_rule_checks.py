@@ -12,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.core.errors import Site
-from ruleop.core.rules import Finding, ProjectErrors, load_project
+from ruleop.core.rules import Finding, ProjectErrors, RuleFiles
+from ruleop.core.rules.checking import load_project
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.engine.manager import rule_checks
 from ruleop.operator.engine.manager.flags import Options
@@ -50,24 +51,34 @@ def sound(root: Path, field: str = "image") -> Path:
 
 
 @pytest.fixture
-def project(tmp_path):
-    return load_project(sound(tmp_path), environ=VARIABLES)
+def files(tmp_path):
+    return RuleFiles.read(sound(tmp_path))
 
 
 async def test_a_field_that_no_custom_resource_has_is_an_error_of_the_rules(tmp_path, monkeypatch):
     """Nothing is imported from the folder of the rules, which is the operator's current folder."""
-    project = load_project(sound(tmp_path, "imge"), environ=VARIABLES)
+    files = RuleFiles.read(sound(tmp_path, "imge"))
     (tmp_path / "json.py").write_text("raise SystemExit(0)\n")
     monkeypatch.chdir(tmp_path)
-    (error,) = await errors_by_process(project, VARIABLES)
-    assert (error.id, error.site.path, error.site.line) == ("RO403", "templates/web.yaml.j2", 4)
+    (error,) = await errors_by_process(files, VARIABLES)
+    assert (error.code, error.site.path, error.site.line) == ("unknown-field", "templates/web.yaml.j2", 4)
     assert "spec.imge" in error.message
 
 
+async def test_mistakes_that_only_checks_find_are_errors_with_those_of_files_that_cannot_be_read(tmp_path):
+    write_files(sound(tmp_path), {"templates/web.yaml.j2": WEB.replace("spec.IMAGE", "imge")})
+    (tmp_path / "templates/gone.yaml.j2").symlink_to("nowhere")
+    files = RuleFiles.read(tmp_path)
+    assert [(each.code, each.is_fatal) for each in await errors_by_process(files, VARIABLES)] == [
+        ("unreadable", True),
+        ("unknown-name", True),
+    ]
+
+
 @pytest.mark.slow
-async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_read(project, tmp_path):
+async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_read(files, tmp_path):
     write_files(tmp_path, {"examples/a.yaml": "not: {a: resource", "ruleop.yaml": "nonsense: true\n"})
-    assert await errors_by_process(project, VARIABLES) == []
+    assert await errors_by_process(files, VARIABLES) == []
 
 
 @pytest.mark.parametrize(
@@ -79,45 +90,63 @@ async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_
         (None, "cannot be started: No such file or directory"),
     ],
 )
-async def test_a_process_that_fails_gives_no_verdict(project, tmp_path, monkeypatch, program, reason):
+async def test_a_process_that_fails_gives_no_verdict(files, tmp_path, monkeypatch, program, reason):
     file = tmp_path / "python"
     if program is not None:
         file.write_text(f"#!/bin/sh\ncat > /dev/null\n{program}\n")
         file.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(file))
     with pytest.raises(NoVerdict) as failure:
-        await errors_by_process(project, VARIABLES)
+        await errors_by_process(files, VARIABLES)
     assert str(failure.value) == reason
 
 
 @pytest.mark.slow
-async def test_a_process_that_takes_too_long_is_ended(project, tmp_path, monkeypatch):
+async def test_a_process_that_takes_too_long_is_ended(files, tmp_path, monkeypatch):
     file = tmp_path / "python"
     file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
     file.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(file))
     monkeypatch.setattr(rule_checks, "TIMEOUT", 0.5)
     with pytest.raises(NoVerdict, match="not finished after"):
-        await errors_by_process(project, VARIABLES)
+        await errors_by_process(files, VARIABLES)
     started = (tmp_path / "pid").read_text().strip() if (tmp_path / "pid").exists() else ""
     assert not started or not is_alive(int(started))
 
 
-async def test_rules_without_a_verdict_are_used_with_a_warning_and_counted(project):
+async def test_rules_without_a_verdict_are_used_with_a_warning_and_counted(files):
     async def errors_of(_):
         raise NoVerdict("ended by SIGKILL")
 
     metrics = Metrics()
     with capture_logs() as log:
-        await RuleChecks(errors_of, metrics).require_sound(project)
+        await RuleChecks(errors_of, metrics, variables=VARIABLES).require_sound(files)
     assert [(line["event"], line["error"]) for line in log] == [("rules not checked; using them", "ended by SIGKILL")]
     assert counted(metrics) == {"passed": 0, "failed": 0, "unavailable": 1}
 
 
-async def test_rules_with_errors_are_refused_and_counted(project):
+@pytest.mark.parametrize(("field", "refusal"), [("metadta.name", '"metadta" is not known'), ("spec.imge", "")])
+async def test_without_a_verdict_rules_with_mistakes_are_refused_and_those_with_other_errors_used(
+    tmp_path, field, refusal
+):
+    async def errors_of(_):
+        raise NoVerdict("ended by SIGKILL")
+
+    write_files(sound(tmp_path), {"templates/web.yaml.j2": WEB.replace("spec.IMAGE", field)})
+    checks, files = RuleChecks(errors_of, Metrics(), variables=VARIABLES), RuleFiles.read(tmp_path)
+    with capture_logs() as log:
+        if refusal:
+            with pytest.raises(ProjectErrors, match=refusal):
+                await checks.require_sound(files)
+        else:
+            await checks.require_sound(files)
+    assert len(log) == (0 if refusal else 1)
+
+
+async def test_rules_with_errors_are_refused_and_counted(files):
     metrics = Metrics()
     with pytest.raises(ProjectErrors, match=r"web\.yaml\.j2:4:19: spec\.imge"):
-        await RuleChecks(finds(WRONG), metrics).require_sound(project)
+        await RuleChecks(finds(WRONG), metrics, variables=VARIABLES).require_sound(files)
     assert counted(metrics) == {"passed": 0, "failed": 1, "unavailable": 0}
 
 
@@ -181,6 +210,22 @@ def test_an_operator_does_not_start_with_rules_that_fail_their_checks(live):
         asyncio.run(manager(live, finds(WRONG)).run())
     assert revision(live) == []
     assert "started" not in [line["event"] for line in log]
+
+
+def test_an_operator_whose_checks_give_no_verdict_starts_with_rules_without_mistakes(live):
+    async def errors_of(_):
+        raise NoVerdict("ended by SIGKILL")
+
+    async def scenario():
+        running = manager(live, errors_of)
+        task = asyncio.create_task(running.run())
+        await until("the operator", lambda: task.done() or revision(live))
+        running.stopping.set()
+        return await task
+
+    with capture_logs() as log:
+        assert asyncio.run(scenario())
+    assert "rules not checked; using them" in [line["event"] for line in log]
 
 
 def test_a_restart_with_the_rules_in_force_is_not_stopped_by_their_checks(live):

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import KindInfo
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.core.schema.openapi import OpenApi
 from ruleop.operator.engine.cache.cache import Cache

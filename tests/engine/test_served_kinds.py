@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.operator.kube.watch.store import State
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.cache.watch_specs import child_need, observe_need, uses_has_kind

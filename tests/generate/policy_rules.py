@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
 from ruleop.core.kinds import Object
 from ruleop.core.planning import FixedObjects, Observed, plan
-from ruleop.core.rules import Loaded, Project, Rule, build_with_sources
+from ruleop.core.rules import Loaded, Project, Rule
+from ruleop.core.rules.checking import build_with_sources
 from tests.definitions import definition
 
 SPEC = """

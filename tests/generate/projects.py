@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.core.rules import Loaded, build_with_sources
+from ruleop.core.rules import Loaded
+from ruleop.core.rules.checking import build_with_sources
 
 WATCHES = """\
 - group: example.com

@@ -14,7 +14,8 @@ from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
 from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, described, quantity
 from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
 from ruleop.authoring.offline.stand_in import prepare
-from ruleop.core.rules import Loaded, build_with_sources
+from ruleop.core.rules import Loaded
+from ruleop.core.rules.checking import build_with_sources
 from ruleop.core.rules.loading.operator_choices import Choices
 from ruleop.core.schema.cel import EvaluationError
 from ruleop.core.schema.cel.cel_compiler import compile_rule

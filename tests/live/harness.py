@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from ruleop.cli.program import program
 from ruleop.core.kinds import Object
-from ruleop.core.rules import load_project
+from ruleop.core.rules.checking import load_project
 from ruleop.core.rules.loading.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request

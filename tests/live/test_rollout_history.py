@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ruleop.core.rollout.rollout_record import Record, Revision, decode, encode, member_of
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.operator.engine.revisions.revision_data import pack
 from tests.live.harness import Live
 from tests.live.projects import SITES, site

@@ -17,7 +17,8 @@ import yaml
 from yarl import URL
 
 from ruleop.authoring.dev.dev_session import Session, Settings, View
-from ruleop.cli.inputs.project import Folder, load
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from ruleop.page.serving import DevPage
@@ -121,7 +122,7 @@ async def running(
         dry_run=dry_run,
     )
     settings = Settings(tuple(samples), lambda: definitions(root), page=lambda: page)
-    session = Session(load(Folder(str(root)), ()), root, options, settings, View())
+    session = Session(load_with_sources(Folder(str(root)), ()).project, root, options, settings, View())
     task = asyncio.create_task(session.run())
     try:
         await until("the operator", lambda: page.server is not None or task.done())

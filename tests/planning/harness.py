@@ -48,7 +48,8 @@ from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
 from ruleop.core.planning.model.proofs import Proofs
-from ruleop.core.rules import Observe, Project, Rule, build_project
+from ruleop.core.rules import Observe, Project, Rule
+from ruleop.core.rules.checking import build_project
 from ruleop.core.schema.crd.structural import default, drop_unknown
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, track_update

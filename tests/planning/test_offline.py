@@ -7,7 +7,8 @@ import pytest
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import FixedObjects, Observed, Served, State, choose_rule, plan
-from ruleop.core.rules import Project, build_project
+from ruleop.core.rules import Project
+from ruleop.core.rules.checking import build_project
 from ruleop.core.schema.shape import UNKNOWN
 from tests.definitions import definition
 

@@ -15,7 +15,8 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import ANNOTATION, Record, create_fields, encode
 from ruleop.core.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
 from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules import Project, load_with_sources
+from ruleop.core.rules import Project
+from ruleop.core.rules.checking import load_with_sources
 from ruleop.core.schema.shape import UNKNOWN
 
 NOTHING_RECORDED = create_fields({}, UNKNOWN)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.core.rules import Project, ProjectErrors, Rule, build_project
+from ruleop.core.rules import Project, ProjectErrors, Rule, RuleFiles, build_unchecked
+from ruleop.core.rules.checking import build_project
 from tests.definitions import definition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
 HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
@@ -22,9 +27,24 @@ def watch(body: str = "") -> str:
 
 
 def load(watches: str, files: dict[str, str] | None = None, environ: dict[str, str] | None = None) -> Project:
-    """A project of this watches.yaml, with a Service in templates/a.yaml and App's CRD."""
+    """A project of this watches.yaml, with a Service in templates/a.yaml and App's CRD. The operator builds the same
+    rules without checks, or refuses them."""
     everything = {"watches.yaml": watches, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD, **(files or {})}
-    return build_project(everything, root="/project", environ=environ or {})
+    checked = _outcome(lambda: build_project(everything, root="/project", environ=environ or {}))
+    unchecked = _outcome(lambda: build_unchecked(RuleFiles("/project", everything), environ=environ or {}))
+    if isinstance(checked, ProjectErrors):
+        raise checked
+    assert isinstance(unchecked, Project)
+    assert [each.digest for each in unchecked.rules] == [each.digest for each in checked.rules]
+    assert (unchecked.digest, unchecked.revision) == (checked.digest, checked.revision)
+    return checked
+
+
+def _outcome(build: Callable[[], Project]) -> Project | ProjectErrors:
+    try:
+        return build()
+    except ProjectErrors as errors:
+        return errors
 
 
 def rule(body: str, files: dict[str, str] | None = None, environ: dict[str, str] | None = None) -> Rule:

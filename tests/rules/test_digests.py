@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.core.rules.loading.loader import _content
 from tests.rules.projects import SERVICE
 

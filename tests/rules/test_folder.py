@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ruleop.core.rules import Project, ProjectErrors, build_project, load_project, places
+from ruleop.core.rules import Project, ProjectErrors, places
+from ruleop.core.rules.checking import build_project, load_project
 from ruleop.core.rules.loading import project_files
 from ruleop.core.rules.loading.project_files import read_regular
 from tests.folders import write_files

@@ -10,7 +10,7 @@ import pytest
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import FixedObjects, KindInfo, Observed, Served, plan
-from ruleop.core.rules import build_project
+from ruleop.core.rules.checking import build_project
 from ruleop.core.templating import Fault, partial_view
 from tests.templating.rendering import evaluate
 

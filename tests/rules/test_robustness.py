@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.rules import ProjectErrors, watches_schema
+from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.language.json_schema import watches_schema
 from ruleop.core.templating import read_yaml
 from tests.exploration import examples
 from tests.rules.projects import CRD, SERVICE, load

@@ -8,7 +8,8 @@ import pytest
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import parse_path
-from ruleop.core.rules import Child, Condition, ProjectErrors, Rule, build_project
+from ruleop.core.rules import Child, Condition, ProjectErrors, Rule
+from ruleop.core.rules.checking import build_project
 from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ruleop.core.rules import watches_schema
+from ruleop.core.rules.language.json_schema import watches_schema
 from ruleop.core.rules.language.tables import keys
 from ruleop.core.rules.language.watches_yaml import TABLES, ChildTable
 from ruleop.core.templating import read_yaml

@@ -17,7 +17,7 @@ from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.core.rules import load_with_sources
+from ruleop.core.rules.checking import load_with_sources
 
 
 def planned(

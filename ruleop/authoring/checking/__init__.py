@@ -26,12 +26,13 @@ from ruleop.authoring.checking.roles.missing_permissions import Roles, check_per
 from ruleop.authoring.checking.scaled_replicas import check_scaled_replicas
 from ruleop.authoring.checking.selectors import check_selectors
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
-from ruleop.core.rules import Findings
+from ruleop.core.rules import Findings, ProjectErrors
+from ruleop.core.rules.checking import checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.rules import Finding, Loaded
+    from ruleop.core.rules import Finding, Loaded, RuleFiles
 
 
 def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:
@@ -46,6 +47,15 @@ def rule_errors(loaded: Loaded) -> tuple[Finding, ...]:
     """The errors for which the operator refuses the rules: what it does not read, such as examples/ and crds/, cannot
     cause one."""
     return errors_of_rules(_check(loaded, {}, Findings({}), None), loaded)
+
+
+def errors_of_files(files: RuleFiles, *, environ: Mapping[str, str]) -> tuple[Finding, ...]:
+    """The errors for which the operator refuses the rules of these files, including those for which it cannot load
+    them."""
+    try:
+        return rule_errors(checked(files, environ=environ))
+    except ProjectErrors as errors:
+        return errors.errors
 
 
 def errors_of_rules(found: Iterable[Finding], loaded: Loaded) -> tuple[Finding, ...]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import Site
 from ruleop.core.rules import Findings
-from ruleop.core.rules.language.allow import refusal
+from ruleop.core.rules.check_ids import id_of
+from ruleop.core.rules.checks.allowed_checks import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,16 +44,16 @@ def silenced(found: Iterable[Finding], loaded: Loaded) -> tuple[Finding, ...]:
     by_place = {(each.site.path, each.id, line): each for each in allowances for line in each.lines}
     kept, used = [], set()
     for finding in found:
-        place, about_file = (finding.site.path, finding.id, finding.site.line), (finding.subject, finding.id, 0)
-        allowance = by_place.get(place) or by_place.get(about_file)
+        id_ = id_of(finding.code)
+        allowance = by_place.get((finding.site.path, id_, finding.site.line)) or by_place.get((finding.subject, id_, 0))
         used.add(allowance)
-        if allowance is None and finding.id not in loaded.allow:
+        if allowance is None and id_ not in loaded.allow:
             kept.append(finding)
     for allowance in allowances:
         if allowance not in used:
             message = f"{allowance.id} is allowed here, and line {max(allowance.lines)} has no such finding: remove it"
             about.warning("unused-allow", message, allowance.site)
-    kept += (finding for finding in about.sorted() if finding.id not in loaded.allow)
+    kept += (finding for finding in about.sorted() if id_of(finding.code) not in loaded.allow)
     return tuple(kept)
 
 

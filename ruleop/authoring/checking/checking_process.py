@@ -7,6 +7,7 @@ ends, and the operator has no verdict.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import json
 import os
@@ -15,13 +16,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking import rule_errors
-from ruleop.core.rules import ProjectErrors, build_with_sources
+from ruleop.authoring.checking import errors_of_files
+from ruleop.core.errors import Site
+from ruleop.core.rules import Finding, RuleFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from ruleop.core.rules import Finding
 
 MOST_MEMORY: Final = 256 * 1024 * 1024  # bytes
 MOST_TIME: Final = 60  # seconds of CPU
@@ -34,18 +34,10 @@ def main() -> None:
     limit()
     gc.disable()  # it would find nothing in the trees of templates, and takes a quarter of the time
     request = json.load(sys.stdin)
-    try:
-        found = rule_errors(build_with_sources(request["files"], root=request["root"], environ=request["variables"]))
-    except ProjectErrors as errors:
-        found = errors.findings
-    json.dump(list(map(_plain, found)), sys.stdout)
-
-
-def _plain(finding: Finding) -> dict[str, str | int]:
-    site = finding.site
-    return {
-        "path": site.path, "line": site.line, "column": site.column, "message": finding.message, "code": finding.code
-    }  # fmt: skip
+    unreadable = [Finding(**{**each, "site": Site(**each["site"])}) for each in request["unreadable"]]
+    sources = RuleFiles(request["root"], request["files"], tuple(unreadable))
+    found = errors_of_files(sources, environ=request["variables"])
+    json.dump([dataclasses.asdict(each) for each in found], sys.stdout)
 
 
 def limit(cgroup: Path = _CGROUP) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Path, Sources
     from ruleop.core.kinds import Kind
     from ruleop.core.rules import Findings
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.rules.language.parsed import ChildDraft
     from ruleop.core.templating import SlotPlace
     from ruleop.core.templating.bodies.body import Field, FieldPath

@@ -38,9 +38,9 @@ from ruleop.core.rules.language.definitions import Definition, read_definition
 from ruleop.core.schema.builtin.api_types import api_type, named_type, structural
 from ruleop.core.schema.crd.crd_checks import check_crd, without_consequences
 from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.definition import WRITTEN
 from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.templating import read_resources
+from ruleop.core.schema.crd.written_status import WRITTEN
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode

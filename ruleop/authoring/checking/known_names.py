@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.core.kinds import JSON
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath, Printed
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
     from ruleop.core.kinds import GroupKind, Kind
     from ruleop.core.rules import Findings
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating.bodies.body import Field, FieldPath
 
 NAME: Final = ("metadata", "name")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.rules import Findings
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath
 
 _CONFIG_MAP, _SECRET, _ACCOUNT, _SERVICE, _CLAIM = (

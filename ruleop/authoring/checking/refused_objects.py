@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.core.errors import Site
     from ruleop.core.rules import Findings
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.schema.shape import Shape
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body, FieldPath, Printed

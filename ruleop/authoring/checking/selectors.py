@@ -21,7 +21,7 @@ from ruleop.core.schema.builtin.table import builtin_resource
 if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.rules import Findings
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath
 
 _SELECTOR: Final = ("spec", "selector")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ruleop.authoring.checking.examples import read_examples
 from ruleop.authoring.scaffold.instance import instance
 from ruleop.core.rules import Findings
-from ruleop.core.templating import read_resources
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,8 @@ from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.report.rollout_table import RevisionInForce
 from ruleop.core.errors import RuleopError
 from ruleop.core.rollout.rollout_record import SHORT, Refused, Revision, reverted
-from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules import ProjectErrors, RuleFiles
+from ruleop.core.rules.checking import checked
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.revisions.revision_data import decode, load_revision, revisions_key, unpack
 from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
@@ -81,6 +82,8 @@ async def _find_revision(cluster: LiveCluster, watch: str, record: Record, numbe
     short = found[0][:SHORT]
     try:
         project = load_revision(revisions, found[0], root="", environ=_Environment())
+        if project is not None:
+            checked(RuleFiles.of(project), environ=_Environment())
     except ProjectErrors as errors:
         raise NoRolloutError(f"the rules of revision {short} have mistakes: {errors.mistakes[0]}") from None
     if project is None:

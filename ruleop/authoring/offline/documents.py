@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RuleError, Site
-from ruleop.core.templating import YamlNode, read_resources
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.schema.crd.schema_findings import FieldPath
+    from ruleop.core.templating import YamlNode
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 

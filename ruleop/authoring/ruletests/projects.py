@@ -11,8 +11,8 @@ from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
 from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import RefusedFileError, why_unreadable
-from ruleop.core.rules import load_with_sources
-from ruleop.core.templating import read_resources
+from ruleop.core.rules.checking import load_with_sources
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -21,10 +21,10 @@ from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL
 from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.definition import CONDITIONS, WRITTEN
 from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of
 from ruleop.core.schema.crd.structural import default
+from ruleop.core.schema.crd.written_status import CONDITIONS, WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -75,11 +75,6 @@ def chosen(folder: str, flags: Mapping[str, Any]) -> Choices:
     return replace(found, **given)
 
 
-def operator_name(folder: str, given: str) -> str:
-    """The name of the project's operator: that of `--name`, else that of `ruleop.yaml`. Raises ProjectErrors."""
-    return given or read_choices(Path(folder)).name
-
-
 def require_image(option: str, value: str) -> None:
     """Raises UsageError."""
     _valid(option, value, operator_choices.IMAGE)

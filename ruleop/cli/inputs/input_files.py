@@ -12,7 +12,7 @@ from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
 from ruleop.core.errors import Site
 from ruleop.core.files import read_named, read_stream, why_unreadable
-from ruleop.core.templating import read_resources
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

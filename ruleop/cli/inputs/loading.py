@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.cli.inputs.project import load_rules, variables
+from ruleop.cli.inputs.project import read_rule_files, variables
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.checking import checked
 from ruleop.core.rules.loading.operator_choices import read_choices
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def load_with_sources(folder: Folder, env_files: Iterable[str]) -> Loaded:
         environ = project_variables(folder, env_files)
     except ProjectErrors as errors:
         raise ProjectErrors({*errors.findings, *_other_mistakes(folder, env_files)}) from None
-    return load_rules(folder, environ)
+    return checked(read_rule_files(folder), environ=environ)
 
 
 def project_variables(folder: Folder, env_files: Iterable[str]) -> Mapping[str, str]:
@@ -33,6 +34,6 @@ def project_variables(folder: Folder, env_files: Iterable[str]) -> Mapping[str, 
 def _other_mistakes(folder: Folder, env_files: Iterable[str]) -> Iterable[Finding]:
     """Those of the rules, except variables: ruleop.yaml may give them."""
     try:
-        return load_rules(folder, variables(env_files)).project.findings
+        return checked(read_rule_files(folder), environ=variables(env_files)).project.findings
     except ProjectErrors as errors:
         return [each for each in errors.findings if each.code != "environment"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.cli.inputs.choices import operator_name
+from ruleop.cli.inputs.operator_name import operator_name
 from ruleop.operator.kube.cluster_flags import Access
 
 if TYPE_CHECKING:

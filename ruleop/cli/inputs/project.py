@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.cli.program import DEBUG, UsageError
-from ruleop.core import rules
 from ruleop.core.errors import Site
 from ruleop.core.files import read_named, why_unreadable
+from ruleop.core.rules import RuleFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.core.rules import Loaded, Project, ProjectErrors
+    from ruleop.core.rules import ProjectErrors
 
 WATCHES = "watches.yaml"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,23 +65,17 @@ class Folder:
         return path if Path(self.name) == Path() or Path(path).is_absolute() else (Path(self.name) / path).as_posix()
 
 
-def load(folder: Folder, env_files: Iterable[str]) -> Project:
-    """Loads the project as the operator does, which does not read ruleop.yaml. Raises UsageError if the folder holds
-    none, and ProjectErrors if it has mistakes."""
-    return load_rules(folder, variables(env_files)).project
-
-
 def variables(env_files: Iterable[str]) -> Mapping[str, str]:
     """The variables that the operator can read. Those of the files override the environment."""
     return {**os.environ, **_read(env_files)}
 
 
-def load_rules(folder: Folder, environ: Mapping[str, str]) -> Loaded:
-    """The rules, with what they were made from."""
+def read_rule_files(folder: Folder) -> RuleFiles:
+    """Raises UsageError if the folder holds no project."""
     root = Path(folder.name)
     try:
         _require_project(root)
-        return rules.load_with_sources(root, environ=environ)
+        return RuleFiles.read(root)
     except OSError as error:
         raise UsageError(f"{error.filename or root}: cannot be read: {error.strerror}") from None
 

@@ -16,6 +16,7 @@ from ruleop.authoring.report.spans import Span, Tone
 from ruleop.core.files import read_regular
 from ruleop.core.printable import json_document, printable
 from ruleop.core.rules import MAX_CRD_BYTES
+from ruleop.core.rules.check_ids import BY_CODE, id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
     for finding in findings:
         warning = finding.severity == "warning"
-        yield from mistake(folder.place(finding.site), finding.message, id=finding.id, warning=warning)
+        yield from mistake(folder.place(finding.site), finding.message, id=id_of(finding.code), warning=warning)
         yield from excerpt(_text(folder, finding.site), finding.site)
 
 
@@ -111,7 +112,7 @@ def as_json(findings: tuple[Finding, ...], folder: Folder, unchecked: Sequence[K
                     "line": finding.site.line,
                     "column": finding.site.column,
                     "severity": finding.severity,
-                    "id": finding.id,
+                    "id": id_of(finding.code),
                     "code": finding.code,
                     "message": finding.message,
                 }
@@ -123,7 +124,7 @@ def as_json(findings: tuple[Finding, ...], folder: Folder, unchecked: Sequence[K
 
 
 def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
-    checks = sorted({finding.check for finding in findings}, key=lambda check: check.id)
+    checks = sorted({BY_CODE[finding.code] for finding in findings}, key=lambda check: check.id)
     rules = [
         {
             "id": check.id,
@@ -136,7 +137,7 @@ def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
     driver = {"name": "ruleop", "version": ruleop.__version__, "rules": rules}
     results = [
         {
-            "ruleId": finding.id,
+            "ruleId": id_of(finding.code),
             "level": finding.severity,
             "message": {"text": finding.message},
             "locations": [{"physicalLocation": _location(finding, folder)}],
@@ -164,7 +165,7 @@ def _command(finding: Finding, folder: Folder) -> str:
         "file": _path(finding, folder),
         "line": finding.site.line,
         "col": finding.site.column,
-        "title": f"ruleop {finding.id} {finding.code}",
+        "title": f"ruleop {id_of(finding.code)} {finding.code}",
     }
     properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in fields.items() if value)
     return f"::{finding.severity} {properties}::{_escaped(finding.message)}"

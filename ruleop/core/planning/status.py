@@ -18,9 +18,9 @@ from ruleop.core.merge.server.normalise import as_json, with_integers, without_n
 from ruleop.core.planning.child.pruning import held_in_words
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite, distinct
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, named_revision, type_of
-from ruleop.core.schema.crd.definition import CONDITIONS
 from ruleop.core.schema.crd.status_limits import refusal, refused_field
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
+from ruleop.core.schema.crd.written_status import CONDITIONS
 from ruleop.core.templating import Omit, TextTemplate, Waiting
 from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
 

@@ -1,10 +1,8 @@
-"""Loads watches.yaml, templates/ and crds/ as typed, frozen rules, and reports every mistake with its place."""
+"""Loads watches.yaml and templates/ as typed, frozen rules. `ruleop.core.rules.checking` also checks them."""
 
-from ruleop.core.rules.checks.child_bodies import REFUSED_METADATA
-from ruleop.core.rules.checks.scopes import RESERVED as RESERVED_NAMES
+from ruleop.core.rules.facts.scopes import RESERVED as RESERVED_NAMES
 from ruleop.core.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.core.rules.language.durations import parse_duration
-from ruleop.core.rules.language.json_schema import watches_schema
 from ruleop.core.rules.language.model import (
     Child,
     Condition,
@@ -18,16 +16,8 @@ from ruleop.core.rules.language.model import (
     Selector,
     Share,
 )
-from ruleop.core.rules.loading.loader import (
-    Loaded,
-    Watch,
-    build_project,
-    build_with_sources,
-    digest_of_files,
-    files_digest,
-    load_project,
-    load_with_sources,
-)
+from ruleop.core.rules.language.refused_metadata import REFUSED_METADATA
+from ruleop.core.rules.loading.loader import Loaded, RuleFiles, Watch, build_unchecked, digest_of_files
 from ruleop.core.rules.loading.project_files import MAX_CRD_BYTES
 from ruleop.core.rules.loading.watched_paths import Place, places
 
@@ -49,16 +39,12 @@ __all__ = [
     "ProjectErrors",
     "Rollout",
     "Rule",
+    "RuleFiles",
     "Selector",
     "Share",
     "Watch",
-    "build_project",
-    "build_with_sources",
+    "build_unchecked",
     "digest_of_files",
-    "files_digest",
-    "load_project",
-    "load_with_sources",
     "parse_duration",
     "places",
-    "watches_schema",
 ]

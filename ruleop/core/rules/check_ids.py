@@ -369,3 +369,7 @@ FATAL: Final[frozenset[Code]] = frozenset(
 )
 """Checks whose every finding makes the project invalid. Of others, some findings are warnings."""
 SILENCEABLE: Final = tuple(check for check in CHECKS if check.code not in FATAL)
+
+
+def id_of(code: Code) -> str:
+    return BY_CODE[code].id

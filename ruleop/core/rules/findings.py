@@ -1,8 +1,8 @@
 """The findings of loading: mistakes, which make a project invalid, and errors and warnings, which do not. An error is
 something that certainly fails in a cluster; the rules can be used nevertheless, with what a cluster makes of them.
 
-All mistakes of a project are reported at once. A finding has a place, a message for people, and the id and the
-code of its check (check_ids.py) for programs, which stay the same when messages are improved.
+All mistakes of a project are reported at once. A finding has a place, a message for people, and the code of its check
+(check_ids.py) for programs, which stays the same when messages are improved.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.errors import RuleError, RuleopError, Site
-from ruleop.core.rules.check_ids import BY_CODE, Check, Code
 from ruleop.core.schema.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from ruleop.core.rules.check_ids import Code
 
 Severity = Literal["error", "warning"]
 
@@ -29,14 +30,6 @@ class Finding:
     code: Code
     is_fatal: bool = False  # the project cannot be used
     subject: str = ""  # another file that the finding is about, such as a CRD: a comment at its top may allow it
-
-    @property
-    def check(self) -> Check:
-        return BY_CODE[self.code]
-
-    @property
-    def id(self) -> str:
-        return self.check.id
 
     @property
     def order(self) -> tuple[str, int, int, str]:
@@ -55,6 +48,11 @@ class ProjectErrors(RuleopError):  # noqa: N818 - several errors
             RuleError(finding.message, finding.site) for finding in self.findings if finding.severity == "error"
         )
         super().__init__("\n".join(map(str, self.mistakes)))
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings without warnings."""
+        return tuple(each for each in self.findings if each.severity == "error")
 
     @classmethod
     def of(cls, code: Code, message: str, site: Site) -> ProjectErrors:
@@ -95,6 +93,11 @@ class Findings:
             if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], before):
                 return Site(site.path, line, match.start() + 1)
         return site
+
+    @classmethod
+    def of(cls, files: Mapping[str, str], found: Iterable[Finding]) -> Findings:
+        """With these findings."""
+        return cls(files, dict.fromkeys(found))
 
     def take(self, mistakes: Iterable[RuleError], code: Code) -> None:
         for mistake in mistakes:

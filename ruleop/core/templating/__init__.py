@@ -15,7 +15,6 @@ from ruleop.core.templating.functions import (
     SECRET_FUNCTIONS,
     TIME_FUNCTIONS,
 )
-from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar
 from ruleop.core.templating.tree.yaml_writer import yaml_document, yaml_text
@@ -95,7 +94,6 @@ __all__ = [
     "origins_of",
     "partial_view",
     "plain",
-    "read_resources",
     "read_yaml",
     "resolve_scalar",
     "slots_from",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import attribute_path
-from ruleop.core.rules.checks.secret_reads import secret_ids
+from ruleop.core.rules.facts.secret_reads import secret_ids
 from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.core.templating import SECRET_FUNCTIONS, syntax

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
     from ruleop.core.rules import Findings
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath
 
 _RBAC: Final = "rbac.authorization.k8s.io"

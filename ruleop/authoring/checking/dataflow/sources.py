@@ -21,7 +21,7 @@ from ruleop.core.templating.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
     from ruleop.core.rules import Loaded, Watch
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.openapi import Schema
     from ruleop.core.templating import SlotPlace

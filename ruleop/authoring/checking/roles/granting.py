@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
     from ruleop.core.rules import PolicyRule
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body
 

@@ -8,7 +8,7 @@ from ruleop.authoring.checking.inferred_definitions import sound_definitions
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.templating import read_resources
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

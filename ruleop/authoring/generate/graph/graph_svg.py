@@ -18,7 +18,7 @@ from unicodedata import east_asian_width
 
 from ruleop.authoring.generate.graph.rule_graph import STATUS
 from ruleop.core.printable import printable, printable_lines
-from ruleop.core.rules.checks.order import topological
+from ruleop.core.rules.facts.order import topological
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
 from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.messages import shortened
 from ruleop.core.printable import printable
-from ruleop.core.rules.checks.order import ids_read
+from ruleop.core.rules.facts.order import ids_read
 from ruleop.core.templating import Tree
 
 if TYPE_CHECKING:

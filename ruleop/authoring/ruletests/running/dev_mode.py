@@ -28,7 +28,7 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.marks import Owner
-from ruleop.core.templating import read_resources
+from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.status_errors import Rejected

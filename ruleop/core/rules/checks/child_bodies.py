@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.kinds import SERVER_METADATA, GroupKind, Kind
+from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.names import RESERVED_PREFIX, is_object_name, name_in_words
 from ruleop.core.rules.checks.owned_lists import shape_of
+from ruleop.core.rules.language.refused_metadata import REFUSED_METADATA
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.core.templating.bodies.body import MARK
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.shape import Shape
     from ruleop.core.templating import Library, StringTemplate, YamlNode
-
-REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
-    {
-        "generateName": "set metadata.name: ruleop finds objects by name",
-        "ownerReferences": "ruleop writes the owner itself",
-        "finalizers": "only the controller that removes a finalizer may set it",
-        **dict.fromkeys(sorted(SERVER_METADATA), "the API server sets it; remove it"),
-    }
-)
-"""The fields of metadata that a child cannot set, and what to do instead."""
 
 RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
 MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.rules.checks.watches import is_builtin
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_release
 from ruleop.core.schema.crd.crd_checks import check_crd, misspelt_fields, without_consequences
@@ -16,7 +15,8 @@ from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError
 from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.core.schema.crd.structural import declares
 from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating import Tree, YamlNode, read_resources
+from ruleop.core.templating import Tree, YamlNode
+from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -78,7 +78,7 @@ def check_definition(
 ) -> None:
     """Checks the watched kind against its CRD. `used`: the kinds of all watches and children."""
     table = draft.table
-    if is_builtin(draft) or table.kind is None or table.version is None:
+    if draft.is_builtin or table.kind is None or table.version is None:
         return
     known = {f"{crd.kind}.{crd.group}": crd for crd in crds}
     title = str(draft.kind.versionless)

@@ -24,7 +24,7 @@ from ruleop.core.templating.compile.named_files import quoted_names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.rules.checks.scopes import Part, View
+    from ruleop.core.rules.facts.scopes import Part, View
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import Draft
     from ruleop.core.templating import YamlNode

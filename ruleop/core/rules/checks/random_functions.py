@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.core.errors import Site
 from ruleop.core.kinds import Kind
-from ruleop.core.rules.checks.scopes import written
+from ruleop.core.rules.facts.scopes import written
 from ruleop.core.rules.language.durations import parse_duration
 from ruleop.core.rules.language.parsed import JOBS
 from ruleop.core.schema.cron import is_zone, times_problem
@@ -25,7 +25,7 @@ from ruleop.core.templating.syntax import find
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft
     from ruleop.core.templating import Library, Reference

@@ -9,21 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.core.accounts import literal_parts
-from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules.checks.read_names import unknown_child
-from ruleop.core.rules.checks.scopes import selector_values
-from ruleop.core.rules.language.owner_chains import kinds_between
-from ruleop.core.rules.language.watches_yaml import kind_in_version
-from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.core.rules.facts.scopes import selector_values
+from ruleop.core.rules.language.owner_chains import chain_of
 from ruleop.core.schema.crd.crds import definition_of
 from ruleop.core.templating import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
-    from ruleop.core.rules.language.watches_yaml import FullSelectorTable, ObserveTable
+    from ruleop.core.rules.language.watches_yaml import FullSelectorTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
 LabelRequirement: TypeAlias = tuple[str, str, frozenset[str]]  # a label, an operator, values
@@ -112,13 +110,13 @@ def check_watch(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
                 message = "a watch's selector must be plain text without templates: it selects the CRs to read"
                 findings.mistake("wrong-value", message, value.node.site)
     writes = [name for name in ("status", "conditions") if name in table.key_sites]
-    if "schema" in table.key_sites and is_builtin(draft):
+    if "schema" in table.key_sites and draft.is_builtin:
         message = f'{draft.kind.kind} is a built-in kind, whose fields the API server declares: remove "schema"'
         findings.mistake("conflict", message, table.key_sites["schema"])
     elif "schema" in table.key_sites and not draft.kind.group:
         message = "a kind with a schema needs a group, such as example.com: the core group has built-in kinds only"
         findings.mistake("conflict", message, table.key_sites["schema"])
-    if is_builtin(draft):
+    if draft.is_builtin:
         for name in [*writes, *(["manageStatus"] if "manageStatus" in table.key_sites and table.manage_status else [])]:
             message = f'{draft.kind.kind} is a built-in kind, and ruleop never writes its status: remove "{name}"'
             findings.mistake("conflict", message, table.key_sites[name])
@@ -160,16 +158,9 @@ def _check_account(draft: Draft, crds: Iterable[CustomResourceDefinition], findi
 
 
 def _check_rollout(draft: Draft, findings: Findings) -> None:
-    if draft.table.rollout is not None and (is_builtin(draft) or not draft.table.manage_status):
+    if draft.table.rollout is not None and (draft.is_builtin or not draft.table.manage_status):
         message = '"rollout" reads from the status which CRs are ready, and ruleop does not write it: remove "rollout"'
         findings.mistake("conflict", message, draft.table.key_sites["rollout"])
-
-
-def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:
-    """The kinds of owners between objects of the kind `owner` and those that are observed; None if it is not known."""
-    if "through" in table.key_sites:
-        return tuple(map(kind_in_version, table.through))
-    return kinds_between(owner.versionless, GroupKind(table.group.text, table.kind.text if table.kind else ""))
 
 
 def _check_owners(draft: Draft, findings: Findings) -> None:
@@ -204,7 +195,7 @@ def _check_once(draft: Draft, findings: Findings) -> None:
         elif child.many and not (child.table.once is not None and _has_one_for_each_item(child)):
             message = f'"{child.id}" has several objects, and `{key}` makes one for each {each}'
             findings.mistake("out-of-place", message, child.run.node.site)
-        if is_builtin(draft) or not draft.table.manage_status:
+        if draft.is_builtin or not draft.table.manage_status:
             message = f"`{key}` records its results in the status, which ruleop does not write"
             findings.mistake("conflict", message, child.table.key_sites[key])
 
@@ -212,7 +203,3 @@ def _check_once(draft: Draft, findings: Findings) -> None:
 def _has_one_for_each_item(child: ChildDraft) -> bool:
     template = child.table.template
     return bool(child.table.for_each) and (template is None or not template.compiled.many)
-
-
-def is_builtin(draft: Draft) -> bool:
-    return builtin_resource(draft.kind.versionless) is not None

@@ -15,8 +15,9 @@ from ruleop.core.rules.findings import did_you_mean_quoted
 from ruleop.core.rules.language.schema_fields import FieldReader, with_empty_default
 from ruleop.core.rules.language.schema_keys import OtherVersionTable
 from ruleop.core.schema.crd.crds import CustomResourceDefinition, parse_crd
-from ruleop.core.schema.crd.definition import AGE_COLUMN, READY_COLUMN, WRITTEN, Names, Version, definition_document
+from ruleop.core.schema.crd.definition import AGE_COLUMN, READY_COLUMN, Names, Version, definition_document
 from ruleop.core.schema.crd.structural import schema_at
+from ruleop.core.schema.crd.written_status import WRITTEN
 from ruleop.core.schema.validation import subschemas
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ruleop.core.rules.check_ids import SILENCEABLE
 from ruleop.core.rules.language.tables import table_schema
 from ruleop.core.rules.language.watches_yaml import TABLES, WATCHES, FileTable
 
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
 
 def watches_schema() -> dict[str, JSON]:
     """The schema of watches.yaml and of included files. It cannot check names, cycles and templates."""
+    definitions: dict[str, JSON] = {table.DEFINITION: table_schema(table) for table in TABLES}
+    definitions[FileTable.DEFINITION]["properties"]["allow"]["propertyNames"] = {
+        "enum": [check.id for check in SILENCEABLE]
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ruleop rules (watches.yaml)",
         "if": {"type": "array"},
         "then": WATCHES.schema() | {"minItems": 1},
         "else": {"$ref": f"#/$defs/{FileTable.DEFINITION}"},
-        "$defs": {table.DEFINITION: table_schema(table) for table in TABLES},
+        "$defs": definitions,
     }

@@ -351,7 +351,7 @@ class Project:
 
     root: str
     rules: tuple[Rule, ...]
-    crds: tuple[CustomResourceDefinition, ...]  # from crds/, and from `schema` of watches
+    crds: tuple[CustomResourceDefinition, ...]  # of crds/ and of `schema`, for tools; the operator asks the API server
     templates: Mapping[str, str]  # name -> source
     digest: str
     revision: str  # the digest of its files alone: values of environment variables may be secret

@@ -9,9 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.rules.language.watches_yaml import kind_in_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ruleop.core.rules.language.watches_yaml import ObserveTable
 
 _POD: Final = Kind("", "v1", "Pod")
 _REVISION: Final = Kind("apps", "v1", "ControllerRevision")
@@ -39,3 +42,10 @@ def kinds_between(owner: GroupKind, owned: GroupKind) -> tuple[Kind, ...] | None
         if (inner := kinds_between(kind.versionless, owned)) is not None:
             return (kind, *inner)
     return None
+
+
+def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:
+    """The kinds of owners between objects of the kind `owner` and those that are observed; None if it is not known."""
+    if "through" in table.key_sites:
+        return tuple(map(kind_in_version, table.through))
+    return kinds_between(owner.versionless, GroupKind(table.group.text, table.kind.text if table.kind else ""))

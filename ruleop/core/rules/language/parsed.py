@@ -24,6 +24,7 @@ from ruleop.core.rules.language.watches_yaml import (
     WatchTable,
     kind_in_version,
 )
+from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -181,6 +182,11 @@ class Draft:
             return self.children
         together = child.table.for_each_of is None
         return {id_: each for id_, each in self.final.items() if together and each.table.for_each_of is None}
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether the API server has the watched kind without a CRD."""
+        return builtin_resource(self.kind.versionless) is not None
 
     @property
     def everyone(self) -> Iterator[ChildDraft]:

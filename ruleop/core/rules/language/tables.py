@@ -16,7 +16,7 @@ from ruleop.core.rules.language.value_types import Reading, Type, wrong_type
 from ruleop.core.schema.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
@@ -147,7 +147,6 @@ class Table:
     TITLE: ClassVar[str]  # the name of the table in messages
     DEFINITION: ClassVar[str]  # its name in the JSON Schema
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
-    FOREIGN: ClassVar[Mapping[str, str]] = {}  # keys of other tools, with what to write instead
 
     site: Site
     key_sites: dict[str, Site]
@@ -172,17 +171,18 @@ class TableOf(Type[R], Generic[R]):
             return table(node.site, {})
         known = dict(keys(table))
         names = {known_key.name for known_key in known.values()}
+        foreign = reading.analysis.foreign_keys.get(table.DEFINITION, {})
         members = dict(node.value)
         for name, member in node.value.items():
             if name not in names:
-                hint = table.FOREIGN.get(name)
+                hint = foreign.get(name)
                 instead = f": {hint}" if hint else did_you_mean_quoted(name, names)
                 message = f'unknown key "{name}" in {table.TITLE}{instead}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
                 # Report one mistake only: the similar key does not count as missing.
                 if not hint:
                     members.setdefault(nearest(name, names) or name, member)
-        pasted = any(name in table.FOREIGN for name in members)  # what it lacks follows from that
+        pasted = any(name in foreign for name in members)  # what it lacks follows from that
         values: dict[str, Any] = {}
         for field, known_key in known.items():
             if (found := node.value.get(known_key.name)) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -18,7 +18,6 @@ from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_lis
 from ruleop.core.rules.language.durations import DAYS, PATTERN, parse_duration
 from ruleop.core.rules.language.model import Share
 from ruleop.core.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
-from ruleop.core.templating.bodies.search import read_file
 from ruleop.core.templating.compile.hints import has_templates
 from ruleop.core.templating.compile.library import NO_KIND
 
@@ -36,13 +35,30 @@ TEMPLATE: Final[dict[str, JSON]] = {"type": "string", "pattern": r"\{[{%]"}
 _PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Checks of single values. The operator parses without them, because a process of its own checks the rules."""
+
+    unreadable: Callable[[str, Library], tuple[RuleError, ...]] = lambda _name, _library: ()
+    """The mistakes of the branches of a template that are never YAML. Raises RuleErrors if its tags cannot be
+    parsed."""
+    refusal: Callable[[str], str | None] = lambda _name: None
+    """The reason that a check of this name cannot be allowed; None if it can."""
+    foreign_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Keys of other tools with what to write instead, by the table."""
+
+
+NO_ANALYSIS: Final = Analysis()
+
+
 @dataclass(slots=True)
 class Reading:
-    """The context of parsing: the templates, their library, and the findings."""
+    """The context of parsing: the templates, their library, the findings, and the checks."""
 
     library: Library
     templates: Mapping[str, str]
     findings: Findings
+    analysis: Analysis = NO_ANALYSIS
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,14 +378,21 @@ class TemplateFile(Type[Templated[TextTemplate]]):
         try:
             compiled = library.text_mapping(name) if self.mapping else library.text(name)
         except RuleErrors as error:
-            unreadable = _unreadable(name, library)
+            unreadable = self._unreadable(name, reading)
             reading.findings.take(unreadable, "yaml")
             known = {NO_KIND, *(each.message for each in unreadable)} if unreadable else ()
             others = (each for each in error.mistakes if each.message not in known)
             reading.findings.take(others, "template")
             return None
-        reading.findings.take(_unreadable(name, library), "yaml")
+        reading.findings.take(self._unreadable(name, reading), "yaml")
         return Templated(compiled, node)
+
+    @staticmethod
+    def _unreadable(name: str, reading: Reading) -> tuple[RuleError, ...]:
+        try:
+            return reading.analysis.unreadable(name, reading.library)
+        except RuleErrors:
+            return ()
 
     @staticmethod
     def _missing_message(name: str, templates: Mapping[str, str]) -> str:
@@ -383,14 +406,6 @@ class TemplateFile(Type[Templated[TextTemplate]]):
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "string", "pattern": r"^(?!/)(?!(.*/)?\.\.(/|$))[A-Za-z0-9._/-]+$"}
-
-
-def _unreadable(name: str, library: Library) -> tuple[RuleError, ...]:
-    """The mistakes of the branches of a template that are never YAML; none if its tags cannot be parsed."""
-    try:
-        return read_file(name, library).mistakes
-    except RuleErrors:
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

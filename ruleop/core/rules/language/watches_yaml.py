@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from ruleop.core.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.core.kinds import Kind
 from ruleop.core.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
-from ruleop.core.rules.language import foreign_keys
 from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Share, Strategy
 from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
@@ -62,8 +61,6 @@ from ruleop.core.templating.compile.hints import has_templates
 from ruleop.core.templating.template_tree.kinds import COMPUTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ruleop.core.kinds import JSON
     from ruleop.core.merge import Path
 
@@ -389,7 +386,6 @@ class PatchType(Type[PatchTable]):
 class ChildTable(Table):
     TITLE: ClassVar[str] = "a child"
     DEFINITION: ClassVar[str] = "child"
-    FOREIGN: ClassVar[Mapping[str, str]] = foreign_keys.OF_A_CHILD
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
         ExactlyOne(("template", "object", "objects", "patch")),
         Needs("as", "forEach"),
@@ -713,7 +709,6 @@ APPLY = TableOf(ApplyTable)
 class WatchTable(Table):
     TITLE: ClassVar[str] = "a watch"
     DEFINITION: ClassVar[str] = "watch"
-    FOREIGN: ClassVar[Mapping[str, str]] = foreign_keys.OF_A_WATCH
 
     group: Word = key("group", GROUP, "The API group of the custom resource; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)

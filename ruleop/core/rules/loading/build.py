@@ -1,14 +1,15 @@
-"""Builds typed rules from parsed ones. Only projects without mistakes are built, so all required values are present."""
+"""Builds typed rules from parsed ones. Only rules that were parsed without mistakes are built, so all required values
+are present. Mistakes between several values are found by checks; here, only those that leave no rule to build."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.core.kinds import Kind
-from ruleop.core.rules.checks.order import ChildReads, deleted_after, ids_read, order, reads
-from ruleop.core.rules.checks.read_names import metadata_only_ids
-from ruleop.core.rules.checks.secret_reads import secrecy_of
-from ruleop.core.rules.checks.watches import chain_of, is_builtin
+from ruleop.core.rules.facts.order import ChildReads, deleted_after, ids_read, order, reads
+from ruleop.core.rules.facts.reads import metadata_only_ids
+from ruleop.core.rules.facts.secret_reads import secrecy_of
+from ruleop.core.rules.findings import ProjectErrors
 from ruleop.core.rules.language.model import (
     Apply,
     Child,
@@ -26,13 +27,14 @@ from ruleop.core.rules.language.model import (
     Selector,
     Validation,
 )
+from ruleop.core.rules.language.owner_chains import chain_of
 from ruleop.core.templating import JINJA_NAMES, TIME_FUNCTIONS, Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.core.kinds import GroupKind
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
     from ruleop.core.rules.language.watches_yaml import (
@@ -63,6 +65,9 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         return _child(child, read[child.id], ids, secrecy[child.id], after.get(child.id, frozenset()), draft)
 
     children = {name: built(child) for name, child in draft.children.items()}
+    ordered, final_order = order(draft.children, read), order(draft.final, read)
+    if len(ordered) + len(final_order) < len(children) + len(draft.final):
+        raise ProjectErrors.of("cycle", "children that read or depend on each other have no order", table.site)
     return Rule(
         kind=draft.kind,
         name=table.name.text if table.name else "",
@@ -83,7 +88,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         namespaces=_texts(table.namespaces or ()),
         reconcile_period=table.reconcile_period,
         max_concurrent=table.max_concurrent,
-        manage_status=table.manage_status and not is_builtin(draft),
+        manage_status=table.manage_status and not draft.is_builtin,
         reach=table.reach,
         deletion_order=table.deletion_order,
         expire=_compiled(table.expire.after) if table.expire is not None else None,
@@ -96,8 +101,8 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
         ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
-        order=order(draft.children, read),
-        final_order=order(draft.final, read),
+        order=ordered,
+        final_order=final_order,
     )
 
 
@@ -219,7 +224,9 @@ def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bo
 def _owned_by(entry: NamedEntry[ObserveTable], table: ObserveTable, draft: Draft) -> OwnedBy | None:
     if table.owned_by is None:
         return None
-    child = draft.children[table.owned_by.text]
+    child = draft.children.get(table.owned_by.text)
+    if child is None:
+        raise ProjectErrors.of("unknown-id", f'no child has the id "{table.owned_by.text}"', table.owned_by.site)
     chains: dict[GroupKind, tuple[Observe, ...]] = {}
     for kind in child.kinds:
         between = chain_of(table, kind) or ()

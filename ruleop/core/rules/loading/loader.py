@@ -1,8 +1,8 @@
-"""Loads a project, or reports all its mistakes at once.
+"""Loads rules from the files of a project: they are parsed, and then built.
 
-`build_project` works in memory; `load_project` reads the files for it. `build_with_sources` and `load_with_sources`
-also return what the rules were made from, for checks that the operator does not run. A reload is another call; the
-results are compared by their digest, which covers every file and every environment variable that was read.
+Between the two steps `ruleop.core.rules.checking` checks them. The operator does without, and asks a process of its own
+for the verdict. A reload is another call; the results are compared by their digest, which covers every file and every
+environment variable that was read.
 
 The digest of a rule is of everything that its plans depend on, and nothing else. Sites are not part of it, so a line
 inserted before a watch changes nothing. The text of a template counts together with all templates that it can use.
@@ -19,28 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import Site
 from ruleop.core.reachable import reached
-from ruleop.core.rules.checks.child_bodies import check_bodies
-from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
-from ruleop.core.rules.checks.likely_mistakes import (
-    check_kro_expressions,
-    warn_of_adoption,
-    warn_of_job_ttl,
-    warn_of_plain_text,
-    warn_of_unused,
-)
-from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, check_run_cycles, reads
-from ruleop.core.rules.checks.owned_lists import check_owned
-from ruleop.core.rules.checks.random_functions import check_random, check_renewals, check_request_ids, check_time
-from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
-from ruleop.core.rules.checks.scopes import Part, parts
-from ruleop.core.rules.checks.secret_reads import check_secrets
-from ruleop.core.rules.checks.watches import check_watch, check_watches
-from ruleop.core.rules.findings import Findings, ProjectErrors
-from ruleop.core.rules.language.definitions import read_definitions
+from ruleop.core.rules.facts.scopes import Part, parts
+from ruleop.core.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.core.rules.language.env_vars import Constants, EnvVars
 from ruleop.core.rules.language.model import Project, Rule
 from ruleop.core.rules.language.parsed import Draft, Shared, join, read_file
-from ruleop.core.rules.language.value_types import Reading
+from ruleop.core.rules.language.value_types import NO_ANALYSIS, Analysis, Reading
 from ruleop.core.rules.loading.build import build_rule
 from ruleop.core.rules.loading.project_files import WATCHES, included, read_files
 from ruleop.core.templating import Expression, Library, StringTemplate, TextTemplate, Tree, read_yaml
@@ -49,7 +33,6 @@ from ruleop.core.templating.compile.named_files import quoted_names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.language.watches_yaml import FileTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating.template_tree.templates import Instrument
@@ -106,7 +89,6 @@ def _used_templates(texts: Iterable[str], templates: Mapping[str, str]) -> set[s
 
 
 TEMPLATES = "templates/"
-CRDS = "crds/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,49 +112,50 @@ class Loaded:
     variables: Mapping[str, str | None]  # that the rules read, with their defaults: None without one, "" for several
 
 
-def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
-    """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
-    return _without_bodies(load_with_sources(root, environ=environ, probe=probe))
+@dataclass(frozen=True, slots=True)
+class RuleFiles:
+    """The files of a project, before anything is made of them."""
+
+    root: str
+    texts: Mapping[str, str]  # by their relative paths
+    unreadable: tuple[Finding, ...] = ()
+
+    @classmethod
+    def read(cls, root: Path | str) -> RuleFiles:
+        texts: dict[str, str] = {}
+        findings = Findings(texts)
+        texts.update(read_files(Path(root), findings))
+        return cls(str(root), texts, findings.sorted())
+
+    @classmethod
+    def of(cls, project: Project) -> RuleFiles:
+        return cls(project.root, project.files)
+
+    def findings(self) -> Findings:
+        """For more findings about them."""
+        return Findings.of(self.texts, self.unreadable)
+
+    @property
+    def digest(self) -> str:
+        """Also of what cannot be read; `Project.revision` if there is nothing of the kind. Detects that nothing has
+        changed without loading."""
+        return _digest([*sorted(self.texts.items()), *(("", str(each)) for each in self.unreadable)])
 
 
-def _without_bodies(loaded: Loaded) -> Project:
-    """The project, whose templates keep the library in memory."""
+def build_unchecked(files: RuleFiles, *, environ: Mapping[str, str]) -> Project:
+    """The rules of these files, without their CRDs. Raises ProjectErrors with the mistakes that make it impossible to
+    build them; `ruleop.core.rules.checking` finds all."""
+    loading = Loading.of(files, environ)
+    loaded = loading.built(loading.parsed())
     loaded.library.forget_bodies()
     return loaded.project
 
 
-def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
-    files, findings = _read(root)
-    return _Loading.of(files, environ, findings, probe).loaded(str(root))
-
-
-def _read(root: Path | str) -> tuple[Mapping[str, str], Findings]:
-    """The texts of a project's files, and the findings about them."""
-    files: dict[str, str] = {}
-    findings = Findings(files)
-    files.update(read_files(Path(root), findings))
-    return files, findings
-
-
-def files_digest(root: Path | str) -> str:
-    """The digest of a project's files, and of files that cannot be read. Detects that nothing has changed without
-    loading."""
-    files, findings = _read(root)
-    return _digest([*sorted(files.items()), *(("", str(each)) for each in findings.sorted())])
-
-
-def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
-    """The project with these files, by their relative paths. Raises ProjectErrors with all its mistakes."""
-    return _without_bodies(build_with_sources(files, root=root, environ=environ))
-
-
-def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Loaded:
-    return _Loading.of(files, environ, Findings(files)).loaded(root)
-
-
 @dataclass(frozen=True, slots=True)
-class _Loading:
-    files: Mapping[str, str]
+class Loading:
+    """Two steps, between which rules can be checked: they are parsed, and then built."""
+
+    files: RuleFiles
     reading: Reading
     constants: Constants
     allow: dict[str, str] = field(default_factory=dict)  # of watches.yaml
@@ -180,62 +163,56 @@ class _Loading:
     @classmethod
     def of(
         cls,
-        files: Mapping[str, str],
+        files: RuleFiles,
         environ: Mapping[str, str],
-        findings: Findings,
+        *,
+        analysis: Analysis = NO_ANALYSIS,
         probe: Instrument | None = None,
-    ) -> _Loading:
-        templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
-        return cls(
-            files, Reading(Library(templates, probe=probe), templates, findings), Constants(EnvVars(environ), findings)
-        )
+    ) -> Loading:
+        texts, findings = files.texts, files.findings()
+        templates = {path.removeprefix(TEMPLATES): text for path, text in texts.items() if path.startswith(TEMPLATES)}
+        reading = Reading(Library(templates, probe=probe), templates, findings, analysis)
+        return cls(files, reading, Constants(EnvVars(environ), findings))
 
     @property
     def findings(self) -> Findings:
         return self.reading.findings
 
-    def loaded(self, root: str) -> Loaded:
-        crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
+    def parsed(self) -> list[tuple[Draft, list[Part]]]:
+        """Each watch with its expressions. Mistakes are among the findings."""
         drafts = list(self._drafts())
-        defined = read_definitions(drafts, self.findings)
-        crds = (
-            *(crd for crd in crds if (crd.group, crd.kind) not in defined),
-            *(each.crd for each in defined.values()),
-        )
         if not drafts and not self.findings.failed:
             self._report_no_watches()
-        every_part = [(draft, list(parts(draft))) for draft in drafts]
-        used = {draft.kind.versionless for draft in drafts}
-        used |= {kind.versionless for draft in drafts for child in draft.everyone for kind in child.kinds}
-        for draft, draft_parts in every_part:
-            self._check(draft, draft_parts, crds, used)
-        check_watches(drafts, self.findings)
-        check_owned(drafts, crds, self.findings)
-        if not self.findings.failed:
-            warn_of_unused(
-                self.reading.templates, [part for _, draft_parts in every_part for part in draft_parts], self.findings
-            )
+        return [(draft, list(parts(draft))) for draft in drafts]
+
+    def built(
+        self, parsed: Iterable[tuple[Draft, list[Part]]], crds: tuple[CustomResourceDefinition, ...] = ()
+    ) -> Loaded:
+        """Raises ProjectErrors if there are mistakes."""
         found = self.findings.sorted()
         if self.findings.failed:
             raise ProjectErrors(found)
-        built = [build_rule(draft, draft_parts, self.reading.library) for draft, draft_parts in every_part]
-        rules = tuple(self._with_digests(rule, draft) for rule, draft in zip(built, drafts, strict=True))
+        watches = tuple(
+            Watch(
+                self._with_digests(build_rule(draft, draft_parts, self.reading.library), draft),
+                draft,
+                tuple(draft_parts),
+            )
+            for draft, draft_parts in parsed
+        )
         project = Project(
-            root,
-            rules,
+            self.files.root,
+            tuple(watch.rule for watch in watches),
             crds,
             self.reading.templates,
             self._digest(),
-            digest_of_files(self.files),
-            self.files,
+            digest_of_files(self.files.texts),
+            self.files.texts,
             bool(self.constants.environment.read),
             found,
         )
-        watches = tuple(
-            Watch(rule, draft, tuple(draft_parts)) for rule, (draft, draft_parts) in zip(rules, every_part, strict=True)
-        )
         return Loaded(
-            project, watches, self.files, self.reading.library, self.allow, self.constants.environment.defaults
+            project, watches, self.files.texts, self.reading.library, self.allow, self.constants.environment.defaults
         )
 
     def _with_digests(self, rule: Rule, draft: Draft) -> Rule:
@@ -246,7 +223,7 @@ class _Loading:
         return replace(rule, digest=found, revision=public)
 
     def _report_no_watches(self) -> None:
-        documents, _ = read_yaml(self.files[WATCHES], WATCHES)
+        documents, _ = read_yaml(self.files.texts[WATCHES], WATCHES)
         key_sites = documents[0].value if documents else None
         if isinstance(key_sites, dict) and "watches" in key_sites and "include" not in key_sites:
             # Explicit: this is how an operator releases all its CRs before it is uninstalled.
@@ -265,7 +242,7 @@ class _Loading:
         self.allow.update({entry.name: entry.value.text for entry in top.allow if entry.value is not None})
         outer = Shared().within(top, self.constants)
         tables = [(watch, outer) for watch in top.watches]
-        for path in included(top.include, self.files, self.findings):
+        for path in included(top.include, self.files.texts, self.findings):
             inner = self._file(path)
             if inner is None:
                 continue
@@ -284,10 +261,10 @@ class _Loading:
                 yield found
 
     def _file(self, path: str) -> FileTable | None:
-        if path not in self.files:
+        if path not in self.files.texts:
             self.findings.mistake("missing-file", "no such file: it contains the rules of a project", Site(path))
             return None
-        documents, mistakes = read_yaml(self.files[path], path)
+        documents, mistakes = read_yaml(self.files.texts[path], path)
         self.findings.take(mistakes, "yaml")
         if len(documents) > 1:
             message = "a second document: a file of watches is one list or one mapping"
@@ -298,42 +275,12 @@ class _Loading:
             return None
         return read_file(documents[0], self.reading)
 
-    def _check(
-        self,
-        draft: Draft,
-        draft_parts: list[Part],
-        crds: tuple[CustomResourceDefinition, ...],
-        used: set[GroupKind],
-    ) -> None:
-        findings = self.findings
-        check_watch(draft, crds, findings)
-        check_defined_names(draft, findings)
-        check_read_names(draft, draft_parts, crds, findings)
-        check_lets(draft, draft_parts, findings)
-        check_dependencies(draft, findings)
-        read = reads(draft, draft_parts)
-        check_cycles(draft.children, read, findings)
-        check_cycles(draft.final, read, findings)
-        check_deletion_order(draft, read, findings)
-        check_item_ends(draft, findings)
-        check_run_cycles(draft, findings)
-        check_bodies(draft, crds, self.reading.library, findings)
-        check_random(draft_parts, self.reading.templates, findings)
-        check_request_ids(draft_parts, self.reading.library, findings)
-        check_renewals(draft_parts, self.reading.library, findings)
-        check_time(draft_parts, self.reading.library, findings)
-        check_secrets(draft, draft_parts, self.reading.library, findings)
-        check_definition(draft, crds, used, findings)
-        check_kinds(draft, crds, self.reading.templates, findings)
-        warn_of_plain_text(draft_parts, self.reading.library, findings)
-        check_kro_expressions(draft, draft_parts, self.reading.templates, findings)
-        warn_of_job_ttl(draft_parts, self.reading.templates, findings)
-        warn_of_adoption(draft, draft_parts, self.reading.templates, findings)
-
     def _digest(self) -> str:
         """The digest of every file and every variable that was read."""
         read = self.constants.environment.read
-        return _digest([*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())])
+        return _digest(
+            [*sorted(self.files.texts.items()), *sorted((f"${name}", value) for name, value in read.items())]
+        )
 
 
 def digest_of_files(files: Mapping[str, str]) -> str:

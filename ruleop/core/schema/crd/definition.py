@@ -13,31 +13,6 @@ if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema
 
 _PROTECTED: Final = (".k8s.io", ".kubernetes.io")
-_TEXT: Final[Schema] = {"type": "string"}
-_GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
-
-CONDITIONS: Final[Schema] = {
-    "type": "array",
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-    "items": {
-        "type": "object",
-        "required": ["type", "status"],
-        "properties": {
-            "type": _TEXT,
-            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-            "reason": _TEXT,
-            "message": _TEXT,
-            "lastTransitionTime": {"type": "string", "format": "date-time"},
-            "observedGeneration": _GENERATION,
-        },
-    },
-}
-"""The conditions that ruleop writes."""
-
-WRITTEN: Final[Mapping[str, Schema]] = {"observedGeneration": _GENERATION, "conditions": CONDITIONS}
-"""The fields of the status that ruleop writes for every rule."""
-
 READY_COLUMN: Final = {
     "name": "Ready",
     "type": "string",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.crd.definition import CONDITIONS
 from ruleop.core.schema.crd.structural import declares, default, drop_unknown, schema_at
+from ruleop.core.schema.crd.written_status import CONDITIONS
 from ruleop.core.schema.validation import validate
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
 from ruleop.core.permissions import STORED, grant, place
-from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules import ProjectErrors, RuleFiles
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informers, WatchSpec, belief, selection
@@ -48,7 +48,6 @@ from ruleop.operator.engine.reconcile.other_operators import OtherOperators
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.engine.reconcile.pass_log import Events
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
-from ruleop.operator.engine.reconcile.recorder import PassFiles
 from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Finding, Project
     from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.engine.manager.rule_checks import ErrorsOf
+    from ruleop.operator.engine.reconcile.recorder import PassFiles
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.watch.store import Selection
 
@@ -114,7 +114,7 @@ class Manager:
         self.on_reload = on_reload
         self.root = root
         self.metrics = Metrics()
-        self.rule_checks = RuleChecks(errors_of, self.metrics)
+        self.rule_checks = RuleChecks(errors_of, self.metrics, variables=options.variables)
         self.loop_watchdog = LoopWatchdog(self.metrics.lag.observe)
         self.election: Election | None = None
         self.log = structlog.get_logger()
@@ -143,7 +143,7 @@ class Manager:
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         """Parts are started in this order, and stopped by the stack in the reverse one. Raises ProjectErrors if the
         rules have errors and were not in force before."""
-        checking = asyncio.create_task(self.rule_checks.errors(self.project), name="checks of the rules")
+        checking = asyncio.create_task(self.rule_checks.errors(RuleFiles.of(self.project)), name="checks of the rules")
         stack.push_async_callback(_cancelled, checking)
         credentials = self._credentials()
         session = await Session.open(credentials)
@@ -156,7 +156,7 @@ class Manager:
         await self._serve(probes)
         if self.page is not None:
             await stack.enter_async_context(self.page(self))
-        await self.retry(self._connect)
+        await self._reach_server(checking)
         await self.retry(self._load_key)
         await self._finish_checks(checking)
         if isinstance(self.ownership, Sharding):
@@ -183,7 +183,7 @@ class Manager:
             reloader = Reloader(
                 self.root,
                 self.options.variables,
-                current=self.project.digest,
+                current=self.project.revision,
                 check=self.rule_checks.require_sound,
                 changed=self._reloaded,
                 rejected=self._reload_rejected,
@@ -197,13 +197,27 @@ class Manager:
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
         )
 
+    async def _reach_server(self, checking: asyncio.Task[Sequence[Finding]]) -> None:
+        """Raises ProjectErrors if the rules turn out to be unusable before the API server is reached: otherwise their
+        author would wait for the server to learn of the mistakes."""
+        connecting = asyncio.create_task(self.retry(self._connect), name="connect")
+        try:
+            await asyncio.wait({connecting, checking}, return_when=asyncio.FIRST_COMPLETED)
+            if not connecting.done() and checking.exception() is None:
+                errors = checking.result()
+                if any(each.is_fatal for each in errors):
+                    raise ProjectErrors(errors)
+            await connecting
+        finally:
+            connecting.cancel()
+
     async def _finish_checks(self, checking: asyncio.Task[Sequence[Finding]]) -> None:
         """Until then this process is not ready: a rollout of the operator must not replace a process that works."""
         self._starting = "checking the rules"
         if await self._were_in_force():
             self._spawn(self.rule_checks.report(checking), "checks of the rules in force")
-        elif errors := await checking:
-            raise ProjectErrors(errors)
+        else:
+            await self.rule_checks.require_sound(RuleFiles.of(self.project), checking)
         self._starting = ""
 
     async def _were_in_force(self) -> bool:
@@ -509,7 +523,7 @@ class Manager:
             sharded=self.options.pod is not None,
             rollouts=self.rollouts,
             dry_run=self.options.dry_run,
-            pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
+            pass_files=_pass_files(self.options.record) if self.options.record is not None else None,
         )
 
     def _resource_of(self, label: str) -> ObjectKey | None:
@@ -541,6 +555,12 @@ class Manager:
         yield from ready_checks.of_watches(self.informers)
         for controller in self.controllers:
             yield ready_checks.of_controller(controller, self.controller_set)
+
+
+def _pass_files(folder: Path) -> PassFiles:
+    from ruleop.operator.engine.reconcile.recorder import PassFiles  # noqa: PLC0415 - only with --record
+
+    return PassFiles(folder)
 
 
 async def _cancelled(task: asyncio.Task[Any]) -> None:

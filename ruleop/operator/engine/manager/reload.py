@@ -35,7 +35,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 
 from ruleop.core.errors import Site
-from ruleop.core.rules import Finding, Place, Project, ProjectErrors, files_digest, load_project, places
+from ruleop.core.rules import Finding, Place, Project, ProjectErrors, RuleFiles, build_unchecked, places
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -56,9 +56,9 @@ Identity = tuple[int, int]  # device and inode
 
 
 class Reloader:
-    """`changed` is called with a project of another digest than the last, or one that is valid again; `rejected` with
-    the errors of an invalid one, when they are new. Both are called on the event loop. `check` is awaited before
-    another project is put in force, and raises ProjectErrors."""
+    """`changed` is called with a project of other files than the last, or one that is valid again; `rejected` with the
+    errors of an invalid one, when they are new. Both are called on the event loop. `check` is awaited before another
+    project is put in force, and raises ProjectErrors. `current`: the digest of the files in force."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Reloader:
         environ: Mapping[str, str],
         *,
         current: str,
-        check: Callable[[Project], Awaitable[None]],
+        check: Callable[[RuleFiles], Awaitable[None]],
         changed: Callable[[Project], None],
         rejected: Callable[[ProjectErrors], None],
         check_interval: float = CHECK_INTERVAL,
@@ -186,23 +186,26 @@ class Reloader:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are
-        reported once."""
-        digest = await asyncio.to_thread(files_digest, self.root)
-        if digest == self._digest_read:
+        """Checks and loads the project if its files changed, in a thread: a large project takes a while. The same
+        errors are reported once."""
+        files = await asyncio.to_thread(RuleFiles.read, self.root)
+        if files.digest == self._digest_read:
             return
+        if files.digest != self.digest or self._reported:
+            await self._load(files)
+        self._digest_read = files.digest
+
+    async def _load(self, files: RuleFiles) -> None:
         try:
-            project = await asyncio.to_thread(load_project, self.root, environ=self.environ)
-            if project.digest != self.digest:
-                await self.check_rules(project)
+            if files.digest != self.digest:
+                await self.check_rules(files)
+            project = await asyncio.to_thread(build_unchecked, files, environ=self.environ)
         except ProjectErrors as errors:
             self._reject(errors)
         else:
-            if project.digest != self.digest or self._reported:
-                self._reported = ""
-                self.digest = project.digest
-                self.changed(project)
-        self._digest_read = digest
+            self._reported = ""
+            self.digest = files.digest
+            self.changed(project)
 
     def _reject(self, errors: ProjectErrors) -> None:
         if str(errors) != self._reported:

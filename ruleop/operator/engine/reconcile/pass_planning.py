@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import Observed, Plan, Planning, SlowPlanError
 from ruleop.core.planning.model.marks import part_of
-from ruleop.core.recording.recording import Recorder
 from ruleop.core.templating.values.cost import Allowance, for_descriptions
 from ruleop.operator.engine.reconcile.live_reads import LiveReads
 
@@ -105,7 +104,7 @@ class PassPlanning:
             sharded=self.environment.sharded,
         )
         files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource
-        recorder = Recorder(observed) if files is not None else None
+        recorder = files.recorder(observed) if files is not None else None
         planning = Planning(
             rule,
             resource,

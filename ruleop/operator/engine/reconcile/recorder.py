@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
+from ruleop.core.recording.recording import Recorder
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from ruleop.core.kinds import ObjectKey
+    from ruleop.core.planning import Observed
 
 KEPT: Final = 50
 """Maximum number of files of one custom resource."""
@@ -31,6 +34,10 @@ class PassFiles:
         self._files: dict[ObjectKey, deque[Path]] = {}
         self._failed = False
         self.log = structlog.get_logger()
+
+    def recorder(self, observed: Observed) -> Recorder:
+        """Of one pass."""
+        return Recorder(observed)
 
     def write(self, key: ObjectKey, document: Mapping[str, Any]) -> None:
         self._count += 1

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.rules import build_project, digest_of_files
+from ruleop.core.rules import RuleFiles, build_unchecked, digest_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -165,4 +165,4 @@ def load_revision(revisions: Revisions, digest: str, *, root: str, environ: Mapp
     files = unpack(packed) if packed is not None else None
     if files is None or digest_of_files(files) != digest:
         return None
-    return build_project(files, root=root, environ=environ)
+    return build_unchecked(RuleFiles(root, files), environ=environ)

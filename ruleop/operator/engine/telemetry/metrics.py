@@ -139,7 +139,7 @@ class Metrics:
         self.rule_checks = counter(
             "ruleop_rule_checks",
             "Checks of the rules, at the start and after each change, by outcome: passed, failed, or unavailable (not "
-            "finished: the rules are used).",
+            "finished: rules without mistakes are used).",
             "outcome",
         )
         self.clock_offset = self._gauge(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.statements import Runner
     from ruleop.core.kinds import Kind
     from ruleop.core.rules.check_ids import Code
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating.template_tree.lines import Printable
 
 _MAX_DEPTH: Final = 6  # of values of slots that are compared

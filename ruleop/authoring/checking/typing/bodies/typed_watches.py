@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
     from ruleop.core.errors import Site
     from ruleop.core.rules import Findings, Loaded, Watch
-    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import GroupKind
-from ruleop.core.rules.checks.random_functions import metadata_texts
-from ruleop.core.rules.checks.scopes import written
+from ruleop.core.rules.facts.scopes import written
 from ruleop.core.secrets.secrecy import Secrecy, words_of
 from ruleop.core.secrets.secret_fields import (
     CHECKSUMS,
@@ -30,73 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.core.errors import Site
-    from ruleop.core.rules.checks.scopes import Part
-    from ruleop.core.rules.findings import Findings
-    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.rules.facts.scopes import Part
+    from ruleop.core.rules.language.parsed import Draft
     from ruleop.core.templating import Library, SlotPlace, YamlNode
 
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
-_BODY_KEYS = _OBJECT_KEYS - {"forEach"}
-_RECORDED_KEYS = frozenset({"once", "schedule", "timeZone"})
-"""Their values are in the status, in names and labels of the objects, and in messages."""
+BODY_KEYS = _OBJECT_KEYS - {"forEach"}
 _NO_SLOTS: frozenset[SlotPlace] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class _Secrets:
+class Secrets:
     many: Mapping[str, bool]  # id -> whether it is a list
     lets: frozenset[str]  # lets that contain Secret data
-
-
-def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, findings: Findings) -> None:
-    """Reports data of Secrets in public places. In the text of a template, names and namespaces are a guess by its
-    lines."""
-    parts = list(parts)
-    secrets = _Secrets(secret_ids(draft), frozenset())
-    for part in parts:
-        if part.let and any(_exposes(part, reference, secrets, library) for reference in part.compiled.references):
-            secrets = replace(secrets, lets=secrets.lets | {part.let})
-    holders = _holders(draft, parts, library)
-    ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
-    recorded = dict.fromkeys(ended, "forEachOf") | {each.id: "once" for each in draft.everyone if each.run is not None}
-    for part in parts:
-        gives_items = bool(part.loop) and part.child is not None and part.child.id in recorded
-        gives_objects = bool(part.loop) and part.child is not None and part.child.table.objects is not None
-        for reference in part.compiled.references if part.public or gives_items or gives_objects else ():
-            path = ".".join(step or "*" for step in reference.path)
-            if part.public and _exposes(part, reference, secrets, library):
-                message = (
-                    f"`{path}` would expose the data of a Secret in {part.view.title}: "
-                    "use its metadata, or test whether it exists"
-                )
-            elif gives_objects and _exposes(part, reference, holders, library, allowed=is_name_field):
-                message = (
-                    f"`{path}` would give whole objects from data of a Secret, and everyone can read their names: "
-                    "read the Secret in the body of a `template`"
-                )
-            elif gives_items and _exposes(part, reference, holders, library, allowed=is_name_field):
-                assert part.child is not None
-                message = (
-                    f"`{path}` would give the items data of a Secret, and they are recorded for "
-                    f"`{recorded[part.child.id]}`: "
-                    "loop over something else, and read the Secret in the body"
-                )
-            else:
-                continue
-            findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
-    secrecy = secrecy_of(draft, parts, library, generated=False)
-    for part in parts:
-        if part.child is None or part.key not in _BODY_KEYS | _RECORDED_KEYS:
-            continue
-        slots = secrecy[part.child.id].slots
-        if part.key in _RECORDED_KEYS:
-            slots = _slots_of(part, _loops_of(part, parts), library, holders, secret_ids(draft), generated=False)
-        for field, place in _public_slots(part, part.child, slots, library):
-            message = (
-                f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
-                "use its metadata, or a checksum (`sha256`)"
-            )
-            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
 
 
 # -- children ----------------------------------------------------------------------------------------------------------
@@ -108,21 +53,21 @@ def secrecy_of(
     """The secrecy of each child. It holds data of Secrets if it is one, generates some, or reads more than a name of a
     Secret or of another such child. `generated`: what it generates counts as read."""
     parts = list(parts)
-    secrets, own = _holders(draft, parts, library), secret_ids(draft)
+    secrets, own = holders_of(draft, parts, library), secret_ids(draft)
     found = {}
     for child in draft.everyone:
         its_parts = [part for part in parts if part.child is child]
         slots = _NO_SLOTS.union(
             *(
-                _slots_of(part, _loops_of(part, parts), library, secrets, own, generated=generated)
+                slots_of(part, loops_of(part, parts), library, secrets, own, generated=generated)
                 for part in its_parts
-                if part.key in _BODY_KEYS
+                if part.key in BODY_KEYS
             )
         )
         reads = bool(slots) or any(
-            _exposes(part, reference, secrets, library)
+            exposes(part, reference, secrets, library)
             for part in its_parts
-            if part.key not in _BODY_KEYS
+            if part.key not in BODY_KEYS
             for reference in part.compiled.references
         )
         words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()
@@ -130,14 +75,14 @@ def secrecy_of(
     return found
 
 
-def _holders(draft: Draft, parts: Iterable[Part], library: Library) -> _Secrets:
+def holders_of(draft: Draft, parts: Iterable[Part], library: Library) -> Secrets:
     parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
-    secrets, before = _Secrets(secret_ids(draft), frozenset()), None
+    secrets, before = Secrets(secret_ids(draft), frozenset()), None
     while secrets != before:
         before = secrets
         for part in parts:
             if any(
-                _exposes(part, reference, secrets, library, allowed=is_name_field)
+                exposes(part, reference, secrets, library, allowed=is_name_field)
                 for reference in part.compiled.references
             ):
                 if part.child is None:
@@ -169,12 +114,12 @@ def _texts(node: YamlNode) -> Iterator[str]:
         yield str(value)
 
 
-def _loops_of(part: Part, parts: Iterable[Part]) -> list[Part]:
+def loops_of(part: Part, parts: Iterable[Part]) -> list[Part]:
     return [each for each in parts if each.gives_items_to(part)]
 
 
-def _slots_of(
-    part: Part, loops: list[Part], library: Library, secrets: _Secrets, own: Mapping[str, bool], *, generated: bool
+def slots_of(
+    part: Part, loops: list[Part], library: Library, secrets: Secrets, own: Mapping[str, bool], *, generated: bool
 ) -> frozenset[SlotPlace]:
     ids = {"live", *secrets.many, *secrets.lets}
     names = part.compiled.names & {*ids, *(loop.loop for loop in loops)}
@@ -208,7 +153,7 @@ def _trees(part: Part, library: Library) -> Iterator[list[syntax.Template]]:
             yield library.written_strings(text, site)
 
 
-def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bool]) -> bool:
+def _is_data(path: Sequence[str | None], secrets: Secrets, own: Mapping[str, bool]) -> bool:
     """Whether a field holds data of a Secret: of a Secret itself, or of a child that contains such data."""
     if path[0] == "live":
         path = path[1:]
@@ -224,23 +169,6 @@ def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bo
     return is_secret_field(inner)
 
 
-def _public_slots(
-    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
-) -> Iterator[tuple[str, SlotPlace]]:
-    found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
-    if part.key in _RECORDED_KEYS:
-        yield from ((f"`{part.key}` of the child {child.id}", place) for place in found)
-        return
-    if part.key == "namespace":
-        yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
-        return
-    for field in ("name", "namespace"):
-        lines = list(metadata_texts(part, field, library.texts))
-        for place in found:
-            if any(place.site == site and place.expression in text for text, site in lines):
-                yield f"metadata.{field}", place
-
-
 # -- references --------------------------------------------------------------------------------------------------------
 
 
@@ -254,10 +182,10 @@ def secret_ids(draft: Draft) -> dict[str, bool]:
     return many
 
 
-def _exposes(
+def exposes(
     part: Part,
     reference: Reference,
-    secrets: _Secrets,
+    secrets: Secrets,
     library: Library,
     *,
     allowed: Callable[[Sequence[str | None]], bool] = is_public_field,
