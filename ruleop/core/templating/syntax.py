@@ -474,6 +474,11 @@ def source_of(node: Node | None) -> str:
     return ""
 
 
+def has_control(*nodes: Node) -> bool:
+    """Whether a condition or a loop decides what statements print."""
+    return any(isinstance(each, (If, For)) for each in walk(*nodes))
+
+
 def bodies_of(node: Node) -> tuple[Body, ...]:
     """The branches of a statement in the order of the source; the last is taken if no other is."""
     match node:
