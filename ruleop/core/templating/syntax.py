@@ -458,7 +458,7 @@ def names_in(node: Node) -> set[str]:
 
 
 def names_set(target: Target) -> Iterator[str]:
-    """The names that a target sets. A namespace is no name that is set."""
+    """The names that a target sets. Not that of a namespace, which is changed."""
     for each in find(target, Variable):
         yield each.name
 
