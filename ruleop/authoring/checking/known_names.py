@@ -12,9 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.templating import TextTemplate, syntax
-from ruleop.core.templating.syntax import find, names_in
+from ruleop.core.templating.syntax import chain_of, find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -162,8 +161,8 @@ class KnownNames:
 
     def _members_of(self, found: Field, part: Part) -> Members:
         """The entries of a mapping that is printed as a whole, if it is that of a `let` or of another child."""
-        path = attribute_path(found.pieces[0].node) if not isinstance(found.pieces[0], str) else None
-        if path is None or len(found.pieces) != 1 or self._depth > _MAX_DEPTH or found.chosen:
+        path = chain_of(found.pieces[0].node) if not isinstance(found.pieces[0], str) else ()
+        if not path or len(found.pieces) != 1 or self._depth > _MAX_DEPTH or found.chosen:
             return _OPEN
         head, *rest = path
         if head in self._set_in(part):
@@ -227,8 +226,8 @@ class KnownNames:
                     return self._joined(node.parts, part)
                 case syntax.Operation(left, "+", right):
                     return self._joined((left, right), part)
-            path = attribute_path(node)
-            found = ANY if path is None else self._of_path(path, part)
+            path = chain_of(node)
+            found = self._of_path(path, part) if path else ANY
             return (Unknown(expression),) if found == ANY and expression and _is_of_cr(node) else found
         finally:
             self._depth -= 1

@@ -463,6 +463,20 @@ def names_set(target: Target) -> Iterator[str]:
         yield each.name
 
 
+def chain_of(node: Node | None) -> tuple[Scalar, ...]:
+    """The path of a chain of fields from a name: ("spec", "ports", 0, "name"); () for anything else."""
+    steps: list[Scalar] = []
+    while isinstance(node, (Field, Item)):
+        if isinstance(node, Field):
+            steps.append(node.name)
+        elif isinstance(node.key, Const):
+            steps.append(node.key.value)
+        else:
+            return ()
+        node = node.of
+    return (node.name, *reversed(steps)) if isinstance(node, Name) else ()
+
+
 def source_of(node: Node | None) -> str:
     """The source text of a chain of fields, such as `spec.ports[0].name`; "" for anything else."""
     if isinstance(node, Name):
