@@ -233,12 +233,24 @@ def test_keys_that_others_write_are_not_reported() -> None:
     assert found(key(f"{NAME}-config", "x"), child=ignoring) == []
 
 
-def test_a_name_with_a_condition_may_be_any() -> None:
+CHOSEN = "{% if spec.x %}-other{% else %}-config{% endif %}"
+
+
+@pytest.mark.parametrize(
+    "name", [f'"{NAME}{CHOSEN}"', f">-\n          {NAME}{{# on the next line #}}\n          {CHOSEN}"]
+)
+def test_a_name_with_a_condition_may_be_any(name: str) -> None:
     text = POD.replace("SOURCES", key(f"{NAME}-config")).replace("MORE", "")
-    name = f"{NAME}{{% if spec.x %}}-other{{% else %}}-config{{% endif %}}"
-    config = f'{{apiVersion: v1, kind: ConfigMap, metadata: {{name: "{name}"}}, data: {{a: b}}}}'
+    config = (
+        f"\n      apiVersion: v1\n      kind: ConfigMap\n      data: {{a: b}}\n      metadata:\n        name: {name}"
+    )
     watches = watch(f"children:\n  pod: {{template: pod.yaml}}\n  config:\n    object: {config}")
     assert [each for each in said(watches, {"templates/pod.yaml": text}) if each.startswith("RO507")] == []
+
+
+def test_a_condition_of_another_field_on_the_line_hides_nothing() -> None:
+    sources = f"envFrom: [{{configMapRef: {{name: '{NAME}-confg'}}}}], args: ['{CHOSEN}']"
+    assert found(sources) == missing(76, f"{NAME}-confg")
 
 
 def test_a_computed_key_is_not_reported() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ruleop.core.templating import TextTemplate, Tree, YamlNode
+from ruleop.core.templating import TextTemplate, Tree, YamlNode, syntax
 from ruleop.core.templating.bodies.body import Body, Field, Printed
 from ruleop.core.templating.bodies.body_writer import StandIn, Writer, as_text
 from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
@@ -59,9 +59,10 @@ class _Marker:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.printed: list[Printed] = []
+        self.chosen: set[Site] = set()
 
     def body(self, node: YamlNode) -> Body:
-        return Body(self._node(node), tuple(self.printed))
+        return Body(self._node(node), tuple(self.printed), frozenset(self.chosen))
 
     def _node(self, node: YamlNode) -> YamlNode:
         value = node.value
@@ -86,6 +87,9 @@ class _Marker:
             return text, False
         outcomes = Outcomes({}, bool)
         writer = Writer(Sources(self.library), site.path, outcomes, Conditions(), printed=self.printed)
+        tree = self.library.written_string(text, site)
+        if syntax.has_control(tree):
+            self.chosen.add(site)
         with self.library.templates.state:
-            marked = writer.string(self.library.written_string(text, site))
+            marked = writer.string(tree)
         return marked, VALUE.fullmatch(marked) is not None

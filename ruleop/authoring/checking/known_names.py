@@ -12,9 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.templating import TextTemplate, syntax
-from ruleop.core.templating.syntax import find, names_in
+from ruleop.core.templating.syntax import chain_of, find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -130,14 +129,13 @@ class KnownNames:
     """Of one watch."""
 
     sources: Sources
-    _lines: dict[str, list[str]] = field(default_factory=dict)  # of files
     _assigned: dict[int, dict[str, syntax.Node | None]] = field(default_factory=dict)
     _paths: dict[tuple[int, tuple[object, ...]], KnownName] = field(default_factory=dict)
     _depth: int = 0
 
     def of_field(self, found: Field, part: Part) -> KnownName:
-        """The text that a field of a child will have. Of a line with a condition, a body shows one outcome only."""
-        if found.spread or self._has_condition(found):
+        """The text that a field of a child will have. Of a text with a condition in it, a body shows one outcome."""
+        if found.spread or found.chosen:
             return ANY
         return self._of_pieces(found.pieces, part) if found.pieces else (str(found.value),)
 
@@ -155,7 +153,7 @@ class KnownNames:
                     found.add(self._members_of(each, part) if each.path == path else _OPEN)
             elif each.path[: len(path)] == path:
                 key = each.path[len(path)]
-                if key == "*" or not isinstance(key, str) or self._has_condition(each):
+                if key == "*" or not isinstance(key, str) or each.chosen:
                     found.is_open = True
                 else:
                     found.known[key], found.fields[key] = self.of_field(each, part), each
@@ -163,8 +161,8 @@ class KnownNames:
 
     def _members_of(self, found: Field, part: Part) -> Members:
         """The entries of a mapping that is printed as a whole, if it is that of a `let` or of another child."""
-        path = attribute_path(found.pieces[0].node) if not isinstance(found.pieces[0], str) else None
-        if path is None or len(found.pieces) != 1 or self._depth > _MAX_DEPTH or self._has_condition(found):
+        path = chain_of(found.pieces[0].node) if not isinstance(found.pieces[0], str) else ()
+        if not path or len(found.pieces) != 1 or self._depth > _MAX_DEPTH or found.chosen:
             return _OPEN
         head, *rest = path
         if head in self._set_in(part):
@@ -199,16 +197,6 @@ class KnownNames:
         parts = [each.value if isinstance(each, syntax.Print) else each for each in body]
         return self._joined(parts, part) if all(isinstance(each, (syntax.Data, syntax.Expr)) for each in parts) else ANY
 
-    def _has_condition(self, found: Field) -> bool:
-        return "{%" in self._line(found)
-
-    def _line(self, found: Field) -> str:
-        path = found.site.path
-        if path not in self._lines:
-            self._lines[path] = self.sources.loaded.files.get(path, "").split("\n")
-        lines = self._lines[path]
-        return lines[found.site.line - 1] if 0 < found.site.line <= len(lines) else ""
-
     def _of_pieces(self, pieces: Iterable[str | Printed], part: Part) -> KnownName:
         found: list[str | Unknown] = []
         for piece in pieces:
@@ -238,8 +226,8 @@ class KnownNames:
                     return self._joined(node.parts, part)
                 case syntax.Operation(left, "+", right):
                     return self._joined((left, right), part)
-            path = attribute_path(node)
-            found = ANY if path is None else self._of_path(path, part)
+            path = chain_of(node)
+            found = self._of_path(path, part) if path else ANY
             return (Unknown(expression),) if found == ANY and expression and _is_of_cr(node) else found
         finally:
             self._depth -= 1

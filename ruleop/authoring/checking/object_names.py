@@ -10,9 +10,8 @@ from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.core.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.secrets.secret_fields import CHECKSUMS
-from ruleop.core.templating import syntax
 from ruleop.core.templating.bodies.body import Printed
-from ruleop.core.templating.syntax import names_in
+from ruleop.core.templating.syntax import chain_of, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import GroupKind, Kind
     from ruleop.core.rules import Findings
     from ruleop.core.rules.facts.scopes import Part
+    from ruleop.core.templating import syntax
     from ruleop.core.templating.bodies.body import Field, FieldPath
 
 NAME: Final = ("metadata", "name")
@@ -76,7 +76,8 @@ def _check_free_text(found: list[tuple[Field, str]], part: Part, sources: Source
 
 def _is_of_metadata(node: syntax.Node) -> bool:
     """Whether an expression is `metadata.name`, or another field of the CR's metadata."""
-    return isinstance(node, syntax.Field) and isinstance(node.of, syntax.Name) and node.of.name == "metadata"
+    path = chain_of(node)
+    return path[:1] == ("metadata",) and len(path) == 2
 
 
 # -- what the API server rejects ---------------------------------------------------------------------------------------
@@ -143,12 +144,10 @@ def _longest(field: Field, sources: Sources) -> int:
 
 def _most(node: syntax.Node, sources: Sources) -> int:
     """The maxLength of a field of the CR that is printed as it is; 0 if there is none."""
-    path: Path = ()
-    while isinstance(node, syntax.Field):
-        path, node = (node.name, *path), node.of
-    if not isinstance(node, syntax.Name) or node.name not in ("metadata", "spec"):
+    path = tuple(step if isinstance(step, str) else None for step in chain_of(node))
+    if path[:1] not in (("metadata",), ("spec",)):
         return 0
-    most = (sources.schema((node.name, *path)) or {}).get("maxLength")
+    most = (sources.schema(path) or {}).get("maxLength")
     return most if isinstance(most, int) else 0
 
 

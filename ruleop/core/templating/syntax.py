@@ -458,9 +458,23 @@ def names_in(node: Node) -> set[str]:
 
 
 def names_set(target: Target) -> Iterator[str]:
-    """The names that a target sets. A namespace is no name that is set."""
+    """The names that a target sets. Not that of a namespace, which is changed."""
     for each in find(target, Variable):
         yield each.name
+
+
+def chain_of(node: Node | None) -> tuple[Scalar, ...]:
+    """The path of a chain of fields from a name: ("spec", "ports", 0, "name"); () for anything else."""
+    steps: list[Scalar] = []
+    while isinstance(node, (Field, Item)):
+        if isinstance(node, Field):
+            steps.append(node.name)
+        elif isinstance(node.key, Const):
+            steps.append(node.key.value)
+        else:
+            return ()
+        node = node.of
+    return (node.name, *reversed(steps)) if isinstance(node, Name) else ()
 
 
 def source_of(node: Node | None) -> str:
@@ -472,6 +486,11 @@ def source_of(node: Node | None) -> str:
     if isinstance(node, Item) and isinstance(node.key, Const) and (before := source_of(node.of)):
         return f"{before}[{node.key.value!r}]"
     return ""
+
+
+def has_control(*nodes: Node) -> bool:
+    """Whether a condition or a loop decides what statements print."""
+    return any(isinstance(each, (If, For)) for each in walk(*nodes))
 
 
 def bodies_of(node: Node) -> tuple[Body, ...]:

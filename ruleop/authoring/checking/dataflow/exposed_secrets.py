@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
-from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.rules.facts.secret_reads import secret_ids
 from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.core.templating import SECRET_FUNCTIONS, syntax
+from ruleop.core.templating.syntax import chain_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,7 +101,7 @@ def _reference(slot: Printed, secrets: Mapping[str, bool]) -> str:
     node = slot.node
     while isinstance(node, syntax.Filter) and node.value is not None:
         node = node.value
-    path = attribute_path(node) or ()
+    path = chain_of(node)
     path = path[1:] if path[:1] == ("live",) else path
     if len(path) == 3 and path[1] in DATA_FIELDS and secrets.get(str(path[0])) is False:
         name = f"{{{{ {path[0]}.metadata.name }}}}"

@@ -72,22 +72,6 @@ def joined(environments: Iterable[Environment]) -> Environment:
     return Environment(names, facts, truths)
 
 
-def attribute_path(node: syntax.Node | None) -> Path | None:
-    """The path of an expression that is a chain of fields from a name."""
-    steps: list[object] = []
-    while isinstance(node, (syntax.Field, syntax.Item)):
-        if isinstance(node, syntax.Field):
-            steps.append(node.name)
-        elif isinstance(node.key, syntax.Const):
-            steps.append(node.key.value)
-        else:
-            return None
-        node = node.of
-    if not isinstance(node, syntax.Name):
-        return None
-    return (node.name, *reversed(steps))
-
-
 def canonical(node: syntax.Node) -> str:
     """A text that is equal for equal expressions."""
     return repr(node)

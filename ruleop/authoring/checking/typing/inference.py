@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.authoring.checking.typing import operator_types
-from ruleop.authoring.checking.typing.environments import Environment, attribute_path, constant_operands
+from ruleop.authoring.checking.typing.environments import Environment, constant_operands
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
 from ruleop.core.errors import Site
 from ruleop.core.templating import syntax
-from ruleop.core.templating.syntax import source_of
+from ruleop.core.templating.syntax import chain_of, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -138,8 +138,8 @@ class Inference:
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def infer(self, node: syntax.Node, env: Environment) -> Type:
-        path = attribute_path(node) if isinstance(node, (syntax.Field, syntax.Item)) else None
-        if path is not None and path in env.facts:
+        path = chain_of(node) if isinstance(node, (syntax.Field, syntax.Item)) else ()
+        if path and path in env.facts:
             return env.facts[path]
         visit = self.visits.get(type(node))
         if visit is None:

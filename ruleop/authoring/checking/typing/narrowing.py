@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.authoring.checking.typing.environments import Environment, attribute_path, canonical, joined
+from ruleop.authoring.checking.typing.environments import Environment, canonical, joined
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
 from ruleop.core.templating import Trait, filters_with, syntax
 from ruleop.core.templating.filters.registry import TESTS
+from ruleop.core.templating.syntax import chain_of
 from ruleop.core.templating.values.declared_kinds import declared_kinds
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def _depth(node: syntax.Expr) -> int:
 
 def _with(inference: Inference, node: syntax.Expr, env: Environment, change: Change) -> Environment:
     """The environment in which the value of a chain is known better, and the mappings around it exist."""
-    path = attribute_path(node)
-    if path is None:
+    path = chain_of(node)
+    if not path:
         return env
     env = _implied(inference, str(path[0]), env, change)
     value = inference.quiet(node, env)
@@ -111,8 +112,8 @@ def _parents(inference: Inference, node: syntax.Expr, env: Environment) -> Envir
     if not isinstance(node, (syntax.Field, syntax.Item, syntax.Slice)):
         return env
     env = _parents(inference, node.of, env)
-    path = attribute_path(node.of)
-    if path is None:
+    path = chain_of(node.of)
+    if not path:
         return env
     outer = inference.quiet(node.of, env)
     narrowed = outer.defined().without({"null"})
@@ -124,8 +125,8 @@ def _defined(inference: Inference, node: syntax.Expr, env: Environment) -> Envir
 
 
 def _undefined(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
-    path = attribute_path(node)
-    if path is None or len(path) < 2:
+    path = chain_of(node)
+    if len(path) < 2:
         return env
     value = inference.quiet(node, env)
     if value.undefined is None:

@@ -20,7 +20,7 @@ from ruleop.core.schema.cron import is_zone, times_problem
 from ruleop.core.schema.formats import FORMATS
 from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate, syntax
 from ruleop.core.templating.functions import FUNCTIONS
-from ruleop.core.templating.syntax import find
+from ruleop.core.templating.syntax import chain_of, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -143,11 +143,7 @@ def _printed_whole(node: syntax.Expr | None) -> tuple[str, ...]:
         if node.name not in _AS_TEXT:
             return ()
         node = node.value
-    steps: list[str] = []
-    while isinstance(node, syntax.Field):
-        steps.insert(0, node.name)
-        node = node.of
-    return (node.name, *steps) if isinstance(node, syntax.Name) else ()
+    return tuple(map(str, chain_of(node)))
 
 
 def _changes_with_each_write(reference: Reference) -> bool:

@@ -54,6 +54,7 @@ class Field:
     site: Site
     whole: bool = False  # one slot that keeps its type
     spread: bool = False
+    chosen: bool = False  # its text has a condition or a loop in it; this is one outcome
 
     @property
     def slots(self) -> Iterator[Printed]:
@@ -73,6 +74,7 @@ class Body:
 
     document: YamlNode
     printed: tuple[Printed, ...]
+    chosen: frozenset[Site]  # of the values whose text has a condition or a loop in it
 
     @property
     def kind(self) -> Kind:
@@ -105,9 +107,10 @@ class Body:
             pieces = (slot,) if slot is not None else self.pieces(value)
             whole = node.plain and len(pieces) == 1 and slot is None and not isinstance(pieces[0], str)
             outer = path[:-1] if slot is not None else path
-            yield Field(outer, pieces, value, node.site, whole=whole, spread=slot is not None)
+            chosen = node.site in self.chosen
+            yield Field(outer, pieces, value, node.site, whole=whole, spread=slot is not None, chosen=chosen)
         else:
-            yield Field(path, (), value, node.site)
+            yield Field(path, (), value, node.site, chosen=node.site in self.chosen)
 
     def _member(self, key: str, member: YamlNode, site: Site, path: FieldPath) -> Iterator[Field]:
         slot = self.spread(key)

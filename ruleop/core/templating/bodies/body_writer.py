@@ -107,6 +107,7 @@ class Writer:
     taken: set[Branch] = field(default_factory=set)
     reached: list[Option] = field(default_factory=list)  # with all that is needed to come there
     clashes: list[Clash] = field(default_factory=list)
+    chosen: set[Site] = field(default_factory=set)  # of the values whose text has a condition or a loop in it
     _frame: tuple[Hashable, ...] = ()  # the calls and files around a statement
     _needs: Needs = ()  # of the branches around a statement
     _versions: dict[Hashable, Hashable] = field(default_factory=dict)  # of namespaces, after `set ns.x`
@@ -212,6 +213,8 @@ class Writer:
                 continue
             key = member.key if isinstance(member.key, str) else self._text(member.key.parts, scope)
             found = self._value(member.value, scope)
+            if isinstance(member.key, Joined) and _is_chosen(member.key):
+                self._note_chosen(found)
             if key in ("apiVersion", "kind") and isinstance(member.value, Value):
                 chosen = self._literal(member.value.expression.node, scope)
                 found = found if chosen is None else YamlNode(chosen, member.value.site, plain=True)
@@ -271,6 +274,18 @@ class Writer:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def _value(self, node: Node | None, scope: Scope) -> YamlNode:
+        found = self._written(node, scope)
+        if isinstance(node, (Choice, Joined, TextBlock)) and _is_chosen(node):
+            self._note_chosen(found)
+        return found
+
+    def _note_chosen(self, node: YamlNode) -> None:
+        self.chosen.add(node.site)
+        value = node.value
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self._note_chosen(each)
+
+    def _written(self, node: Node | None, scope: Scope) -> YamlNode:
         self._count()
         if isinstance(node, Constant):
             return YamlNode(node.value, node.site, plain=True)
@@ -581,6 +596,14 @@ def _is_literal(node: syntax.Node | None) -> bool:
 
 def _keeps_text(filter_: syntax.Filter) -> bool:
     return filter_.name in ("indent", "trim")
+
+
+def _is_chosen(node: Choice | Joined | TextBlock) -> bool:
+    """Whether a condition or a loop is in the text of a value."""
+    if isinstance(node, Choice):
+        return True
+    parts = node.parts if isinstance(node, Joined) else _parts_of(node.items)
+    return any(isinstance(each, (Inline, BlockItem)) and syntax.has_control(each.node) for each in parts)
 
 
 def _parts_of(items: Iterable[Item]) -> Iterator[Any]:

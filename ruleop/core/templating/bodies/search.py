@@ -22,7 +22,7 @@ from ruleop.core.templating.values.cost import Exhausted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ruleop.core.errors import RuleError
+    from ruleop.core.errors import RuleError, Site
     from ruleop.core.templating.bodies.sums import Clash
     from ruleop.core.templating.compile.library import Library
     from ruleop.core.templating.tree.yaml_node import YamlNode
@@ -38,6 +38,7 @@ class _Try:
 
     documents: list[YamlNode]
     printed: tuple[Printed, ...]
+    chosen: frozenset[Site]
     assignment: Assignment
     taken: set[Branch]
     clashes: list[Clash]
@@ -144,14 +145,15 @@ class Search:
         for branch, needs in writer.reached:
             if branch is not None and len(starts := self._reached.setdefault(branch, {})) < MAX_STARTS:
                 starts[needs] = None
-        return _Try(documents, tuple(writer.printed), outcomes.taken, writer.taken, writer.clashes)
+        chosen = frozenset(writer.chosen)
+        return _Try(documents, tuple(writer.printed), chosen, outcomes.taken, writer.taken, writer.clashes)
 
     def _bodies(self, found: _Try) -> Iterator[Body]:
         if found.clashes:
             return
         self._some = True
         self._covered |= found.taken
-        yield from (Body(document, found.printed) for document in found.documents)
+        yield from (Body(document, found.printed, found.chosen) for document in found.documents)
 
 
 def _least(counts: list[int]) -> bool:

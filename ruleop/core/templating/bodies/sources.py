@@ -47,8 +47,7 @@ class Sources:
         found: Source | None = self.known.get(name)
         if found is None:
             inherited = Inherited.of(self.library.source(name).tree, self._parent)  # raises RuleErrors
-            path = self.library.prefix + name
-            found = self.known[name] = Source(inherited.body, path, inherited.blocks)
+            found = self.known[name] = Source(inherited.body, inherited.path, inherited.blocks)
         return found
 
     def _parent(self, name: str) -> syntax.Template | None:

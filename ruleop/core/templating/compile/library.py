@@ -134,7 +134,11 @@ class Library:
 
     def _prepare(self, name: str) -> None:
         """Makes the tree of a template, and the functions that evaluate it."""
-        self._made(lambda: self.templates.file(name).form.prepare(), Site(self.source(name).path, 1))  # noqa: PLW0108 - reading the file may fail, too
+
+        def prepare() -> None:
+            self.templates.file(name).form.prepare()
+
+        self._made(prepare, Site(self.source(name).path, 1))
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""

@@ -18,6 +18,7 @@ S = TypeVar("S", bound=syntax.Stmt)
 class Inherited:
     """The statements of a file and its blocks, each with those that it overrides."""
 
+    path: str  # of the outermost file
     body: syntax.Body = ()
     blocks: dict[str, syntax.Block] = field(default_factory=dict)
     origins: dict[int, tuple[syntax.Body, ...]] = field(default_factory=dict)
@@ -38,8 +39,8 @@ class Inherited:
         for block in (block for each in trees for block in find(each, syntax.Block)):
             levels.setdefault(block.name, []).append(block)
         if not levels and len(trees) == 1:
-            return cls(tree.body)
-        found = cls()
+            return cls(tree.site.path, tree.body)
+        found = cls(trees[-1].site.path)
         for name in levels:
             found.block(name, levels)
         *inner, outermost = (each.body for each in trees)

@@ -26,7 +26,7 @@ _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """What one `{{ ... }}` prints, or a tag that prints: an include, a `call` or a `filter` block."""
+    """The value of one `{{ ... }}`, or a tag that prints: an include, a `call` or a `filter` block."""
 
     node: Printable
     place: SlotPlace

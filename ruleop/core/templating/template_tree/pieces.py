@@ -83,7 +83,8 @@ class Form:
     @property
     def documents(self) -> Documents:
         if self._documents is None:
-            self._documents = parse(self.body, self._file.path)
+            path = self.body[-1].site.path if self.body else self._file.path  # names that are set go first
+            self._documents = parse(self.body, path)
         return self._documents
 
     def prepare(self) -> None:
