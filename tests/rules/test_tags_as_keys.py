@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.rules.projects import load, rule, said, watch
 
 OBJECT = """
@@ -109,3 +111,22 @@ def test_an_equal_value_has_an_equal_digest_and_a_changed_tag_another():
 def test_the_selector_of_a_watch_has_no_tags():
     found = said(watch('selector: {matchLabels: {"{% if true %}": {a: b}}}'))
     assert found
+
+
+@pytest.mark.parametrize(
+    ("metadata", "refused"),
+    [
+        ('{"{% if spec.a %}": {name: a}, "{% else %}": {name: b}}', ""),
+        ('{name: a, "{% if spec.a %}": {generateName: b}}', "`metadata.generateName` is not allowed"),
+        ('{name: a, "{% if spec.a %}": {finalizers: [x]}}', "`metadata.finalizers` is set by ruleop"),
+        ('{name: a, labels: {"{% for a in spec.b %}": {"ruleop.dev/x": y}}}', "`metadata.labels['ruleop.dev/x']` is set"),
+        ('{name: a, "{% if spec.a %}": {namespace: other}}', "may be in another namespace than its CR"),
+        ('{name: a, "{% if spec.a %}": {namespace: "{{ metadata.namespace }}"}}', ""),
+        ('{"{% if spec.a %}": {name: A_B}}', '"A_B" is not valid: a name has'),
+        ('{name: a}, "{% if spec.a %}": {status: {a: b}}', "`status` is set by ruleop"),
+    ],
+)  # fmt: skip
+def test_what_an_object_cannot_set_is_found_in_a_tag(metadata, refused):
+    found = said(watch(f"children: {{web: {{object: {{apiVersion: v1, kind: ConfigMap, metadata: {metadata}}}}}}}"))
+    assert len(found) == bool(refused)
+    assert all(refused in each for each in found)

@@ -18,7 +18,7 @@ from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_lis
 from ruleop.core.rules.language.durations import DAYS, PATTERN, parse_duration
 from ruleop.core.rules.language.model import Share
 from ruleop.core.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
-from ruleop.core.templating.bodies.search import clashes_in, read_file
+from ruleop.core.templating.bodies.search import read_file, read_tags
 from ruleop.core.templating.compile.hints import has_templates
 from ruleop.core.templating.compile.library import NO_KIND
 
@@ -323,7 +323,7 @@ class TemplateTree(Type[Templated[Tree]]):
             return None
         found = _compiled(partial(reading.library.tree, node), node, reading)
         if found is not None:
-            reading.findings.take(clashes_in(node, reading.library), "yaml")
+            reading.findings.take(read_tags(node, reading.library).mistakes, "yaml")
         return found
 
     def schema(self) -> dict[str, JSON]:

@@ -178,17 +178,6 @@ def bodies_of(of: str | Node, library: Library, stand_in: StandIn = as_text) -> 
             yield body
 
 
-def clashes_in(node: YamlNode, library: Library) -> tuple[RuleError, ...]:
-    """The mistakes in what tags of a value of watches.yaml hold, if no conditions make it a value."""
-    value = library.written_value(node)
-    if not value.tags:
-        return ()
-    search = Search(value.node, library)
-    for _ in search.bodies(every_outcome=False):
-        pass
-    return tuple(search.mistakes.values())
-
-
 @dataclass(frozen=True, slots=True)
 class ReadFile:
     """Bodies with every branch of a file, and the mistakes of branches that are never YAML."""
@@ -199,9 +188,22 @@ class ReadFile:
 
 def read_file(name: str, library: Library) -> ReadFile:
     """Reads a file of a library once."""
-    found: ReadFile | None = library.read_files.get(name)
+    return _read(name, name, library)
+
+
+def read_tags(node: YamlNode, library: Library) -> ReadFile:
+    """The same of a value of watches.yaml with tags among its keys; nothing of any other."""
+    value = library.written_value(node)
+    return _read(id(node), value.node, library) if value.tags else _NOTHING_READ
+
+
+_NOTHING_READ: Final = ReadFile((), ())
+
+
+def _read(key: str | int, of: str | Node, library: Library) -> ReadFile:
+    found: ReadFile | None = library.read_files.get(key)
     if found is None:
-        search = Search(name, library)
+        search = Search(of, library)
         bodies = tuple(search.bodies(every_outcome=False))
-        found = library.read_files[name] = ReadFile(bodies, tuple(search.mistakes.values()))
+        found = library.read_files[key] = ReadFile(bodies, tuple(search.mistakes.values()))
     return found

@@ -82,7 +82,7 @@ class Library:
         self.probe = probe
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
-        self.read_files: dict[str, Any] = {}  # the files whose bodies were read
+        self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
         self._observed: set[str] = set()  # the files that the probe was shown
         self._written_strings: dict[tuple[str, Site], syntax.Template] = {}
