@@ -84,6 +84,14 @@ def test_what_a_tag_holds_is_compared_with_the_schema_in_every_branch(text, part
     assert part in found
 
 
+@pytest.mark.parametrize("word", ["forEach", "loop", "with_items"])
+def test_the_loop_of_another_tool_is_named(word):
+    (found,) = container(f"env: [{{{word}: spec.hosts, name: x}}]\n")
+    assert found.endswith(
+        f'env[0].{word} is not in the schema of Deployment: a loop is a tag as a key, `"{{% for each in spec.list %}}":`'
+    )
+
+
 def test_a_value_that_fits_is_not_reported():
     assert (
         container(
@@ -108,6 +116,12 @@ def test_a_mistake_in_a_loop_is_reported_once_at_its_column():
     (found,) = findings(text)
     line = (typed_projects.WATCH + text).strip().split("\n")[found.site.line - 1]
     assert ("  " + line)[found.site.column - 1 :].startswith("each.prt }}")
+
+
+def test_a_number_sign_in_one_string_of_a_loop_hides_nothing_in_another():
+    item = '[{name: A, value: "a # {{ each }}"}, {name: "a #b", value: "{{ spec.nope }}"}, {name: x, value: "{{ spec.nop }}"}]'
+    found = container(f'env:\n  - "{{% for each in spec.hosts %}}": {item}\n')
+    assert [each.split()[2] for each in found] == ["spec.nope", "spec.nop"]
 
 
 def test_bodies_show_every_branch_and_one_pass_of_each_loop():

@@ -239,6 +239,7 @@ class _Reader:
         else:
             sets_names = not all(isinstance(each, (syntax.Data, syntax.Print)) for each in tree.body)
             around += [syntax.With((), (), tree.body, site=site)] if sets_names else tree.body
+            around.append(_literal("", site))
         parts = tuple(_part(each, site) for each in tree.body)
         if len(parts) == 1 and isinstance(parts[0], Expression):
             return Value(parts[0], site)
@@ -277,4 +278,5 @@ def _filled(statement: syntax.Stmt, tags: Sequence[_Tag], bodies: Sequence[synta
 
 
 def _literal(text: str, site: Site) -> syntax.Data:
-    return syntax.Data(text, site=site)
+    """A text as a line, so that none continues another."""
+    return syntax.Data(f"{text}\n", site=site)
