@@ -1,4 +1,4 @@
-"""What loops and conditions among the keys of watches.yaml hold, against the schemas."""
+"""Loops and conditions among the keys of watches.yaml, against the schemas."""
 
 from __future__ import annotations
 

@@ -351,7 +351,7 @@ def as_rule(node: tuple[Any, ...]) -> str:
 
 
 def inner_rule(node: tuple[Any, ...]) -> str:
-    """What a tag among others holds: without the entry or the item that makes an empty one."""
+    """The same of what a tag among others holds: without the entry or the item that makes an empty one."""
     if node[0] == "mapping":
         return "{" + ", ".join(entry(each, as_rule) for each in node[1]) + "}"
     if node[0] == "list":

@@ -125,14 +125,14 @@ class _Reader:
                 yield self.value(item, around)
 
     def _held_items(self, node: YamlNode, around: Statements | None) -> Node | None:
-        """What a tag holds that is an item: the items of a list, or one item."""
+        """Reads what a tag among items holds: the items of a list, or one item."""
         if holds_tags(node.value):
             return Blocks(tuple(self._entries(node, around, self._held_items)), node.site)  # type: ignore[arg-type]
         items = node.value if isinstance(node.value, list) else [node]
         return ListNode(tuple(self._items(items, around)), node.site) if items else None
 
     def _held_entries(self, node: YamlNode, around: Statements | None) -> Node | None:
-        """What a tag holds that is among keys."""
+        """Reads what a tag among keys holds."""
         value = node.value
         if isinstance(value, dict):
             members = tuple(self._entries(node, around, self._held_entries))

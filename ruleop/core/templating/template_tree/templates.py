@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ruleop.core.templating.values.text import Part
 
 Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
-"""What was rendered, its documents, and the places of their fields."""
+"""The file that was rendered, its documents, and the places of their fields."""
 
 MAX_RENDERS: Final = 20  # nested calls of render()
 NO_NAMES: Final[dict[str, Any]] = {}
