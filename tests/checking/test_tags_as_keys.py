@@ -79,7 +79,7 @@ def test_the_items_of_a_loop_have_the_types_of_the_definition(head, item, messag
         ('resources:\n  "{% if spec.debug %}": {limits: {cpu: 1}}\n  "{% else %}": {limit: {}}\n', "resources.limit is not"),
     ],
 )  # fmt: skip
-def test_what_a_tag_holds_is_compared_with_the_schema_in_every_branch(text, part):
+def test_every_branch_of_a_tag_is_compared_with_the_schema(text, part):
     (found,) = container(text)
     assert part in found
 

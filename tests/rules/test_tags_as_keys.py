@@ -55,7 +55,7 @@ def test_a_child_whose_loop_reads_another_is_rendered_after_it():
     assert list(found.order) == ["b", "a"]
 
 
-def test_what_no_conditions_make_a_value_is_found():
+def test_a_branch_that_no_condition_makes_a_value_is_found():
     body = OBJECT.replace("LIST", "spec.list") + '        "{% if spec.x %}": {first: y}\n'
     assert said(watch(body)) == ['watches.yaml:13:31: duplicate key "first": the first is on line 11']
     body = (
@@ -126,7 +126,7 @@ def test_the_selector_of_a_watch_has_no_tags():
         ('{name: a}, "{% if spec.a %}": {status: {a: b}}', "`status` is set by ruleop"),
     ],
 )  # fmt: skip
-def test_what_an_object_cannot_set_is_found_in_a_tag(metadata, refused):
+def test_a_field_that_an_object_cannot_set_is_found_in_a_tag(metadata, refused):
     found = said(watch(f"children: {{web: {{object: {{apiVersion: v1, kind: ConfigMap, metadata: {metadata}}}}}}}"))
     assert len(found) == bool(refused)
     assert all(refused in each for each in found)

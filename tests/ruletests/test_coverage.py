@@ -100,7 +100,7 @@ LOOPED = """\
 """
 
 
-def test_what_a_tag_among_keys_holds_counts(tmp_path: Path) -> None:
+def test_a_body_of_a_tag_among_keys_counts(tmp_path: Path) -> None:
     files = {**FILES, "watches.yaml": LOOPED}
     write_files(tmp_path, files)
     projects = Projects(tmp_path, {}, probe := Probe())

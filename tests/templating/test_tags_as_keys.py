@@ -131,7 +131,7 @@ def test_names_that_a_string_sets_are_its_own():
     assert value(source) == [1, 2, "none"]
 
 
-def test_what_a_loop_reads_is_known():
+def test_the_fields_that_a_loop_reads_are_known():
     found = compiled('a:\n  "{% for each in spec.ports if each.on %}": {b: "{{ each.port }}"}\n')
     paths = {reference.path for reference in found.references}
     assert {("spec", "ports"), ("spec", "ports", None, "on"), ("spec", "ports", None, "port")} <= paths
@@ -198,7 +198,7 @@ def test_a_key_with_text_beside_a_tag_is_an_ordinary_one():
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_what_a_loop_gives_never_becomes_yaml(text):
+def test_a_value_in_a_loop_never_becomes_yaml(text):
     source = """
     "{% for key, value in given.items() %}":
       "x{{ key }}": ["{{ value }}", {"{% for each in [value] %}": {v: "{{ each }}"}}]
