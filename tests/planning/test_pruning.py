@@ -186,6 +186,15 @@ def test_a_waiting_child_keeps_objects_of_its_kinds_with_unknown_ids():
     assert sorted(deletes(found)) == ["a", "dropped", "dropped"]
 
 
+@pytest.mark.parametrize("labels", ["{a: '{{ spec.no }}'}", '{"{% for each in spec.no %}": {"{{ each }}": x}}'])
+def test_a_child_that_cannot_be_rendered_keeps_its_object_by_its_name(labels: str):
+    found = settled("children: {a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}}", {})
+    child = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, labels: {labels}}}}}"
+    found.project = Harness.of(f"children: {{b: {{waitFor: spec.go, object: {child}}}}}").project
+    edit_and_settle(found, {"go": False})
+    assert key("a") in found.objects
+
+
 def left_behind(found: Harness, obj: dict, id_: str = "") -> None:
     """An object of the CR with a record of this id."""
     model = found.objects[key("b")]["metadata"]

@@ -122,3 +122,43 @@ def test_a_duplicate_item_has_the_line_of_the_second():
     harness = Harness.of("children: {a: {template: a.yaml}}", a=service)
     harness.step()
     assert harness.ready()[2].startswith("a: templates/a.yaml:7: the Service 'a': spec.ports")
+
+
+LOOPED = """
+children:
+  web:
+    object:
+      apiVersion: v1
+      kind: Service
+      metadata:
+        name: web
+        labels:
+          app: web
+          "{% for key, value in spec.labels.items() %}":
+            "{{ key }}": "{{ value }}"
+      spec:
+        ports:
+        - port: 80
+        - "{% for each in spec.ports %}":
+            port: "{{ each.port }}"
+            "{% if each.name is defined %}":
+              name: "{{ each.name }}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("metadata.labels[b]", "8:15"),
+        ("spec.ports[0].port", "11:13"),
+        ("spec.ports[1].port", "13:15"),
+        ("spec.ports[2].name", "15:17"),
+        ("spec.ports[1].name", "13:15"),
+    ],
+)
+def test_a_rejected_field_that_a_loop_made_has_its_line_in_watches_yaml(field: str, place: str):
+    spec = {"labels": {"a": "1", "b": "2"}, "ports": [{"port": 81}, {"port": 82, "name": "n"}]}
+    harness = Harness.of(LOOPED, spec)
+    line, column = place.split(":")
+    first = harness.rule.children["web"].body.site.line
+    assert rejected(harness, field) == f"watches.yaml:{first + int(line) - 1}:{column}"

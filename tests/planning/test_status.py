@@ -79,6 +79,31 @@ def test_a_missing_value_leaves_out_its_field_or_item():
     assert "x" not in harness.status
 
 
+def test_a_loop_over_a_missing_value_leaves_out_its_items():
+    status = """
+  all: [first, {"{% for key, value in other.data.items() %}": "{{ key }}={{ value }}"}]
+  each: [{"{% for part in ['x', 'y'] %}": {name: "{{ part }}", value: "{{ other.data[part] }}"}}]
+  known: {v: "{{ spec.v }}", "{% if other.data.x is defined %}": {x: "{{ other.data.x }}"}}
+"""
+    harness = with_status(status)
+    harness.settle()
+    assert harness.status["all"] == ["first"]
+    assert harness.status["each"] == [{"name": "x"}, {"name": "y"}]
+    assert harness.status["known"] == {"v": "1"}
+    assert harness.ready()[0] == "True"
+    harness.add(config("other", {"x": "7"}))
+    harness.settle()
+    assert harness.status["all"] == ["first", "x=7"]
+    assert harness.status["known"] == {"v": "1", "x": "7"}
+
+
+def test_a_mistake_in_a_loop_leaves_out_its_field_alone():
+    harness = with_status("{all: [{'{% for each in spec.no %}': '{{ each }}'}], v: '{{ spec.v }}'}")
+    harness.settle()
+    assert (harness.status.get("all"), harness.status["v"]) == (None, "1")
+    assert harness.ready()[:2] == ("False", "RenderFailed")
+
+
 def test_a_field_that_loses_a_member_is_written_once():
     harness = with_status("{m: '{{ spec.m }}'}", {"m": {"x": "1", "w": {"deep": "2"}}})
     harness.settle()

@@ -74,6 +74,49 @@ def test_inline_conditions_and_macros_count(tmp_path: Path) -> None:
     assert rows["templates/service.yaml.j2"] == "100 % 50 % 7: inline if never true"
 
 
+LOOPED = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    config:
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: "{{ metadata.name }}-config"}
+        data:
+          "{% for job in spec.jobs | default([]) %}":
+            "{{ job }}": job
+            "{% if job == 'b' %}":
+              b-page: "{{ spec.page }}"
+              b-text: text
+          "{% else %}":
+            none: "{{ 'x' if spec.public | default(false) else 'y' }}"
+  status:
+    jobs:
+      - "{% for job in spec.jobs | default([]) %}":
+          name: "{{ job }}"
+    page: "{{ spec.page }}"
+"""
+
+
+def test_a_body_of_a_tag_among_keys_counts(tmp_path: Path) -> None:
+    files = {**FILES, "watches.yaml": LOOPED}
+    write_files(tmp_path, files)
+    projects = Projects(tmp_path, {}, probe := Probe())
+    runner = Runner(projects, Snapshots())
+    text = "- {name: a, resource: site.yaml, kinds: [], %sexpect: {children: {config: {kind: ConfigMap}}}}\n"
+
+    def row(more: str) -> str:
+        [only] = parse_file(tmp_path / "a.test.yaml", "a", text % more).cases
+        assert runner.run(only).failures == ()
+        return shown(probe.files(projects.load({})))["watches.yaml"]
+
+    assert row("") == "50 % 25 % 12-15, 21; 13: if never evaluated; 17: inline if never true"
+    assert row("set: {spec: {jobs: [a]}}, ") == "80 % 50 % 14-15; 13: if never true; 17: inline if never true"
+    assert row("set: {spec: {jobs: [b]}}, ") == "100 % 75 % 17: inline if never true"
+
+
 def test_observed_templates_render_the_same(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     case = "- {name: a, resource: site.yaml, set: {spec: {public: true, jobs: [a, b]}}, existing: [{from: render, ready: true}], snapshot: s.yaml}\n"

@@ -54,6 +54,21 @@ def test_a_field_rendered_by_a_macro_or_mapping_names_the_line_of_its_use(tmp_pa
     assert "# templates/web.yaml.j2:8" in expected(tmp_path, "{children: {web: {metadata: {annotations: {a: x}}}}}")
 
 
+def test_a_field_that_a_loop_made_names_its_line_in_watches_yaml(tmp_path: Path) -> None:
+    expected(tmp_path, "{status: {replicas: 0}}")
+    watches = tmp_path / "watches.yaml"
+    text = watches.read_text().replace(
+        '      page: "{{ spec.page }}"\n',
+        '      page: "{{ spec.page }}"\n'
+        '          "{% for each in [1, 2] %}":\n'
+        '            "n{{ each }}": "{{ each | string }}"\n',
+    )
+    text += '    list:\n      - first\n      - "{% for each in [1, 2] %}":\n          num: "{{ each }}"\n'
+    watches.write_text(text)
+    assert "# watches.yaml:17:13" in expected(tmp_path, "{children: {config: {data: {n2: x}}}}")
+    assert "# watches.yaml:43:11" in expected(tmp_path, "{status: {list: [first, {num: 1}, {num: 7}]}}")
+
+
 def test_a_field_written_by_others_names_no_line(tmp_path: Path) -> None:
     failed = expected(tmp_path, "{children: {web: {metadata: {uid: x}}}}")
     assert "+   uid: " in failed

@@ -210,6 +210,37 @@ def test_fields_from_the_cr_are_still_shown() -> None:
     assert "data.a: *** (before) -> *** (after)" in text
 
 
+LOOPED = """
+observe:
+  source: {version: v1, kind: Secret, name: source}
+children:
+  c:
+    object:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: c}
+      data:
+        plain: "{{ spec.app }}"
+        "{% for each in [source.data.v] %}":
+          "{{ spec.app }}-copy": "{{ each | b64decode }}"
+        "{% if source.data.v %}":
+          copy: "x{{ source.data.v | b64decode }}"
+"""
+
+
+def test_fields_that_tags_in_watches_yaml_make_of_a_secret_are_masked() -> None:
+    found = Harness.of(LOOPED, {"app": "shop-app"})
+    found.add(secret(OLD))
+    searched(found, OLD)
+    found.settle()
+    assert found.objects[key("c")]["data"]["shop-app-copy"] == OLD
+    found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
+    text = searched(found, OLD)
+    searched(found, MARK)
+    assert "data.copy: *** (before) -> *** (after)" in text
+    assert "data.shop-app-copy: *** (before) -> *** (after)" in text
+
+
 def test_items_of_a_list_are_matched_by_name() -> None:
     text = changed(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"

@@ -66,7 +66,11 @@ def test_spreading_a_value_that_is_not_a_mapping_is_an_error_with_position_and_e
             "watches.yaml:2:1",
             '{{ l | combine({}) }}: spreading this adds the duplicate key "team"',
         ),
-        ("\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n", "watches.yaml:2:1", "this results in a duplicate key"),
+        (
+            "\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n",
+            "watches.yaml:2:1",
+            "{{ 'te' ~ 'am' }}: this results in a duplicate key",
+        ),
     ],
 )
 def test_a_duplicate_key_from_spreading_is_an_error(source, place, message):

@@ -24,7 +24,7 @@ from ruleop.core.schema.shape import unknown_to_shape
 from ruleop.core.schema.validation import validate
 from ruleop.core.schema.violations import format_value
 from ruleop.core.templating import Library, TextTemplate
-from ruleop.core.templating.bodies.search import bodies_of_file
+from ruleop.core.templating.bodies.search import bodies_of
 from ruleop.core.validation.new_objects import creation_errors
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _site(child: Child, kind: Kind, path: FieldPath, project: Project) -> Site:
 @functools.lru_cache(maxsize=32)
 def _bodies(name: str, templates: frozenset[tuple[str, str]]) -> tuple[Body, ...]:
     """Kept, because finding them takes much longer than planning, and mistakes seldom come alone."""
-    return tuple(bodies_of_file(name, Library(dict(templates))))
+    return tuple(bodies_of(name, Library(dict(templates))))
 
 
 def _place(node: YamlNode, path: FieldPath) -> tuple[int, Site]:

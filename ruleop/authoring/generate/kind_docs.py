@@ -22,7 +22,7 @@ from ruleop.core.planning.model.marks import SKIP_FINALIZE, SWITCHES
 from ruleop.core.printable import printable
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.simple_schema import IMMUTABLE_RULE
-from ruleop.core.templating import StringTemplate, syntax
+from ruleop.core.templating import syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -352,17 +352,17 @@ class _Page:
 
         def replaced(found: re.Match[str]) -> str:
             tree = watch.rule.let.get(found[1])
-            return tree.built.source if tree is not None and isinstance(tree.built, StringTemplate) else found[0]
+            return tree.only.source if tree is not None and tree.only is not None else found[0]
 
         return _LET.sub(replaced, text)
 
     def _code(self, expression: Expression) -> str:
         """The expression, and what the names in it are that are only in the rules."""
-        lets = {name: tree.built for watch in self.watches for name, tree in watch.rule.let.items()}
+        lets = {name: tree.only for watch in self.watches for name, tree in watch.rule.let.items()}
         named = [
-            f"{code(name)} is {code(built.quotation)}"
-            for name, built in lets.items()
-            if name in expression.names and isinstance(built, StringTemplate)
+            f"{code(name)} is {code(only.quotation)}"
+            for name, only in lets.items()
+            if name in expression.names and only is not None
         ]
         return code(expression.source) + (f", where {' and '.join(named)}," if named else "")
 

@@ -106,6 +106,12 @@ class Probe:
         else:
             _Observer(self, where.path, where).string(tree)
 
+    def observe_value(self, bodies: Sequence[syntax.Body], site: Site) -> None:
+        """Notes the lines and conditions of a value of watches.yaml. `bodies`: of each member."""
+        observer = _Observer(self, site.path, number=site.column * 1000)
+        for body in bodies:
+            observer.block(body)
+
     def files(self, project: Project) -> list[FileCoverage]:
         """The coverage of each template, and of the strings and expressions in files of watches."""
         lines: dict[str, dict[int, int]] = {f"templates/{name}": {} for name in project.templates}

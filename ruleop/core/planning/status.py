@@ -52,10 +52,10 @@ def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple
     if isinstance(rule.status, TextTemplate):
         fields, own_fields = _from_template(rule, rule.status, names, problems)
     else:
-        own_fields = frozenset(rule.status.built)
-        for key, member in rule.status.built.items():
+        own_fields = frozenset(rule.status.fields)
+        for key in rule.status.fields:
             try:
-                value = rule.status.member(member, names)
+                value = rule.status.member(key, names)
             except RenderError as error:
                 _add_problem(rule, problems, error)
                 continue

@@ -32,7 +32,7 @@ from ruleop.core.rules.language.definitions import read_definitions
 from ruleop.core.rules.language.value_types import Analysis
 from ruleop.core.rules.language.watches_yaml import ChildTable, WatchTable
 from ruleop.core.rules.loading.loader import Loading, RuleFiles
-from ruleop.core.templating.bodies.search import read_file
+from ruleop.core.templating.bodies.search import read_file, read_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 CRDS: Final = "crds/"
 ANALYSIS: Final = Analysis(
-    unreadable=lambda name, library: read_file(name, library).mistakes,
+    unreadable=lambda of, library: (read_file(of, library) if isinstance(of, str) else read_tags(of, library)).mistakes,
     refusal=refusal,
     foreign_keys={WatchTable.DEFINITION: OF_A_WATCH, ChildTable.DEFINITION: OF_A_CHILD},
 )

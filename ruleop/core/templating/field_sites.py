@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ruleop.core.templating.template_tree.state import Sites
-
 if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
-    from ruleop.core.templating.tree.yaml_node import YamlNode
+    from ruleop.core.templating.template_tree.state import Sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +37,6 @@ class Walk:
     document: JSON
     sites: Sites
 
-    @classmethod
-    def of_node(cls, node: YamlNode) -> Walk:
-        """Of an object that is written in watches.yaml."""
-        sites = Sites()
-        return cls(_data_of(node, sites), sites)
-
     def to(self, path: FieldPath, data: JSON) -> Site | None:
         """The place of the field, or of its nearest parent in the template; None for fields that it does not render.
         `data`: the object that the path is of, if its lists may have other items."""
@@ -59,19 +51,6 @@ class Walk:
             at = _member(at, key)
             data = None if data is None else _inside(data, part)
         return site
-
-
-def _data_of(node: YamlNode, sites: Sites) -> JSON:
-    value = node.value
-    if isinstance(value, dict):
-        found = {key: _data_of(member, sites) for key, member in value.items()}
-        sites.note(found, node.key_sites)  # type: ignore[arg-type]
-        return found
-    if isinstance(value, list):
-        items = [_data_of(each, sites) for each in value]
-        sites.note(items, {number: each.site for number, each in enumerate(value)})
-        return items
-    return value
 
 
 def _member(data: JSON, key: str | int) -> JSON:

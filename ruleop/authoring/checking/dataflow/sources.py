@@ -194,8 +194,7 @@ class Sources:
             if isinstance(part.compiled, TextTemplate):
                 found = library.written_trees([part.compiled.name])
             else:
-                texts = part.node.texts()
-                found = [library.written_string(text, site) for text, site in texts if "{{" in text or "{%" in text]
+                found = list(library.written_value(part.node).texts)
             self._trees[id(part)] = found
         return found
 

@@ -120,15 +120,15 @@ class Inference:
             if self.report.level == self.defer_level:  # not in a part that is read silently
                 self.missed = self.missed or undefined
             return value.defined()
+        words = (source_of(node), undefined.path, last_name(undefined.path))
         if undefined.reason == "unknown":
             if undefined.hint:
-                self.problem("unknown-field", undefined.hint, node, undefined.path, last_name(undefined.path))
+                self.problem("unknown-field", undefined.hint, node, *words)
             return UNKNOWN if not value.kinds else value.defined()
         if undefined.reason == "no-spec":
             self.report.at("maybe-missing", NO_SPEC, self.kind_site, warn=True)
             return value.defined()
         message = missing_message(undefined, source_of(node), certain=not value.kinds)
-        words = (source_of(node), undefined.path, last_name(undefined.path))
         self.problem("maybe-missing", message, node, *words, warn=bool(value.kinds))
         return value.defined() if value.kinds else UNKNOWN
 

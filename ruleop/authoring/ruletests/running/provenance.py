@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError, Site
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.templating import TextTemplate, Tree
 from ruleop.core.templating.field_sites import FieldPath, Walk
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import JSON
     from ruleop.core.rules import Rule
+    from ruleop.core.templating import TextTemplate, Tree
     from ruleop.core.templating.template_tree.templates import Rendering
 
 
@@ -37,23 +37,18 @@ class Provenance:
         child = next((each for each in self.rule.every_child if each.id == ids.get(key)), None)
         if child is None:
             return None
-        if isinstance(child.body, Tree):
-            return Walk.of_node(child.body.node).to(path, None)
-        return self._in_template(child.body, path, key)
+        return self._in_body(child.body, path, key)
 
     def _of_status(self, path: FieldPath) -> Site | None:
         """The place of a field of the status."""
-        status = self.rule.status
-        if isinstance(status, Tree):
-            return Walk.of_node(status.node).to(path, None)
-        return self._in_template(status, path, None) if isinstance(status, TextTemplate) else None
+        return self._in_body(self.rule.status, path, None) if self.rule.status is not None else None
 
-    def _in_template(self, template: TextTemplate, path: FieldPath, key: ObjectKey | None) -> Site | None:
+    def _in_body(self, body: TextTemplate | Tree, path: FieldPath, key: ObjectKey | None) -> Site | None:
         """`key`: of one of several objects."""
         for rendered, documents, sites in self._renderings():
-            if rendered == template.name:
+            if rendered is body.file:
                 for document in documents:
-                    if key is None or _is(document, key):
+                    if _is(document, key) if key is not None else not path or path[0] in document:
                         return Walk(document, sites).to(path, document)
         return None
 
@@ -61,7 +56,8 @@ class Provenance:
         if self._traced is None:
             found: list[Rendering] = []
             self._traced = found
-            templates = next((child.body.templates for child in self.rule.every_child), None)
+            bodies = (*(child.body for child in self.rule.every_child), self.rule.status)
+            templates = next((each.templates for each in bodies if each is not None), None)
             if templates is not None:
                 templates.trace = found
                 try:

@@ -229,10 +229,8 @@ def _identities(child: Child, names: Mapping[str, Any]) -> set[tuple[GroupKind, 
 
 
 def _documents(body: TextTemplate | Tree, names: Mapping[str, Any]) -> Iterable[Any]:
-    if isinstance(body, Tree) and isinstance(body.built, dict) and isinstance(body.built.get("metadata"), dict):
-        identity = {name: body.built.get(name) for name in ("apiVersion", "kind")}
-        return [body.member({**identity, "metadata": {"name": body.built["metadata"].get("name")}}, names)]
-    return body.render(names, lenient=True)
+    identity = body.identity(names) if isinstance(body, Tree) else None
+    return [identity] if identity is not None else body.render(names, lenient=True)
 
 
 def held_in_words(held: Sequence[HeldDeletion]) -> str:

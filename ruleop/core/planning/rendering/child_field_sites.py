@@ -65,12 +65,12 @@ def line_sites(child: Child, desired: Desired) -> tuple[Site | None, ...]:
 
 
 def _walks(child: Child, desired: Desired) -> Iterator[tuple[Walk, JSON]]:
-    if isinstance(child.body, Tree):
-        yield Walk.of_node(child.body.node), desired.rendered
-        return
     rendered, key = desired.rendered, desired.key
     documents, sites = child.body.traced(desired.names)
     for document in documents:
+        if isinstance(child.body, Tree):  # one object; that of a patch may have another name
+            yield Walk(document, sites), rendered
+            continue
         metadata = document.get("metadata") if isinstance(document, dict) else None
         if isinstance(metadata, dict) and metadata.get("name") == key.name and Kind.of(document) == desired.kind:
             yield Walk(document, sites), rendered

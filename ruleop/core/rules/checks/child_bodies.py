@@ -12,7 +12,7 @@ from ruleop.core.rules.language.refused_metadata import REFUSED_METADATA
 from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.core.templating.bodies.body import MARK
-from ruleop.core.templating.bodies.search import read_file
+from ruleop.core.templating.bodies.search import read_file, read_tags
 from ruleop.core.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
         for kind in sorted(child.kinds):
             if draft.table.reach == "namespace" and not child.table.kinds and _is_namespaced(kind, custom) is False:
                 findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
-        _check_object(draft, child, findings)
+        _check_object(draft, child, library, findings)
         if child.table.patch is not None:
             _check_patched_fields(draft, child.table.patch, crds, findings)
         if (patch := child.table.patch) is not None and patch.selector is not None:  # else the body has its namespace
@@ -110,7 +110,7 @@ def _is_allowed_namespace(draft: Draft, node: YamlNode) -> bool:
     return draft.table.reach == "cluster" or bool(_OWN_NAMESPACE.fullmatch(text)) or only == {text}
 
 
-def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
+def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: Findings) -> None:
     """Checks the fields of an `object` or a `patch`, which are known before rendering."""
     if child.tree is None:
         return
@@ -122,8 +122,15 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
             "`kind: List` is not supported: make each item a child, or use a template with documents separated by `---`"
         )
         findings.mistake("wrong-value", message, node.site)
-    for path, site in _reserved_fields(node, has_templates):
+    in_tags = [body.document for body in read_tags(node, library).bodies]
+    found = [
+        *_reserved_fields(node, has_templates),
+        *(each for body in in_tags for each in _reserved_fields(body, _has_slot)),
+    ]
+    for path, site in dict.fromkeys(found):
         findings.mistake("wrong-value", _refusal(path), site)
+    for body in in_tags:
+        _check_name(body, child.kinds, _has_slot, findings)
     if child.table.patch is not None:
         _check_patch(child, child.table.patch, node, findings)
     _check_name(node, child.kinds, has_templates, findings)
@@ -134,10 +141,12 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
         metadata is None or (isinstance(metadata.value, dict) and not {"name", "generateName"} & metadata.value.keys())
     ):
         _report_no_name(node, findings)
-    namespace = node.member("metadata", "namespace")
-    if namespace is not None and not _is_allowed_namespace(draft, namespace):
-        message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
-        findings.mistake("reach", message, namespace.site)
+    named = [each.member("metadata", "namespace") for each in in_tags]
+    named = [node.member("metadata", "namespace"), *(each for each in named if each and not _has_slot(str(each.value)))]
+    for namespace in {each.site: each for each in named if each is not None}.values():
+        if not _is_allowed_namespace(draft, namespace):
+            message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
+            findings.mistake("reach", message, namespace.site)
 
 
 def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:

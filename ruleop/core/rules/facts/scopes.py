@@ -214,6 +214,4 @@ def written(part: Part, library: Library) -> Iterator[syntax.Template]:
     elif isinstance(part.compiled, Expression):
         yield library.written_string("{{ " + part.compiled.source + " }}", part.site)
     else:
-        for text, site in part.node.texts():
-            if "{{" in text or "{%" in text:
-                yield library.written_string(text, site)
+        yield from library.written_value(part.node).texts

@@ -125,7 +125,9 @@ def slots_of(
     names = part.compiled.names & {*ids, *(loop.loop for loop in loops)}
     if not names and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
         return _NO_SLOTS
-    items = [tree for loop in loops for tree in library.written_strings(loop.loop_text, loop.site)]
+    items = [
+        tree for loop in loops for tree in library.with_run_files(library.written_string(loop.loop_text, loop.site))
+    ]
     return _NO_SLOTS.union(
         *(
             slots_from(
@@ -148,9 +150,8 @@ def _trees(part: Part, library: Library) -> Iterator[list[syntax.Template]]:
     if isinstance(part.compiled, TextTemplate):
         yield library.written_trees([part.compiled.name])
         return
-    for text, site in part.node.texts():
-        if "{{" in text or "{%" in text:
-            yield library.written_strings(text, site)
+    for tree in written(part, library):
+        yield library.with_run_files(tree)
 
 
 def _is_data(path: Sequence[str | None], secrets: Secrets, own: Mapping[str, bool]) -> bool:

@@ -39,9 +39,9 @@ _PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 class Analysis:
     """Checks of single values. The operator parses without them, because a process of its own checks the rules."""
 
-    unreadable: Callable[[str, Library], tuple[RuleError, ...]] = lambda _name, _library: ()
-    """The mistakes of the branches of a template that are never YAML. Raises RuleErrors if its tags cannot be
-    parsed."""
+    unreadable: Callable[[str | YamlNode, Library], tuple[RuleError, ...]] = lambda _of, _library: ()
+    """The mistakes of the branches of a template, or of the tags of a value of watches.yaml, that are never YAML.
+    Raises RuleErrors if its tags cannot be parsed."""
     refusal: Callable[[str], str | None] = lambda _name: None
     """The reason that a check of this name cannot be allowed; None if it can."""
     foreign_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -337,7 +337,10 @@ class TemplateTree(Type[Templated[Tree]]):
         if self.mapping and not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
-        return _compiled(partial(reading.library.tree, node), node, reading)
+        found = _compiled(partial(reading.library.tree, node), node, reading)
+        if found is not None:
+            reading.findings.take(reading.analysis.unreadable(node, reading.library), "yaml")
+        return found
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "object"} if self.mapping else {}

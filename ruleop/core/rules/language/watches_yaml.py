@@ -327,7 +327,7 @@ class PatchTable(Table):
         "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
     )
     fields: YamlNode | None = key(
-        "fields", Verbatim(), "The fields to set, with templates in their strings.", required=True
+        "fields", Verbatim(), "The fields to set, with templates, loops and conditions as in `object`.", required=True
     )
     force: bool = key("force", Flag(), "Take fields that another manager holds.", default=False)
     body: Templated[Tree] | None = None  # the fields as an object, with its kind and name
@@ -413,7 +413,9 @@ class ChildTable(Table):
         "template", TemplateFile(), "The file below templates/ that renders the object."
     )
     object: Templated[Tree] | None = key(
-        "object", TemplateTree(mapping=True), "Instead of template: the object, with templates in its strings."
+        "object",
+        TemplateTree(mapping=True),
+        "Instead of template: the object, with templates in its strings, and loops and conditions as keys.",
     )
     objects: GivenObjects | None = key(
         "objects", GivenObjectsType(), "Instead of template: a list of whole objects, which the CR gives."

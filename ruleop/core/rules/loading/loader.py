@@ -58,7 +58,7 @@ def _content(value: Any) -> Iterator[Any]:
             yield from ("TextTemplate", f"'{value.name}'", *(f"'{name}'" for name in sorted(value.files)))
         case Tree():
             yield "Tree"
-            yield from _content(value.built)
+            yield from _content(value.node.data())
         case frozenset():
             yield (len(value), *sorted(value))
         case tuple() | list():

@@ -26,6 +26,7 @@ from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of, names_se
 from ruleop.core.templating.template_tree.lines import BlockItem, Expression, Inline
 from ruleop.core.templating.template_tree.nodes import (
     DATA,
+    Block,
     Blocks,
     Choice,
     Constant,
@@ -37,12 +38,13 @@ from ruleop.core.templating.template_tree.nodes import (
     Mapping,
     Node,
     Spread,
+    SpreadKey,
     Statement,
     TextBlock,
     Value,
 )
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
-from ruleop.core.templating.tree.marks import CLOSE, OPEN
+from ruleop.core.templating.tree.marks import CLOSE, OPEN, VALUE
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, resolve_scalar
 from ruleop.core.templating.values.faults import RuleErrors
@@ -112,6 +114,7 @@ class Writer:
     _needs: Needs = ()  # of the branches around a statement
     _versions: dict[Hashable, Hashable] = field(default_factory=dict)  # of namespaces, after `set ns.x`
     _statements: int = 0
+    _is_value: bool = False  # of watches.yaml, where a piece is always text
 
     def file(self, source: Source) -> list[YamlNode]:
         """The documents of a file."""
@@ -121,9 +124,14 @@ class Writer:
             self._documents(parsed, piece, found)
         return found
 
-    def string(self, tree: syntax.Template) -> str:
-        """A string of watches.yaml with its marks."""
-        return self._text(tree.body, {})
+    def value(self, node: Node) -> list[YamlNode]:
+        """A value of watches.yaml."""
+        self._is_value = True
+        total = Sum(self.clashes, [])
+        self._add(node, {}, total)
+        self._end(total)
+        assert total.documents is not None
+        return total.documents
 
     # -- documents and blocks ------------------------------------------------------------------------------------------
 
@@ -179,7 +187,7 @@ class Writer:
         elif isinstance(node, ListNode):
             total.site = total.site or node.site
             for item in node.members:
-                if isinstance(item, (Spread, Statement)):
+                if isinstance(item, (Spread, SpreadKey, Statement)):
                     self._block(item, scope, total)
                 else:
                     value = self._value(item, scope)
@@ -207,11 +215,13 @@ class Writer:
     def _add_entries(self, node: Mapping, scope: Scope, total: Sum) -> None:
         if isinstance(node.members[0], Entry):
             total.site = total.site or node.site
+        if any(isinstance(each, SpreadKey) for each in node.members):
+            total.kind = total.kind or dict
         for before, member in zip((None, *node.members), node.members, strict=False):
             if not isinstance(member, Entry):
                 self._block(member, scope, total, below=before)
                 continue
-            key = member.key if isinstance(member.key, str) else self._text(member.key.parts, scope)
+            key = member.key if isinstance(member.key, str) else self._joined_text(member.key, scope)
             found = self._value(member.value, scope)
             if isinstance(member.key, Joined) and _is_chosen(member.key):
                 self._note_chosen(found)
@@ -229,9 +239,17 @@ class Writer:
                 return self._literal(node.otherwise if chosen else node.then, scope)
         return node.value if isinstance(node, syntax.Const) and isinstance(node.value, str) else None
 
-    def _block(self, block: Spread | Statement, scope: Scope, total: Sum, below: Any = None) -> None:
+    def _block(self, block: Block, scope: Scope, total: Sum, below: Any = None) -> None:
         """`below`: the member before it. A list at the column of a key without a value is its value."""
         self._count()
+        if isinstance(block, SpreadKey):
+            text = self._joined_text(block.key, scope)
+            if alone := VALUE.fullmatch(text):
+                total.add(Added(None, int(alone[1]), block.site, self._needs))
+            else:
+                nothing = YamlNode(None, block.site, plain=True)
+                total.add(Added(dict, nothing, block.site, self._needs, text))
+            return
         if isinstance(block, Statement):
             if isinstance(block.node, EFFECTS):
                 self._effect(block.node, scope)
@@ -314,7 +332,7 @@ class Writer:
         text."""
         expression = node.expression
         piece = self._piece(expression.node, scope)
-        if piece is not None and not piece.is_text:
+        if piece is not None and not piece.is_text and not self._is_value:
             try:
                 members = self.sources.documents(piece.body, piece.path).members
             except RuleErrors:
@@ -326,7 +344,9 @@ class Writer:
         return YamlNode(f"{OPEN}{number}{CLOSE}", node.site, plain=True)
 
     def _joined(self, node: Joined, scope: Scope) -> YamlNode:
-        text = self._text(node.parts, scope)
+        text = self._joined_text(node, scope)
+        if node.own:
+            return YamlNode(text, node.site, plain=VALUE.fullmatch(text) is not None)
         if not node.plain or all(isinstance(part, (str, Expression)) for part in node.parts):
             return YamlNode(text, node.site)
         text = text.strip()
@@ -337,6 +357,9 @@ class Writer:
         return YamlNode(value, node.site, plain=True)
 
     # -- text ----------------------------------------------------------------------------------------------------------
+
+    def _joined_text(self, node: Joined, scope: Scope) -> str:
+        return self._text(node.parts, {**scope} if node.own else scope)
 
     def _text(self, parts: Iterable[Any], scope: Scope) -> str:
         slots: list[Slot] = []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ruleop.core.errors import RuleError, Site
     from ruleop.core.templating.bodies.sums import Clash
     from ruleop.core.templating.compile.library import Library
+    from ruleop.core.templating.template_tree.nodes import Node
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
 MAX_BODIES: Final = 16
@@ -46,9 +47,9 @@ class _Try:
 
 @dataclass(slots=True)
 class Search:
-    """The bodies of one file."""
+    """The bodies of one file of templates/, or of a value of watches.yaml."""
 
-    name: str
+    of: str | Node
     library: Library
     stand_in: StandIn = as_text
     mistakes: dict[tuple[str, str], RuleError] = field(default_factory=dict)
@@ -138,10 +139,10 @@ class Search:
     def _try(self, given: Assignment, prefer: Callable[[Atom], bool]) -> _Try:
         outcomes = Outcomes(given, prefer)
         sources = Sources(self.library)
-        path = self.library.prefix + self.name
+        path = self.library.prefix + self.of if isinstance(self.of, str) else self.of.site.path
         writer = Writer(sources, path, outcomes, self._conditions, self.stand_in)
         with self.library.templates.state:
-            documents = writer.file(sources.file(self.name))
+            documents = writer.file(sources.file(self.of)) if isinstance(self.of, str) else writer.value(self.of)
         for branch, needs in writer.reached:
             if branch is not None and len(starts := self._reached.setdefault(branch, {})) < MAX_STARTS:
                 starts[needs] = None
@@ -168,10 +169,10 @@ def _key(mistake: RuleError) -> tuple[str, str]:
     return str(mistake.site), mistake.message
 
 
-def bodies_of_file(name: str, library: Library, stand_in: StandIn = as_text) -> Iterator[Body]:
-    """The bodies of a file of templates/, each once."""
+def bodies_of(of: str | Node, library: Library, stand_in: StandIn = as_text) -> Iterator[Body]:
+    """The bodies of a file of templates/, or of a value of watches.yaml, each once."""
     seen: set[str] = set()
-    search = Search(name, library, stand_in)
+    search = Search(of, library, stand_in)
     for body in search.bodies(every_outcome=True):
         text = repr(body.document.data())
         if text not in seen:
@@ -189,9 +190,22 @@ class ReadFile:
 
 def read_file(name: str, library: Library) -> ReadFile:
     """Reads a file of a library once."""
-    found: ReadFile | None = library.read_files.get(name)
+    return _read(name, name, library)
+
+
+def read_tags(node: YamlNode, library: Library) -> ReadFile:
+    """The same of a value of watches.yaml with tags among its keys; nothing of any other."""
+    value = library.written_value(node)
+    return _read(id(node), value.node, library) if value.tags else _NOTHING_READ
+
+
+_NOTHING_READ: Final = ReadFile((), ())
+
+
+def _read(key: str | int, of: str | Node, library: Library) -> ReadFile:
+    found: ReadFile | None = library.read_files.get(key)
     if found is None:
-        search = Search(name, library)
+        search = Search(of, library)
         bodies = tuple(search.bodies(every_outcome=False))
-        found = library.read_files[name] = ReadFile(bodies, tuple(search.mistakes.values()))
+        found = library.read_files[key] = ReadFile(bodies, tuple(search.mistakes.values()))
     return found

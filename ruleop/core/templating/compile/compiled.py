@@ -4,23 +4,26 @@ and raises `Waiting` or `RenderError`."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ruleop.core.templating.template_tree.faults import located
-from ruleop.core.templating.template_tree.members import add_member, spread_into
+from ruleop.core.templating.template_tree.nodes import Documents, Entry
+from ruleop.core.templating.template_tree.nodes import Mapping as MappingNode
+from ruleop.core.templating.template_tree.pieces import Form
 from ruleop.core.templating.values.cost import METER
-from ruleop.core.templating.values.data import noun, plain, scalar_text
-from ruleop.core.templating.values.faults import Fault, NotThereYet, Waiting
-from ruleop.core.templating.values.text import Dump, Part, Slot, Text, flatten_parts
+from ruleop.core.templating.values.data import plain, scalar_text
+from ruleop.core.templating.values.faults import NotThereYet, Waiting
+from ruleop.core.templating.values.text import Part, Slot, Text, flatten_parts
 from ruleop.core.templating.values.undefined import OMIT, Broken, Omit, UndefinedValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.core.errors import RuleError, Site
     from ruleop.core.kinds import JSON, Kind
     from ruleop.core.templating.compile.references import Reads, Reference
     from ruleop.core.templating.template_tree.expressions import Compute
+    from ruleop.core.templating.template_tree.nodes import DocumentBlock, Node
     from ruleop.core.templating.template_tree.state import Sites
     from ruleop.core.templating.template_tree.templates import File, Templates
     from ruleop.core.templating.tree.yaml_node import YamlNode
@@ -58,13 +61,17 @@ class TextTemplate(_Compiled):
     kinds: frozenset[Kind] = frozenset()
     many: bool = False
 
+    @property
+    def file(self) -> File:
+        return self.templates.file(self.name)
+
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         """The documents. `lenient`: a value that is not available yet omits its own field or item."""
-        return self.templates.render(self.name, scope, lenient=lenient)
+        return self.templates.render(self.file, scope, lenient=lenient)
 
     def traced(self, scope: Mapping[str, Any]) -> tuple[list[JSON], Sites]:
         """The documents, with the place of each of their fields."""
-        return self.templates.traced(self.name, scope)
+        return self.templates.traced(self.file, scope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,44 +154,11 @@ class StringTemplate(_Compiled):
             return value
         return Broken(value.path(), fault.at(self.site, self.quotation))
 
-    def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
-        """The mapping to be spread for a key without a value. Empty for null, and for text, which is an ordinary
-        key."""
-        with self.templates.state, located(self.site, self.quotation):
-            parts = self._parts(scope)
-            if len(parts) != 1 or not isinstance(parts[0], Slot):
-                Text(parts).as_text()  # raises the fault of a slot in it
-                return {}
-            value = parts[0].value.data if isinstance(parts[0].value, Dump) else parts[0].value
-            if value is None or value is OMIT:
-                return {}
-            data = plain(value)
-            if not isinstance(data, dict):
-                raise Fault(f"a key without a value spreads a mapping, and this is {noun(data)}")
-            return data
-
     def string(self, scope: Mapping[str, Any]) -> str:
         """The value as text, for reasons, messages and names; '' if it is omitted."""
         value = self.evaluate(scope)
         with located(self.site, self.quotation):
             return "" if isinstance(value, Omit) else scalar_text(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    key: str | StringTemplate
-    site: Site  # of the key
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class SlottedKeys:
-    """A mapping whose keys contain templates."""
-
-    members: tuple[Member, ...]
-
-
-_COMPOUND = frozenset({dict, list, StringTemplate, SlottedKeys})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,79 +167,103 @@ class Tree(_Compiled):
 
     many: ClassVar[bool] = False
 
-    built: Any
+    only: StringTemplate | None = field(repr=False)  # of a value that is a string
+    file: File = field(repr=False)
     constant: bool
     kinds: frozenset[Kind]
     kind_mistake: RuleError | None
     node: YamlNode = field(repr=False)  # as it is written
+    counts: Mapping[str, Callable[[], None]] = field(repr=False)  # for coverage, by members as in `ValueTree`
+    _forms: dict[str, Form] = field(default_factory=dict, repr=False)  # of members
 
     def evaluate(self, scope: Mapping[str, Any], *, lenient: bool = False) -> JSON | Omit:
         """The value with its strings evaluated. `lenient`: a value that is not available yet omits its own field or
         item."""
-        with self.templates.state:
-            return self._value(self.built, scope, lenient)
+        if self.only is not None:
+            try:
+                return self.only.evaluate(scope)
+            except Waiting:
+                if lenient:
+                    return OMIT
+                raise
+        if not isinstance(self.node.value, (dict, list)):
+            return self.node.value
+        for count in self.counts.values():
+            count()
+        found = self.templates.render(self.file, scope, lenient=lenient)
+        return found[0] if found else OMIT
 
-    def member(self, member: Any, scope: Mapping[str, Any]) -> JSON | Omit:
-        """One member of what was built, leniently; a mistake in it is none of the others'."""
-        with self.templates.state:
-            return self._value(member, scope, lenient=True)
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a mapping whose names are written out, outside of tags."""
+        return tuple(each.key for each in self._entries if isinstance(each.key, str))
+
+    def member(self, name: str, scope: Mapping[str, Any]) -> JSON | Omit:
+        """One of these fields, leniently; a mistake in it is none of the others'."""
+        form = self._forms.get(name)
+        if form is None:
+            entries = tuple(each for each in self._entries if each.key == name)
+            form = self._forms[name] = self._form(MappingNode(entries, self.site))
+        if (count := self.counts.get(name)) is not None:
+            count()
+        (found,) = self.templates.render(self.file, scope, lenient=True, form=form)
+        return found.get(name, OMIT)
+
+    def identity(self, scope: Mapping[str, Any]) -> JSON | None:
+        """The apiVersion, kind and name of an object, leniently; None if a tag may decide about them."""
+        form = self._forms.get(_IDENTITY)
+        if form is None:
+            node = _part_of(self._root, {"apiVersion": {}, "kind": {}, "metadata": {"name": {}}})
+            if node is None:
+                return None
+            form = self._forms[_IDENTITY] = self._form(node)
+        found = self.templates.render(self.file, scope, lenient=True, form=form)
+        return found[0] if found else None
 
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         value = self.evaluate(scope, lenient=lenient)
         return [] if isinstance(value, Omit) or value is None else [value]
 
+    def traced(self, scope: Mapping[str, Any]) -> tuple[list[JSON], Sites]:
+        """The value, with the place of each of its fields."""
+        return self.templates.traced(self.file, scope)
+
     def view(self, scope: Mapping[str, Any]) -> Any:
         """As `evaluate`, but a tree that is a single string keeps the views of its slot (for `let`)."""
-        with self.templates.state:
-            return (
-                self.built.view(scope)
-                if isinstance(self.built, StringTemplate)
-                else self._value(self.built, scope, lenient=False)
-            )
+        if self.only is not None:
+            with self.templates.state:
+                return self.only.view(scope)
+        return self.evaluate(scope)
 
-    def _value(self, built: Any, scope: Mapping[str, Any], lenient: bool) -> Any:
-        kind = type(built)
-        if kind is StringTemplate:
-            try:
-                return built.evaluate(scope)
-            except Waiting:
-                if lenient:
-                    return OMIT
-                raise
-        if kind is SlottedKeys:
-            return self._slotted_mapping(built, scope, lenient)
-        if kind is dict:
-            result = {}
-            for key, member in built.items():
-                value = self._value(member, scope, lenient) if type(member) in _COMPOUND else member
-                if value is not OMIT and value is not None:
-                    result[key] = value
-            return result
-        if kind is list:
-            values = (self._value(item, scope, lenient) for item in built)
-            return [value for value in values if value is not OMIT and value is not None]
-        return built
+    @property
+    def _root(self) -> Node | DocumentBlock:
+        return self.file.form.documents.members[0]
 
-    def _slotted_mapping(self, built: SlottedKeys, scope: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for member in built.members:
-            try:
-                self._add_member(result, member, scope, lenient)
-            except Waiting:
-                if not lenient:
-                    raise
-        return result
+    @property
+    def _entries(self) -> Iterator[Entry]:
+        return (each for each in getattr(self._root, "members", ()) if isinstance(each, Entry))
 
-    def _add_member(self, result: dict[str, Any], member: Member, scope: Mapping[str, Any], lenient: bool) -> None:
-        key = member.key
-        computed = isinstance(key, StringTemplate)
-        if isinstance(key, StringTemplate) and member.value is None:
-            members = key.mapping(scope)
-            with located(key.site, key.quotation):
-                spread_into(result, members)
-            return
-        name, value = self._value(key, scope, lenient), self._value(member.value, scope, lenient)
-        if name is OMIT or value is OMIT or value is None:
-            return
-        with located(member.site):
-            add_member(result, scalar_text(name), value, computed=computed)
+    def _form(self, node: Node) -> Form:
+        return Form(self.file, (), Documents((node,)))
+
+
+_IDENTITY: Final = " identity"  # no field has a name with a space
+_Parts: TypeAlias = "dict[str, _Parts]"
+
+
+def _part_of(node: Node | DocumentBlock, parts: _Parts) -> Node | None:
+    """A mapping with these entries and those below them alone; None if a tag or a computed key may add to them."""
+    if not isinstance(node, MappingNode) or not all(isinstance(each, Entry) for each in node.members):
+        return None
+    found = []
+    for each in node.members:
+        assert isinstance(each, Entry)
+        if not isinstance(each.key, str):
+            return None
+        if each.key in parts:
+            below = parts[each.key]
+            value = _part_of(each.value, below) if below else each.value
+            if value is None:
+                return None
+            found.append(Entry(each.key, value, each.site))
+    return MappingNode(tuple(found), node.site)

@@ -16,7 +16,7 @@ from ruleop.core.errors import RuleError, Site
 from ruleop.core.reachable import reached
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.templating import syntax
-from ruleop.core.templating.compile.compiled import Expression, Member, SlottedKeys, StringTemplate, TextTemplate, Tree
+from ruleop.core.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.core.templating.compile.conversion import converted
 from ruleop.core.templating.compile.environment import Environment, TemplateFunction
 from ruleop.core.templating.compile.hints import (
@@ -36,8 +36,10 @@ from ruleop.core.templating.compile.named_files import (
     without_unused_macros,
 )
 from ruleop.core.templating.compile.references import Reads, read_tree
+from ruleop.core.templating.compile.value_trees import ValueTree, read_value
 from ruleop.core.templating.syntax import find, walk
 from ruleop.core.templating.template_tree.kinds import Kinds, computed_fields, may_be_several
+from ruleop.core.templating.template_tree.nodes import Constant
 from ruleop.core.templating.template_tree.pieces import Form
 from ruleop.core.templating.template_tree.templates import Instrument, Templates
 from ruleop.core.templating.values.cost import METER
@@ -80,10 +82,11 @@ class Library:
         self.probe = probe
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
-        self.read_files: dict[str, Any] = {}  # the files whose bodies were read
+        self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
         self._observed: set[str] = set()  # the files that the probe was shown
         self._written_strings: dict[tuple[str, Site], syntax.Template] = {}
+        self._written_values: dict[int, tuple[YamlNode, ValueTree]] = {}  # by the ids of the nodes
 
     # -- templates of rules --------------------------------------------------------------------------------------------
 
@@ -178,60 +181,39 @@ class Library:
 
     def tree(self, node: YamlNode) -> Tree:
         """A value whose strings contain templates."""
-        mistakes: list[RuleError] = []
-        strings: list[StringTemplate] = []
-        built = self._tree(node, strings, mistakes)
-        if mistakes:
-            raise RuleErrors(mistakes)
         kinds, kind_mistake = kinds_of(node, self._parse)
-        reads = Reads.joined(string.reads for string in strings)
-        return Tree(
-            self.templates,
-            node.site,
-            reads,
-            built,
-            not strings,
-            kinds,
-            kind_mistake,
-            node,
-        )
+        if isinstance(node.value, str):
+            only = self.string(node.value, node.site)
+            file, constant = self.templates.value(Constant(None, node.site), node.site), only.constant is not None
+            return Tree(self.templates, node.site, only.reads, only, file, constant, kinds, kind_mistake, node, {})
+        named: list[Named] = []
 
-    def _tree(self, node: YamlNode, strings: list[StringTemplate], mistakes: list[RuleError]) -> Any:
-        value = node.value
-        if isinstance(value, str):
-            return self._tree_string(value, node.site, strings, mistakes)
-        if isinstance(value, list):
-            return [self._tree(item, strings, mistakes) for item in value]
-        if isinstance(value, dict):
-            members = tuple(
-                Member(
-                    self._tree_string(key, site := node.key_sites[key], strings, mistakes),
-                    site,
-                    self._tree(inner, strings, mistakes),
-                )
-                for key, inner in value.items()
-            )
-            if any(isinstance(member.key, StringTemplate) for member in members):
-                return SlottedKeys(members)
-            return {member.key: member.value for member in members}
-        return value
+        def parse(text: str, site: Site) -> syntax.Template:
+            tree, its_named = self._checked(text, site)
+            named.extend(its_named)
+            return self._written_strings.setdefault((text, site), tree)
 
-    def _tree_string(
-        self, text: str, site: Site, strings: list[StringTemplate], mistakes: list[RuleError]
-    ) -> str | StringTemplate:
-        try:
-            string = self.string(text, site)
-        except RuleErrors as errors:
-            mistakes.extend(errors.mistakes)
-            return text
-        if string.constant is not None:
-            return text
-        strings.append(string)
-        return string
+        written = read_value(node, parse)
+        self._written_values[id(node)] = node, written
+        reads = Reads.joined([*(self._read_tree(tree, tree.site) for tree in written.texts), self._joined_reads(named)])
+        counts = self._counts(written, node.site)
+        file = self.templates.value(written.node, node.site)
+        self._made(file.form.prepare, node.site)
+        constant = not written.texts
+        return Tree(self.templates, node.site, reads, None, file, constant, kinds, kind_mistake, node, counts)
+
+    def _counts(self, written: ValueTree, site: Site) -> dict[str, Callable[[], None]]:
+        """The functions that count evaluations of the members of a value, for coverage."""
+        if self.probe is None:
+            return {}
+        bodies = written.bodies
+        self.probe.observe_value(list(bodies.values()), site)
+        found = {name: self.probe.counter([body]) for name, body in bodies.items()}
+        return {name: count for name, count in found.items() if count is not None}
 
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""
-        for each in (self.parsed, self.read_files, self._written_strings):
+        for each in (self.parsed, self.read_files, self._written_strings, self._written_values):
             each.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------
@@ -252,14 +234,19 @@ class Library:
 
     def written_string(self, text: str, site: Site) -> syntax.Template:
         """The same of a string of watches.yaml that was loaded before."""
-        if (text, site) in self._written_strings:
-            return self._written_strings[text, site]
-        tree = self._written_strings[text, site] = self._parse(text, site)
-        return tree
+        if (text, site) not in self._written_strings:
+            self._written_strings[text, site] = self._parse(text, site)
+        return self._written_strings[text, site]
 
-    def written_strings(self, text: str, site: Site) -> list[syntax.Template]:
-        """The trees of such a string and of all files that it runs."""
-        tree = self.written_string(text, site)
+    def written_value(self, node: YamlNode) -> ValueTree:
+        """The same of a value of watches.yaml."""
+        known = self._written_values.get(id(node))
+        if known is None:
+            known = self._written_values[id(node)] = node, read_value(node, self.written_string)
+        return known[1]
+
+    def with_run_files(self, tree: syntax.Template) -> list[syntax.Template]:
+        """The tree of a string of watches.yaml, and those of all files that it runs."""
         files = [each.name for each in named_templates(tree) if each.is_run and each.name in self.texts]
         return [tree, *self.written_trees(files)]
 
@@ -293,6 +280,11 @@ class Library:
         return tree
 
     def _parse_string(self, source: str, site: Site) -> tuple[syntax.Template, Reads]:
+        tree, named = self._checked(source, site)
+        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(named)])
+
+    def _checked(self, source: str, site: Site) -> tuple[syntax.Template, tuple[Named, ...]]:
+        """The tree of a string of watches.yaml, and the files that it names."""
         check_reserved(source, site)
         try:
             tree = self._parse(source, site)
@@ -305,7 +297,7 @@ class Library:
         self._files(each.name for each in named if each.is_run)
         if mistakes := self._hidden_names(named, site):
             raise RuleErrors(mistakes)
-        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(named)])
+        return tree, named
 
     def _read_tree(self, tree: syntax.Template, site: Site) -> Reads:
         try:

@@ -26,6 +26,7 @@ from ruleop.core.templating.template_tree.nodes import (
     ListNode,
     Mapping,
     Spread,
+    SpreadKey,
     Statement,
     TextBlock,
     Value,
@@ -36,7 +37,7 @@ from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resol
 from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES, Exhausted
 from ruleop.core.templating.values.data import noun, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault, NotThereYet, RuleErrors
-from ruleop.core.templating.values.text import Dump, Slot, SlotPlace
+from ruleop.core.templating.values.text import Dump, Slot, SlotPlace, flatten_parts
 from ruleop.core.templating.values.undefined import OMIT, Broken, UndefinedValue
 
 if TYPE_CHECKING:
@@ -100,11 +101,13 @@ class Collected:
 
 
 def _mixed(what: str, place: SlotPlace | None) -> Fault:
-    source = f"{{{{ {place.expression} }}}}" if place is not None and place.expression else "this block"
-    fault = Fault(
-        f"{source} is alone on its line among entries of another type: it is {what} here; a mapping can be spread "
-        "among keys and a list among items, and captured text must fit its position"
-    )
+    if place is None or not place.expression:
+        fault = Fault(f"this is {what} among values of another type: only entries can be together, or items of a list")
+    else:
+        fault = Fault(
+            f"{{{{ {place.expression} }}}} is alone on its line among entries of another type: it is {what} here; a "
+            "mapping can be spread among keys and a list among items, and captured text must fit its position"
+        )
     return fault if place is None else fault.at(place.site, "")
 
 
@@ -198,8 +201,13 @@ def _site_of_item(item: Node) -> Site | None:
 class Evaluator:
     """Makes the functions of one file."""
 
-    def __init__(self, writer: Writer, state: State) -> None:
+    def __init__(self, writer: Writer, state: State, *, is_value: bool = False) -> None:
+        """`is_value`: of watches.yaml. An entry has the place of its key, an item that of its start, and a piece is
+        always text: all strings are in quotes there."""
+        self.is_value = is_value
         self.writer, self.statements, self.state = writer, writer.statements, state
+        self.site_of: Callable[[Node, Site], Site] = (lambda _, key: key) if is_value else _site_of
+        self.site_of_item: Callable[[Node], Site | None] = (lambda item: item.site) if is_value else _site_of_item
 
     @property
     def lenient(self) -> bool:
@@ -347,7 +355,7 @@ class Evaluator:
     def _whole_piece(self, piece: Piece, *, alone: bool) -> Any:
         """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
         text. Alone on its line it is what it would be if it were written there."""
-        if alone or (piece.indent is None and _is_one_of(piece, DATA)):
+        if not self.is_value and (alone or (piece.indent is None and _is_one_of(piece, DATA))):
             found: list[JSON] = []
             piece.form.evaluate(piece.scope, found)
             return found[0] if found else NOTHING
@@ -368,14 +376,14 @@ class Evaluator:
         has_statements = any(not isinstance(each, (str, Expression)) for each in node.parts)
         if not has_statements and not any(isinstance(each, Expression) and each.place.alone for each in node.parts):
             return self._line(node.parts)
-        writes = [self.writer.part(each) for each in node.parts]
+        write = self._parts(node)
 
         def join(scope: Scope) -> Any:
-            parts: list[Part] = []
-            for write in writes:
-                write(scope, parts)
+            parts = write(scope)
             if has_statements and node.plain:
                 return self._plain_scalar(parts)
+            if node.own and len(parts) == 1 and isinstance(parts[0], Slot):
+                return self._plain(parts[0].value, parts[0].place, alone=False)
             if len(parts) == 1 and isinstance(parts[0], Slot) and (parts[0].value is None or parts[0].value is OMIT):
                 return NOTHING
             return self._text(parts)
@@ -416,14 +424,27 @@ class Evaluator:
 
         return join
 
-    def _key(self, key: Joined) -> Evaluate:
-        """The text of a key, which nothing omits but a value that is not available yet."""
-        writes = [self.writer.part(each) for each in key.parts]
+    def _parts(self, node: Joined) -> Callable[[Scope], Sequence[Part]]:
+        writes, own = [self.writer.part(each) for each in node.parts], node.own
 
-        def join(scope: Scope) -> Any:
+        def written(scope: Scope) -> Sequence[Part]:
+            inner = scope.inner() if own else scope
             parts: list[Part] = []
             for write in writes:
-                write(scope, parts)
+                write(inner, parts)
+            return flatten_parts(parts) if own else parts
+
+        return written
+
+    def _key(self, key: Joined) -> Evaluate:
+        """The text of a key. In a template nothing omits it but a value that is not available yet."""
+        write = self._parts(key)
+
+        def join(scope: Scope) -> Any:
+            parts = write(scope)
+            if key.own and len(parts) == 1 and isinstance(parts[0], Slot):
+                only = self._plain(parts[0].value, parts[0].place, alone=False)
+                return only if only is NOTHING else self._text([Slot(only, parts[0].place)])
             return self._text(parts)
 
         return join
@@ -481,7 +502,7 @@ class Evaluator:
         if all(isinstance(each, Entry) and isinstance(each.key, str) for each in node.members):
             entries = [(each.key, self.node(each.value)) for each in node.members if isinstance(each, Entry)]
             sites: Places = {
-                str(each.key): _site_of(each.value, each.site) for each in node.members if isinstance(each, Entry)
+                str(each.key): self.site_of(each.value, each.site) for each in node.members if isinstance(each, Entry)
             }
             state, units = self.state, 1 + len(entries)
 
@@ -517,9 +538,9 @@ class Evaluator:
         return self._entry(member) if isinstance(member, Entry) else self._block(member)
 
     def _item(self, member: Node | Block) -> Add:
-        if isinstance(member, (Spread, Statement)):
+        if isinstance(member, (Spread, SpreadKey, Statement)):
             return self._block(member)
-        value, site, state = self.node(member), _site_of_item(member), self.state
+        value, site, state = self.node(member), self.site_of_item(member), self.state
 
         def add(scope: Scope, collected: Collected) -> None:
             found = value(scope)
@@ -533,7 +554,7 @@ class Evaluator:
 
     def _entry(self, entry: Entry) -> Add:
         value, site, state = self.node(entry.value), entry.site, self.state
-        value_site = _site_of(entry.value, site)
+        value_site = self.site_of(entry.value, site)
         if isinstance(entry.key, str):
             key = entry.key
 
@@ -569,7 +590,28 @@ class Evaluator:
         return add_computed
 
     def _block(self, block: Block) -> Add:
+        if isinstance(block, SpreadKey):
+            return self._spread_key(block)
         return self._spread(block) if isinstance(block, Spread) else self._statement(block)
+
+    def _spread_key(self, block: SpreadKey) -> Add:
+        write = self._parts(block.key)
+
+        def add(scope: Scope, collected: Collected) -> None:
+            parts = write(scope)
+            if len(parts) != 1 or not isinstance(parts[0], Slot):
+                self._text(parts)  # an ordinary key, of which the errors count
+                return
+            place = parts[0].place
+            value = self._plain(parts[0].value, place, alone=True)
+            if value is NOTHING:
+                return
+            if not isinstance(value, dict):
+                message = f"a key without a value spreads a mapping, and this is {noun(value)}"
+                raise Fault(message).at(place.site, place.expression)
+            self._insert(value, collected, place)
+
+        return add
 
     def _spread(self, block: Spread, below: str = "") -> Add:
         """`below`: the key before it, whose items may be at its column."""
@@ -633,8 +675,16 @@ class Evaluator:
         if isinstance(node, EFFECTS):
             effect = self.statements.effect(node)
             return lambda scope, _: effect(scope)
-        bodies = [self._body(each) for each in block.bodies]
-        return self.statements.control(node, bodies)
+        run = self.statements.control(node, [self._body(each) for each in block.bodies])
+
+        def add(scope: Scope, collected: Collected) -> None:
+            try:
+                run(scope, collected)
+            except NotThereYet:  # the list of a loop, or a condition: values in the bodies are omitted by themselves
+                if not self.lenient:
+                    raise
+
+        return add
 
     def _body(self, node: Node | None) -> Add:
         """The function that adds the body of a statement to the collection around it."""
@@ -649,7 +699,8 @@ class Evaluator:
         elif isinstance(node, Value) and node.expression.place.alone:
             members = [self._spread(Spread(node.expression, node.site))]
         else:
-            value, place = self.node(node), node.expression.place if isinstance(node, Value) else _NOWHERE
+            value, whole = self.node(node), SlotPlace(node.site, "") if self.is_value else None
+            place = node.expression.place if isinstance(node, Value) else whole or _NOWHERE
 
             def add_whole(scope: Scope, collected: Collected) -> None:
                 found = value(scope)
@@ -657,7 +708,7 @@ class Evaluator:
                     if isinstance(found, (dict, list)):
                         self._insert(found, collected, place)
                     else:
-                        collected.whole(found, None)
+                        collected.whole(found, whole)
 
             return add_whole
 

@@ -40,6 +40,7 @@ class Joined:
     parts: tuple[str | Expression | Inline, ...]
     plain: bool  # not in quotes, nor a text block: literals alone may be a number, a boolean or null
     site: Site
+    own: bool = False  # of watches.yaml: a single value keeps its type, and the names that it sets end with it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +99,14 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SpreadKey:
+    """A key of watches.yaml without a value: the mapping that it prints."""
+
+    key: Joined
+    site: Site
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Statement:
     """A statement of Jinja alone on its lines, with the content of each of its bodies; None if one is empty."""
 
@@ -123,7 +132,7 @@ class Documents:
     separated: bool = False  # it has a line `---`
 
 
-Block: TypeAlias = Spread | Statement
+Block: TypeAlias = Spread | SpreadKey | Statement
 DATA: Final = (Mapping, ListNode, Blocks, Value)
 """The documents of which a piece that is a whole value is data, and not text."""
 Node: TypeAlias = Constant | Value | Joined | TextBlock | Choice | Mapping | ListNode | Blocks

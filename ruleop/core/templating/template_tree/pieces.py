@@ -67,11 +67,12 @@ class Form:
 
     __slots__ = ("_add", "_count", "_documents", "_evaluate", "_file", "_write", "body")
 
-    def __init__(self, file: Source, body: syntax.Body) -> None:
+    def __init__(self, file: Source, body: syntax.Body, documents: Documents | None = None) -> None:
+        """`documents`: if they are not to be parsed from the statements."""
         self._file, self.body = file, body
         self._count = file.counter(body)
         self._write: Callable[[Scope, list[Part]], None] | None = None
-        self._documents: Documents | None = None
+        self._documents = documents
         self._evaluate: Callable[[Scope, list[JSON]], None] | None = None
         self._add: Callable[[Scope, Any], None] | None = None
 

@@ -12,6 +12,7 @@ from ruleop.core.templating.template_tree.evaluation import Evaluator
 from ruleop.core.templating.template_tree.expressions import Expressions
 from ruleop.core.templating.template_tree.faults import located
 from ruleop.core.templating.template_tree.inheritance import Inherited
+from ruleop.core.templating.template_tree.nodes import Documents
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.template_tree.scope import Scope
 from ruleop.core.templating.template_tree.state import Sites, State
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON
     from ruleop.core.templating.compile.environment import Environment
     from ruleop.core.templating.template_tree.expressions import Compute
-    from ruleop.core.templating.template_tree.nodes import Documents
+    from ruleop.core.templating.template_tree.nodes import Node
     from ruleop.core.templating.values.text import Part
 
-Rendering: TypeAlias = "tuple[str, list[JSON], Sites]"
-"""The name of a template, its documents, and the places of their fields."""
+Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
+"""The file that was rendered, its documents, and the places of their fields."""
 
 MAX_RENDERS: Final = 20  # nested calls of render()
 NO_NAMES: Final[dict[str, Any]] = {}
@@ -51,6 +52,10 @@ class Instrument(Protocol):
         """Counts one evaluation of lists of statements."""
         ...
 
+    def observe_value(self, bodies: Sequence[syntax.Body], site: Site) -> None:
+        """The same of a value of watches.yaml, by the statements that are evaluated together."""
+        ...
+
     def outcome(self, condition: syntax.Expr) -> Callable[[Any], None] | None:
         """Counts one outcome of a condition."""
         ...
@@ -58,12 +63,13 @@ class Instrument(Protocol):
 
 @dataclass(slots=True, eq=False)
 class File:
-    """A template file, or a string of watches.yaml: `site` is its own."""
+    """A template file, or a string (`site`: its place) or another value (`is_value`) of watches.yaml."""
 
     templates: Templates
     path: str
     body: syntax.Body
     site: Site | None = None
+    is_value: bool = False
     writer: Writer = field(init=False)
     evaluator: Evaluator = field(init=False)
     form: Form = field(init=False)
@@ -73,7 +79,7 @@ class File:
 
     def __post_init__(self) -> None:
         self.writer = Writer(Statements(self.templates.expressions, self), self, self.templates.state)
-        self.evaluator = Evaluator(self.writer, self.templates.state)
+        self.evaluator = Evaluator(self.writer, self.templates.state, is_value=self.is_value)
         self.form = Form(self, self.body)
         self.located = located(self.site or Site(self.path, 1))
 
@@ -139,31 +145,41 @@ class Templates:
     def scope(self, names: Mapping[str, Any]) -> Scope:
         return Scope({}, root=names, defaults=self.environment.globals)
 
-    def render(self, name: str, names: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
-        """The documents. Raises `Waiting` or `RenderError`."""
-        if self.trace is not None and self.state.sites is None:
-            documents, sites = self.traced(name, names, lenient=lenient)
-            self.trace.append((name, documents, sites))
+    def render(
+        self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
+    ) -> list[JSON]:
+        """The documents. Raises `Waiting` or `RenderError`. `form`: of a part of the file."""
+        state = self.state
+        if self.trace is not None and state.sites is None:
+            documents, sites = self.traced(file, names, lenient=lenient, form=form)
+            self.trace.append((file, documents, sites))
             return documents
-        file, state = self.file(name), self.state
         outer = state.begin(lenient=lenient)
         try:
             with state, file.located:
                 METER.spend(8)
                 found: list[JSON] = []
-                file.form.evaluate(file.scope(names), found)
+                (form or file.form).evaluate(file.scope(names), found)
                 return found
         finally:
             state.lenient, state.weight = outer
 
-    def traced(self, name: str, names: Mapping[str, Any], *, lenient: bool = False) -> tuple[list[JSON], Sites]:
+    def traced(
+        self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
+    ) -> tuple[list[JSON], Sites]:
         """The documents, with the place of each of their fields."""
         outer, sites = self.state.sites, Sites()
         self.state.sites = sites
         try:
-            return self.render(name, names, lenient=lenient), sites
+            return self.render(file, names, lenient=lenient, form=form), sites
         finally:
             self.state.sites = outer
+
+    def value(self, node: Node, site: Site) -> File:
+        """A value of watches.yaml."""
+        file = File(self, site.path, (), is_value=True)
+        file.form, file.located = Form(file, (), Documents((node,))), located(site)
+        return file
 
     def string(self, body: syntax.Body, site: Site) -> File:
         """A string of watches.yaml."""

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from ruleop.core.rules.facts.scopes import Part
     from ruleop.core.templating.template_tree.lines import Printable
 
+_LOOP_WORDS: Final = frozenset({"forEach", "foreach", "each", "loop", "with_items", "withItems", "range"})
+"""Keys with which other tools, or children, make loops."""
 _MAX_DEPTH: Final = 6  # of values of slots that are compared
 _KEYWORDS: Final = frozenset(
     {
@@ -133,6 +135,8 @@ class Conformance:
         inner = f"{path}.{name}" if path else name
         close = nearest(name, node.names)
         hint = f" (did you mean {f'{path}.{close}' if path else close}?)" if close else ""
+        if not close and name in _LOOP_WORDS and not site.path.startswith("templates/"):
+            hint = ': a loop is a tag as a key, `"{% for each in spec.list %}":`'
         self._visit(site, f"{name}:")
         message = f"{inner} is not in the schema of {self.kind}{hint}"
         self._add(Problem("unknown-field", message, site, (name,)), f"{name}:")

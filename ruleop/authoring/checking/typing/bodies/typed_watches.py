@@ -36,11 +36,12 @@ from ruleop.authoring.checking.typing.types import (
     of_data,
 )
 from ruleop.core.schema.cron import schedule_fault, zone_fault
-from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode, syntax
+from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, Tree, YamlNode, syntax
 from ruleop.core.templating.compile.hints import has_templates
+from ruleop.core.templating.compile.value_trees import holds_tags, tag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
     from ruleop.core.errors import Site
@@ -145,7 +146,8 @@ class WatchTypes:
                 if part.key == "conditions":
                     self.inference.report_constants(node, allowed=_STATUSES)
                 return self.inference.used(node, env)
-        found = self.value(part.node, env)
+        tags = self.library.written_value(part.node).tags if isinstance(compiled, Tree) else {}
+        found = self.value(part.node, env, tags)
         if isinstance(compiled, StringTemplate):
             self._check_text(part, compiled, found)
         return found
@@ -160,26 +162,40 @@ class WatchTypes:
             if wrong:
                 self.inference.report.at("invalid-literal", wrong[0], part.site)
 
-    def value(self, node: YamlNode, env: Environment) -> Type:
-        """The type of a value of watches.yaml whose strings contain templates."""
+    def value(self, node: YamlNode, env: Environment, tags: Mapping[Site, syntax.Template]) -> Type:
+        """The type of a value of watches.yaml whose strings contain templates. `tags`: those in it."""
         value = node.value
         if isinstance(value, str):
             return self.text(value, node.site, env)
         if isinstance(value, list):
-            items = [self.value(each, env).defined() for each in value]
+            items = [self.value(each, env, tags).defined() for each in value]
+            if any(holds_tags(each.value) for each in value):
+                return list_of(UNKNOWN)
             return replace(list_of(join(items) if items else None), elements=tuple(items))
         if isinstance(value, dict):
             fields: dict[str, Type] = {}
             is_open = False
             for key, member in value.items():
-                found = self.value(member, env)
+                if tag_of(key):
+                    is_open = True
+                    self._tag(node.key_sites[key], env, tags)
+                    continue
+                found = self.value(member, env, tags)
                 if has_templates(key):
                     is_open = True
                     self.text(key, node.key_sites[key], env)
                     continue
                 fields[key] = found.defined()
+            if holds_tags(value):
+                return UNKNOWN
             return mapping_of(fields, values=UNKNOWN) if is_open else mapping_of(fields)
         return of_data(value)
+
+    def _tag(self, site: Site, env: Environment, tags: Mapping[Site, syntax.Template]) -> None:
+        """Runs what a tag holds, with the `elif` and `else` that follow it."""
+        if site in tags:
+            with self.inference.within(Source(site)):
+                self.runner.block(tags[site].body, env)
 
     def text(self, text: str, site: Site, env: Environment) -> Type:
         """The type of a string, which keeps the type of a single slot."""

@@ -132,7 +132,7 @@ class ChildRuns:
         if not (schema_at(schema, ("status",)) or {}).get("required") or isinstance(rule.status, TextTemplate):
             return ""
         required = limits_of(schema, OWN_CONDITIONS, generation=info.status_subresource).required
-        known = {*(rule.status.built if rule.status is not None else ()), *(self.scope.resource.get("status") or ())}
+        known = {*(rule.status.fields if rule.status is not None else ()), *(self.scope.resource.get("status") or ())}
         missing = [name for name in required if name not in known]
         return unwritten(kind, missing) if missing else ""
 

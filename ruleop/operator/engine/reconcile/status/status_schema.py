@@ -45,8 +45,8 @@ def _missing(rule: Rule, info: KindInfo) -> Iterator[str]:
         return
     types = [*OWN_CONDITIONS, *(each.type for each in rule.conditions)]
     limits = limits_of(schema, types, generation=info.status_subresource)
-    fields = rule.status.built if isinstance(rule.status, Tree) and isinstance(rule.status.built, dict) else {}
-    named = [f"status.{name}" for name in fields if isinstance(name, str) and not declares(schema, ("status", name))]
+    fields = rule.status.fields if isinstance(rule.status, Tree) else ()
+    named = [f"status.{name}" for name in fields if not declares(schema, ("status", name))]
     if dropped := [*limits.dropped, *named]:
         yield (
             f"the schema of {kind} has no {', '.join(dropped)}: the API server would drop them, so they are not written"
