@@ -256,6 +256,10 @@ class Print(Stmt):
     value: Expr
     place: SlotPlace = field(repr=False)
 
+    @property
+    def printed(self) -> Printed:
+        return self.value
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch(Node):
@@ -321,12 +325,20 @@ class CallBlock(Stmt):
     body: Body
     place: SlotPlace = field(repr=False)
 
+    @property
+    def printed(self) -> Printed:
+        return self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterBlock(Stmt):
     filter: Filter
     body: Body
     place: SlotPlace = field(repr=False)
+
+    @property
+    def printed(self) -> Printed:
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -335,6 +347,10 @@ class Include(Stmt):
     ignore_missing: bool
     with_context: bool
     place: SlotPlace = field(repr=False)
+
+    @property
+    def printed(self) -> Printed:
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -386,6 +402,8 @@ class Template(Node):
 
 
 Printing: TypeAlias = Print | Include | CallBlock | FilterBlock
+Printed: TypeAlias = Expr | CallBlock | FilterBlock | Include
+"""The expression that is printed, or the tag."""
 PRINTING: Final[tuple[type[Printing], ...]] = (Print, Include, CallBlock, FilterBlock)
 """Statements whose result is printed in their place."""
 EFFECTS: Final = (Set, SetBlock, Macro, Import, FromImport)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.core.errors import Site
-    from ruleop.core.templating.template_tree.lines import Printable
+    from ruleop.core.templating import syntax
     from ruleop.core.templating.tree.yaml_node import YamlNode
     from ruleop.core.templating.values.text import SlotPlace
 
@@ -29,7 +29,7 @@ class Printed:
     """One `{{ ... }}`."""
 
     place: SlotPlace
-    node: Printable
+    node: syntax.Printed
     captured: tuple[str | Printed, ...] | None = None  # what a macro prints in the middle of a line
 
 

@@ -23,7 +23,7 @@ from ruleop.core.templating.bodies.branch_conditions import (
 from ruleop.core.templating.bodies.sources import Piece, Source, Sources
 from ruleop.core.templating.bodies.sums import Added, Clash, Sum
 from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of, names_set
-from ruleop.core.templating.template_tree.lines import BlockItem, Expression, Inline
+from ruleop.core.templating.template_tree.lines import BlockItem
 from ruleop.core.templating.template_tree.nodes import (
     DATA,
     Block,
@@ -53,10 +53,9 @@ from ruleop.core.templating.values.text import Part, Slot, Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from ruleop.core.templating.template_tree.lines import Item, Printable
-    from ruleop.core.templating.values.text import SlotPlace
+    from ruleop.core.templating.template_tree.lines import Item
 
-StandIn: TypeAlias = "Callable[[Printable], Any]"
+StandIn: TypeAlias = "Callable[[syntax.Printed], Any]"
 
 MAX_FRAME: Final = 60  # entries of calls and files in each other
 MAX_NESTED: Final = 2  # calls of one macro inside itself
@@ -92,7 +91,7 @@ class _Module(dict[str, Bound]):
     """The names that an imported file defines, or the blocks of a file."""
 
 
-def as_text(_: Printable) -> Any:
+def as_text(_: syntax.Printed) -> Any:
     return ""
 
 
@@ -195,8 +194,8 @@ class Writer:
         elif isinstance(node, Blocks):
             for block in node.members:
                 self._block(block, scope, total)
-        elif isinstance(node, Value) and node.expression.place.alone:
-            self._spread(node.expression, node.site, scope, total)
+        elif isinstance(node, Value) and node.slot.place.alone:
+            self._spread(node.slot, node.site, scope, total)
         elif node is not None:
             self._add_whole(self._value(node, scope), total)
 
@@ -226,7 +225,7 @@ class Writer:
             if isinstance(member.key, Joined) and _is_chosen(member.key):
                 self._note_chosen(found)
             if key in ("apiVersion", "kind") and isinstance(member.value, Value):
-                chosen = self._literal(member.value.expression.node, scope)
+                chosen = self._literal(member.value.slot.printed, scope)
                 found = found if chosen is None else YamlNode(chosen, member.value.site, plain=True)
             total.add(Added(dict, found, member.site, self._needs, key))
 
@@ -257,10 +256,10 @@ class Writer:
                 self._control(block.node, scope, lambda number, inner: self._add(block.bodies[number], inner, total))
             return
         if not (isinstance(below, Entry) and isinstance(below.value, Constant) and below.value.value is None):
-            self._spread(block.expression, block.site, scope, total)
+            self._spread(block.slot, block.site, scope, total)
             return
         inner = Sum(self.clashes)
-        self._spread(block.expression, block.site, scope, inner)
+        self._spread(block.slot, block.site, scope, inner)
         form = self._form(inner)
         is_list = inner.kind is list or (inner.kind is None and not isinstance(form, dict))
         if is_list and (items := inner.value([])) is not None:
@@ -269,11 +268,11 @@ class Writer:
             for part in inner.parts:
                 total.add(part)
 
-    def _spread(self, expression: Expression, site: Site, scope: Scope, total: Sum) -> None:
+    def _spread(self, slot: syntax.Printing, site: Site, scope: Scope, total: Sum) -> None:
         """Adds what is alone on its line: a piece, as if it were written there, or a value."""
-        piece = self._piece(expression.node, scope)
+        piece = self._piece(slot.printed, scope)
         if piece is None:
-            total.add(Added(None, self._mark(expression.node, expression.place), site, self._needs))
+            total.add(Added(None, self._mark(slot), site, self._needs))
             return
         parsed = self._parsed(piece)
         if parsed is None:
@@ -287,7 +286,7 @@ class Writer:
             self._end(total)
             self._documents(parsed, piece, total.documents)
         else:
-            self.clashes.append(Clash(RuleError(_SEPARATED, expression.place.site), (*self._needs, *piece.needs)))
+            self.clashes.append(Clash(RuleError(_SEPARATED, slot.place.site), (*self._needs, *piece.needs)))
 
     # -- values --------------------------------------------------------------------------------------------------------
 
@@ -311,7 +310,7 @@ class Writer:
             return YamlNode(block_text(node, self._parts(_parts_of(node.items), scope)), node.site)
         if isinstance(node, Joined):
             return self._joined(node, scope)
-        if isinstance(node, Value) and not node.expression.place.alone:
+        if isinstance(node, Value) and not node.slot.place.alone:
             return self._whole(node, scope)
         assert node is not None
         if isinstance(node, Choice):
@@ -330,8 +329,7 @@ class Writer:
     def _whole(self, node: Value, scope: Scope) -> YamlNode:
         """A piece that is a mapping or a list is data, one that is a single expression has its value, and any other is
         text."""
-        expression = node.expression
-        piece = self._piece(expression.node, scope)
+        piece = self._piece(node.slot.printed, scope)
         if piece is not None and not piece.is_text and not self._is_value:
             try:
                 members = self.sources.documents(piece.body, piece.path).members
@@ -340,14 +338,14 @@ class Writer:
             if len(members) == 1 and isinstance(members[0], DATA):
                 with self._within(piece):
                     return self._value(members[0], piece.scope)
-        number = self._mark(expression.node, expression.place, piece)
+        number = self._mark(node.slot, piece)
         return YamlNode(f"{OPEN}{number}{CLOSE}", node.site, plain=True)
 
     def _joined(self, node: Joined, scope: Scope) -> YamlNode:
         text = self._joined_text(node, scope)
         if node.own:
             return YamlNode(text, node.site, plain=VALUE.fullmatch(text) is not None)
-        if not node.plain or all(isinstance(part, (str, Expression)) for part in node.parts):
+        if not node.plain or all(isinstance(part, (str, *PRINTING)) for part in node.parts):
             return YamlNode(text, node.site)
         text = text.strip()
         try:
@@ -378,33 +376,31 @@ class Writer:
                 parts.append(node)
             elif isinstance(node, syntax.Data):
                 parts.append(node.text)
-            elif isinstance(node, Expression):
-                self._write_value(node, scope, parts)
             elif isinstance(node, PRINTING):
-                self._write_value(Expression.of(node), scope, parts)
-            elif isinstance(node, (Inline, BlockItem)):
+                self._write_value(node, scope, parts)
+            elif isinstance(node, BlockItem):
                 self._write([node.node], scope, parts)
             elif isinstance(node, EFFECTS):
                 self._effect(node, scope)
             elif bodies := bodies_of(node):
                 self._control(node, scope, lambda number, inner: self._write(bodies[number], inner, parts))
 
-    def _write_value(self, expression: Expression, scope: Scope, parts: list[Part]) -> None:
-        piece, place = self._piece(expression.node, scope), expression.place
+    def _write_value(self, node: syntax.Printing, scope: Scope, parts: list[Part]) -> None:
+        piece, place = self._piece(node.printed, scope), node.place
         if piece is not None and place.alone:
             with self._within(piece):
                 parts.append(Slot(Text(self._parts(piece.body, piece.scope)), place))
         else:
-            parts.append(Slot(f"{OPEN}{self._mark(expression.node, place, piece)}{CLOSE}", place))
+            parts.append(Slot(f"{OPEN}{self._mark(node, piece)}{CLOSE}", place))
 
-    def _mark(self, node: Printable, place: SlotPlace, piece: Piece | None = None) -> int:
+    def _mark(self, node: syntax.Printing, piece: Piece | None = None) -> int:
         """The number of a new mark. `piece`: what it prints as text."""
         captured = None
         if piece is not None:
             with self._within(piece):
                 text = Text(self._parts(piece.body, piece.scope)).as_text()
             captured = pieces_of(text.strip(), self.printed)
-        self.printed.append(Printed(place, node, captured))
+        self.printed.append(Printed(node.place, node.printed, captured))
         return len(self.printed) - 1
 
     def _count(self) -> None:
@@ -626,7 +622,8 @@ def _is_chosen(node: Choice | Joined | TextBlock) -> bool:
     if isinstance(node, Choice):
         return True
     parts = node.parts if isinstance(node, Joined) else _parts_of(node.items)
-    return any(isinstance(each, (Inline, BlockItem)) and syntax.has_control(each.node) for each in parts)
+    statements = (each.node if isinstance(each, BlockItem) else each for each in parts if not isinstance(each, str))
+    return any(map(syntax.has_control, statements))
 
 
 def _parts_of(items: Iterable[Item]) -> Iterator[Any]:

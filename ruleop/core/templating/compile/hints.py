@@ -49,7 +49,16 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
         raise mistake(message, Site(site.path, text.count("\n", 0, position) + 1))
 
 
-def unsupported_tags(tree: syntax.Template) -> Iterator[RuleError]:
+def mistakes_in(tree: syntax.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]) -> Iterator[RuleError]:
+    """The mistakes in the statements and expressions of a text that Jinja parses."""
+    yield from _unknown_functions(tree, filters, tests)
+    yield from _other_lookups(tree)
+    yield from _unsupported_tags(tree)
+    yield from _unsupported_expressions(tree)
+    yield from _go_keywords(tree)
+
+
+def _unsupported_tags(tree: syntax.Template) -> Iterator[RuleError]:
     """The mistake in each tag that Jinja parses but that does not work."""
     for block in find(tree, syntax.SetBlock):
         if block.filter is not None and _has_names_in_arguments(block.filter):
@@ -94,7 +103,7 @@ def _outermost(body: syntax.Body) -> Iterator[syntax.Stmt]:
                 yield from _outermost(inner)
 
 
-def unsupported_expressions(tree: syntax.Template) -> Iterator[RuleError]:
+def _unsupported_expressions(tree: syntax.Template) -> Iterator[RuleError]:
     """The mistake in each expression that Jinja parses but that is not offered."""
     for constant in find(tree, syntax.Const):
         value = constant.value
@@ -111,7 +120,7 @@ def _has_names_in_arguments(node: syntax.Filter) -> bool:
     return inner or any(map(names_in, node.arguments))
 
 
-def go_keywords(tree: syntax.Template) -> Iterator[RuleError]:
+def _go_keywords(tree: syntax.Template) -> Iterator[RuleError]:
     """The mistake in each keyword of Go templates that Jinja parses as a name: `{{ if .x }}`, `{{ else }}`."""
     for name in find(tree, syntax.Name):
         if instead := go_keyword_hint(name.name):
@@ -123,7 +132,7 @@ def go_keywords(tree: syntax.Template) -> Iterator[RuleError]:
             )  # `range .Values.x`
 
 
-def unknown_functions(
+def _unknown_functions(
     tree: syntax.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]
 ) -> Iterator[RuleError]:
     """The mistake in each unknown filter and test."""
@@ -135,7 +144,7 @@ def unknown_functions(
             yield RuleError(_unknown_name("test", test.name, tests), test.site)
 
 
-def other_lookups(tree: syntax.Template) -> Iterator[RuleError]:
+def _other_lookups(tree: syntax.Template) -> Iterator[RuleError]:
     """The mistake in each of Ansible's lookups, unless the file has a macro of that name."""
     own = {macro.name for macro in find(tree, syntax.Macro)}
     for call in find(tree, syntax.Call):

@@ -19,17 +19,7 @@ from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.core.templating.compile.conversion import converted
 from ruleop.core.templating.compile.environment import Environment, TemplateFunction
-from ruleop.core.templating.compile.hints import (
-    check_reserved,
-    go_keywords,
-    has_templates,
-    kinds_of,
-    other_lookups,
-    syntax_message,
-    unknown_functions,
-    unsupported_expressions,
-    unsupported_tags,
-)
+from ruleop.core.templating.compile.hints import check_reserved, has_templates, kinds_of, mistakes_in, syntax_message
 from ruleop.core.templating.compile.named_files import (
     Named,
     named_templates,
@@ -267,15 +257,7 @@ class Library:
             raise mistake(syntax_message(error, text), Site(start.path, error.lineno)) from None
         except RecursionError:
             raise mistake("nested too deeply", start) from None
-        mistakes = [
-            *unknown_functions(tree, self.environment.filters, self.environment.tests),
-            *other_lookups(tree),
-            *refused,
-            *unsupported_tags(tree),
-            *unsupported_expressions(tree),
-            *go_keywords(tree),
-        ]
-        if mistakes:
+        if mistakes := [*refused, *mistakes_in(tree, self.environment.filters, self.environment.tests)]:
             raise RuleErrors(mistakes)
         return tree
 

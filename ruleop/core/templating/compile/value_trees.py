@@ -16,7 +16,6 @@ from ruleop.core.errors import RuleError
 from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.hints import check_reserved, has_templates
 from ruleop.core.templating.syntax import PRINTING, bodies_of
-from ruleop.core.templating.template_tree.lines import Expression, Inline
 from ruleop.core.templating.template_tree.nodes import (
     Block,
     Blocks,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ruleop.core.errors import Site
+    from ruleop.core.templating.template_tree.lines import Part
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
 _TAG: Final = re.compile(r"\s*\{%[-+]?\s*(for|if|elif|else|endfor|endif)\b(?:(?!%\}).)*%\}\s*", re.DOTALL)
@@ -180,7 +180,7 @@ class _Reader:
         if isinstance(name, Constant):
             return Entry(str(name.value), self.value(member, around), site)
         if isinstance(name, Value):
-            name = Joined((name.expression,), plain=False, site=site, own=True)
+            name = Joined((name.slot,), plain=False, site=site, own=True)
         assert isinstance(name, Joined)
         return SpreadKey(name, site) if member.value is None else Entry(name, self.value(member, around), site)
 
@@ -241,7 +241,7 @@ class _Reader:
             around += [syntax.With((), (), tree.body, site=site)] if sets_names else tree.body
             around.append(_literal("", site))
         parts = tuple(_part(each, site) for each in tree.body)
-        if len(parts) == 1 and isinstance(parts[0], Expression):
+        if len(parts) == 1 and isinstance(parts[0], PRINTING):
             return Value(parts[0], site)
         if all(isinstance(part, str) for part in parts):
             return Constant("".join(map(str, parts)), site)
@@ -252,15 +252,15 @@ class _Reader:
         self.texts.append(tree)
 
 
-def _part(node: syntax.Stmt, site: Site) -> str | Expression | Inline:
+def _part(node: syntax.Stmt, site: Site) -> Part:
     """`site`: of the string, which is more exact than that of a statement in it."""
     if isinstance(node, syntax.Data):
         return node.text
     if isinstance(node, PRINTING):
-        return Expression.of(node)
+        return node
     if isinstance(node, syntax.If):
         node = replace(node, branches=tuple(replace(each, site=site) for each in node.branches))
-    return Inline(replace(node, site=site))
+    return replace(node, site=site)
 
 
 def _filled(statement: syntax.Stmt, tags: Sequence[_Tag], bodies: Sequence[syntax.Body]) -> syntax.Stmt:

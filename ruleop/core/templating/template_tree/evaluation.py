@@ -10,9 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.syntax import EFFECTS
+from ruleop.core.templating.syntax import EFFECTS, PRINTING
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import Expression
 from ruleop.core.templating.template_tree.members import add_member, spread_into
 from ruleop.core.templating.template_tree.nodes import (
     DATA,
@@ -44,7 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ruleop.core.kinds import JSON
-    from ruleop.core.templating.template_tree.lines import Inline
+    from ruleop.core.templating import syntax
+    from ruleop.core.templating.template_tree.lines import Part as LinePart
     from ruleop.core.templating.template_tree.nodes import Block, Node
     from ruleop.core.templating.template_tree.scope import Scope
     from ruleop.core.templating.template_tree.state import Places, State
@@ -185,9 +185,9 @@ def _nothing(_: Scope) -> Any:
 def _site_of(value: Node, key: Site) -> Site:
     """The place of an entry: of the `{{ }}` that prints its value, or else of its key."""
     if isinstance(value, Value):
-        return value.expression.place.site
+        return value.slot.place.site
     if isinstance(value, Joined):
-        return next((each.place.site for each in value.parts if isinstance(each, Expression)), key)
+        return next((each.place.site for each in value.parts if isinstance(each, PRINTING)), key)
     return key
 
 
@@ -230,7 +230,7 @@ class Evaluator:
         if isinstance(member, DocumentBlock):
             return self._document_block(member)
         if isinstance(member, Value):
-            return self._inserted_documents(member.expression)
+            return self._inserted_documents(member.slot)
         if isinstance(member, (Mapping, Blocks)) and not all(isinstance(each, Entry) for each in member.members):
             return self._with_insertions(member)
         value = self.node(member)
@@ -242,9 +242,9 @@ class Evaluator:
 
         return evaluate
 
-    def _inserted_documents(self, expression: Expression) -> Callable[[Scope, list[JSON]], None]:
+    def _inserted_documents(self, slot: syntax.Printing) -> Callable[[Scope, list[JSON]], None]:
         """An include or a macro may give several documents."""
-        compute, place = self.writer.value(expression.node), expression.place
+        compute, place = self.writer.value(slot), slot.place
 
         def evaluate(scope: Scope, found: list[JSON]) -> None:
             value = self._computed(compute, scope, place)
@@ -301,7 +301,7 @@ class Evaluator:
         return (lambda _: []) if isinstance(value, list) else lambda _: value
 
     def _value(self, node: Value) -> Evaluate:
-        compute, place, state = self.writer.value(node.expression.node), node.expression.place, self.state
+        compute, place, state = self.writer.value(node.slot), node.slot.place, self.state
         alone = place.alone
 
         def evaluate(scope: Scope) -> Any:
@@ -363,8 +363,8 @@ class Evaluator:
 
     def _joined(self, node: Joined) -> Evaluate:
         only = node.parts[0]
-        if len(node.parts) == 1 and isinstance(only, Expression):
-            compute, place = self.writer.value(only.node), only.place
+        if len(node.parts) == 1 and isinstance(only, PRINTING):
+            compute, place = self.writer.value(only), only.place
 
             def one(scope: Scope) -> Any:
                 value = self._computed(compute, scope, place)
@@ -373,8 +373,8 @@ class Evaluator:
                 return NOTHING if value is None or value is OMIT else self._text([Slot(value, place)])
 
             return one
-        has_statements = any(not isinstance(each, (str, Expression)) for each in node.parts)
-        if not has_statements and not any(isinstance(each, Expression) and each.place.alone for each in node.parts):
+        has_statements = any(not isinstance(each, (str, *PRINTING)) for each in node.parts)
+        if not has_statements and not any(isinstance(each, PRINTING) and each.place.alone for each in node.parts):
             return self._line(node.parts)
         write = self._parts(node)
 
@@ -390,12 +390,10 @@ class Evaluator:
 
         return join
 
-    def _line(self, parts: Sequence[str | Expression | Inline]) -> Evaluate:
+    def _line(self, parts: Sequence[LinePart]) -> Evaluate:
         """Text of which no value is alone on its line: each value is written as it is."""
         pieces: list[tuple[str, Evaluate, SlotPlace]] = [
-            ("", self.writer.value(each.node), each.place)
-            if isinstance(each, Expression)
-            else (str(each), _nothing, _NOWHERE)
+            ("", self.writer.value(each), each.place) if isinstance(each, PRINTING) else (str(each), _nothing, _NOWHERE)
             for each in parts
         ]
         state = self.state
@@ -571,7 +569,7 @@ class Evaluator:
 
             return add
         name = self._key(entry.key)
-        places = [part.place for part in entry.key.parts if isinstance(part, Expression)]
+        places = [part.place for part in entry.key.parts if isinstance(part, PRINTING)]
 
         def add_computed(scope: Scope, collected: Collected) -> None:
             key = name(scope)
@@ -615,7 +613,7 @@ class Evaluator:
 
     def _spread(self, block: Spread, below: str = "") -> Add:
         """`below`: the key before it, whose items may be at its column."""
-        compute, place = self.writer.value(block.expression.node), block.expression.place
+        compute, place = self.writer.value(block.slot), block.slot.place
 
         def add(scope: Scope, collected: Collected) -> None:
             value = self._computed(compute, scope, place)
@@ -696,11 +694,11 @@ class Evaluator:
             members = [self._item(each) for each in node.members]
         elif isinstance(node, Blocks):
             members = [self._block(each) for each in node.members]
-        elif isinstance(node, Value) and node.expression.place.alone:
-            members = [self._spread(Spread(node.expression, node.site))]
+        elif isinstance(node, Value) and node.slot.place.alone:
+            members = [self._spread(Spread(node.slot, node.site))]
         else:
             value, whole = self.node(node), SlotPlace(node.site, "") if self.is_value else None
-            place = node.expression.place if isinstance(node, Value) else whole or _NOWHERE
+            place = node.slot.place if isinstance(node, Value) else whole or _NOWHERE
 
             def add_whole(scope: Scope, collected: Collected) -> None:
                 found = value(scope)

@@ -19,7 +19,6 @@ from ruleop.core.errors import RuleError
 from ruleop.core.kinds import Kind
 from ruleop.core.templating import syntax
 from ruleop.core.templating.syntax import EFFECTS
-from ruleop.core.templating.template_tree.lines import Expression
 from ruleop.core.templating.template_tree.nodes import (
     Blocks,
     Choice,
@@ -137,7 +136,7 @@ def options_of(value: Node) -> Options:
     if isinstance(value, Constant):
         return [(value.value, _ALWAYS)] if isinstance(value.value, str) and value.value else []
     if isinstance(value, Value):
-        return _literals(value.expression.node)
+        return _literals(value.slot.printed)
     if isinstance(value, Blocks) and isinstance(only := value.members[0], Statement) and len(value.members) == 1:
         value = Choice(only.node, only.bodies, only.site) if isinstance(only.node, syntax.If) else value
     if isinstance(value, Choice):
@@ -149,7 +148,7 @@ def options_of(value: Node) -> Options:
     if not isinstance(value, Joined):
         return []
     parts = [
-        [(each, _ALWAYS)] if isinstance(each, str) else _literals(each.node) if isinstance(each, Expression) else []
+        [(each, _ALWAYS)] if isinstance(each, str) else _literals(each.value) if isinstance(each, syntax.Print) else []
         for each in value.parts
     ]
     return [
@@ -208,8 +207,8 @@ def computed_fields(documents: Documents, local: frozenset[str]) -> Iterator[Rul
 
 def _computed(node: Node | Block, local: frozenset[str]) -> Iterator[Site]:
     if isinstance(node, (Value, Spread)):
-        if _is_data(node.expression.node, local):
-            yield node.expression.place.site
+        if _is_data(node.slot.printed, local):
+            yield node.slot.place.site
         return
     for each in _members(node):
         if not isinstance(each, Entry):

@@ -16,39 +16,14 @@ from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ruleop.core.errors import Site
-    from ruleop.core.templating.values.text import SlotPlace
 
 _ENTRY: Final = re.compile(r"- |[^#]*?:(\s|$)")
 _FRESH_START: Final = re.compile(r"\A[ \t]*\n")
 _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expression:
-    """The value of one `{{ ... }}`, or a tag that prints: an include, a `call` or a `filter` block."""
-
-    node: Printable
-    place: SlotPlace
-
-    @classmethod
-    def of(cls, node: syntax.Printing) -> Expression:
-        return cls(node.value if isinstance(node, syntax.Print) else node, node.place)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Inline:
-    """A statement within a line: text, with control flow in it."""
-
-    node: syntax.Stmt
-
-    @property
-    def site(self) -> Site:
-        return self.node.site
-
-
-Printable: TypeAlias = syntax.Expr | syntax.Include | syntax.CallBlock | syntax.FilterBlock
-Part: TypeAlias = str | Expression | Inline
+Part: TypeAlias = str | syntax.Stmt
+"""Text, or a statement within a line: something printed, or text with control flow in it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +69,7 @@ class Lines:
             if isinstance(node, syntax.Data):
                 self._text(node)
             elif isinstance(node, PRINTING):
-                self._part(Expression.of(node), node)
+                self._part(node)
             else:
                 self._statement(node, body[index + 1 :])
         self._close("")
@@ -115,10 +90,10 @@ class Lines:
                 self.current.number = self.number
             self.current.parts.append(text)
 
-    def _part(self, part: Expression | Inline, node: syntax.Stmt) -> None:
+    def _part(self, node: syntax.Stmt) -> None:
         if self.current.is_blank:
             self.current.number = node.site.line
-        self.current.parts.append(part)
+        self.current.parts.append(node)
 
     def _close(self, end: str) -> None:
         if self.current.parts or end:
@@ -135,7 +110,7 @@ class Lines:
         if _is_effect(node) and not fresh:
             starts = starts_fresh(following, at_end=True)
         if not (starts and ends) or _prints_values(node):
-            self._part(Inline(node), node)
+            self._part(node)
             return
         column = len(self.current.literal) if fresh else 0
         if fresh:

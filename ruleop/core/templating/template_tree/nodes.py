@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
     from ruleop.core.templating import syntax
-    from ruleop.core.templating.template_tree.lines import Expression, Inline, Item
+    from ruleop.core.templating.template_tree.lines import Item, Part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class Constant:
 class Value:
     """One expression, which keeps its type."""
 
-    expression: Expression
+    slot: syntax.Printing
     site: Site
 
 
@@ -37,7 +37,7 @@ class Value:
 class Joined:
     """A string that is joined from parts."""
 
-    parts: tuple[str | Expression | Inline, ...]
+    parts: tuple[Part, ...]
     plain: bool  # not in quotes, nor a text block: literals alone may be a number, a boolean or null
     site: Site
     own: bool = False  # of watches.yaml: a single value keeps its type, and the names that it sets end with it
@@ -94,7 +94,7 @@ class Blocks:
 class Spread:
     """An expression alone on its line among entries or items."""
 
-    expression: Expression
+    slot: syntax.Printing
     site: Site
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.templating import syntax
-from ruleop.core.templating.syntax import bodies_of
+from ruleop.core.templating.syntax import PRINTING, bodies_of
 from ruleop.core.templating.template_tree.lines import (
     BlockItem,
-    Expression,
-    Inline,
     Item,
     Line,
     Lines,
+    Part,
 )
 from ruleop.core.templating.template_tree.nodes import (
     Block,
@@ -185,10 +184,10 @@ def _text_of(line: Line) -> str:
     return "".join(part if isinstance(part, str) else f"{OPEN}0{CLOSE}" for part in line.parts)
 
 
-def _is_lone(line: Line) -> Expression | None:
+def _is_lone(line: Line) -> syntax.Printing | None:
     """The expression that is alone on a line."""
     first = next((part for part in line.parts if not isinstance(part, str) or part.strip()), None)
-    if isinstance(first, Expression) and _ALONE.fullmatch(_text_of(line)):
+    if isinstance(first, PRINTING) and _ALONE.fullmatch(_text_of(line)):
         return first
     return None
 
@@ -245,7 +244,7 @@ class _Level:
 
     def __init__(self, path: str, reading: _Reading) -> None:
         self.path, self.reading = path, reading
-        self.inserted: list[Expression | Inline | Spread | Statement | TextBlock] = []
+        self.inserted: list[syntax.Stmt | Spread | Statement | TextBlock] = []
         self.numbers: list[int] = []  # of the lines of the text in the file
         self.texts: list[str] = []  # the lines of the text
 
@@ -333,9 +332,7 @@ class _Level:
     def _text_block(self, items: Sequence[Item], match: re.Match[str]) -> list[_Row]:
         header, *content = items
         assert isinstance(header, Line)
-        dynamic = any(
-            isinstance(each, BlockItem) or any(isinstance(part, Inline) for part in each.parts) for each in content
-        )
+        dynamic = any(isinstance(each, BlockItem) or any(_is_inline(part) for part in each.parts) for each in content)
         column = _column(header)
         row = _Row(header, column, _shape_of(header))
         if not dynamic:
@@ -361,7 +358,7 @@ class _Level:
     def _marked(self, line: Line) -> str:
         return "".join(part if isinstance(part, str) else self._mark(part) for part in line.parts)
 
-    def _mark(self, inserted: Expression | Inline | Spread | Statement | TextBlock) -> str:
+    def _mark(self, inserted: syntax.Stmt | Spread | Statement | TextBlock) -> str:
         self.inserted.append(inserted)
         return f"{OPEN}{len(self.inserted) - 1}{CLOSE}"
 
@@ -512,7 +509,7 @@ class _Level:
         for each in members:
             for match in VALUE.finditer(each) if isinstance(each, str) else ():
                 inserted = self.inserted[int(match[1])]
-                if isinstance(inserted, Inline) and _SIGNS.search(_literals(inserted.node)):
+                if _is_inline(inserted) and _SIGNS.search(_literals(inserted)):
                     raise mistake(IN_BRACKETS, inserted.site)
 
     def _key(self, key: str, site: Site) -> str | Joined:
@@ -546,32 +543,32 @@ class _Level:
             return self._whole(self.inserted[int(match[1])], node.site)
         return Joined(self._parts(text), plain=node.plain, site=node.site)
 
-    def _whole(self, inserted: Expression | Inline | Spread | Statement | TextBlock, site: Site) -> Node:
-        if isinstance(inserted, Expression):
+    def _whole(self, inserted: syntax.Stmt | Spread | Statement | TextBlock, site: Site) -> Node:
+        if isinstance(inserted, PRINTING):
             return Value(inserted, site)
         if isinstance(inserted, TextBlock):
             return inserted
         if isinstance(inserted, (Spread, Statement)):
             return Blocks((inserted,), site)
-        if isinstance(inserted.node, syntax.If):
+        if isinstance(inserted, syntax.If):
             branches = tuple(
-                self._within_line(body, inserted.site.line) if body else None for body in bodies_of(inserted.node)
+                self._within_line(body, inserted.site.line) if body else None for body in bodies_of(inserted)
             )
-            return Choice(inserted.node, branches, inserted.site)
+            return Choice(inserted, branches, inserted.site)
         return Joined((inserted,), plain=True, site=site)
 
     def _within_line(self, body: syntax.Body, line: int) -> Node | None:
         """The value of a branch that stands within a line."""
         return _Level(self.path, self.reading).node(Lines(self.path, line).read(body))
 
-    def _parts(self, text: str) -> tuple[str | Expression | Inline, ...]:
-        parts: list[str | Expression | Inline] = []
+    def _parts(self, text: str) -> tuple[Part, ...]:
+        parts: list[Part] = []
         at = 0
         for match in VALUE.finditer(text):
             if match.start() > at:
                 parts.append(text[at : match.start()])
             inserted = self.inserted[int(match[1])]
-            if not isinstance(inserted, (Expression, Inline)):
+            if not isinstance(inserted, syntax.Stmt):
                 raise mistake(AMONG_TEXT, inserted.site)
             parts.append(inserted)
             at = match.end()
@@ -595,6 +592,11 @@ def _deepest_first(item: Item) -> int | None:
             if (column := _deepest_first(each)) is not None:
                 return column
     return None
+
+
+def _is_inline(part: object) -> TypeGuard[syntax.Stmt]:
+    """Whether it is a statement within a line that is text with control flow in it."""
+    return isinstance(part, syntax.Stmt) and not isinstance(part, PRINTING)
 
 
 def _literals(node: syntax.Stmt) -> str:

@@ -12,7 +12,7 @@ from ruleop.core.errors import Site
 from ruleop.core.templating import syntax
 from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of
 from ruleop.core.templating.template_tree.faults import fault_in
-from ruleop.core.templating.template_tree.lines import BlockItem, Expression, Inline
+from ruleop.core.templating.template_tree.lines import BlockItem
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.values.cost import MAX_TEXT, METER, SLOT_BYTES, Exhausted, exceeded
 from ruleop.core.templating.values.faults import Fault
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ruleop.core.templating.template_tree.expressions import Compute
-    from ruleop.core.templating.template_tree.lines import Item, Printable
+    from ruleop.core.templating.template_tree.lines import Item
+    from ruleop.core.templating.template_tree.lines import Part as LinePart
     from ruleop.core.templating.template_tree.nodes import TextBlock
     from ruleop.core.templating.template_tree.pieces import Source
     from ruleop.core.templating.template_tree.scope import Scope
@@ -72,10 +73,10 @@ class Writer:
 
         return write
 
-    def part(self, part: str | Expression | Inline) -> Write:
+    def part(self, part: LinePart) -> Write:
         if isinstance(part, str):
             return _literal(Lit(part, Site(self.path)))
-        return self._node(part.node) if isinstance(part, Inline) else self._slot(part)
+        return self._node(part)
 
     def _node(self, node: syntax.Stmt) -> Write:
         if isinstance(node, syntax.Data):
@@ -84,11 +85,11 @@ class Writer:
             effect = self.statements.effect(node)
             return lambda scope, _: effect(scope)
         if isinstance(node, PRINTING):
-            return self._slot(Expression.of(node))
+            return self._slot(node)
         return self.statements.control(node, [self.body(each) for each in bodies_of(node)])
 
-    def _slot(self, expression: Expression) -> Write:
-        compute, place, state = self.value(expression.node), expression.place, self.state
+    def _slot(self, node: syntax.Printing) -> Write:
+        compute, place, state = self.value(node), node.place, self.state
 
         def write(scope: Scope, parts: list[Part]) -> None:
             try:
@@ -107,7 +108,7 @@ class Writer:
 
         return write
 
-    def value(self, node: Printable) -> Compute:
+    def value(self, node: syntax.Printing) -> Compute:
         """The value of what is printed: an expression, an include, or a `call` or `filter` block."""
         if isinstance(node, syntax.Include):
             return self.included(node)
@@ -117,7 +118,7 @@ class Writer:
             form, name = Form(self.file, node.body), " captured"
             through = self.expressions.filtered(lambda scope: scope.get(name), node.filter)
             return lambda scope: through(scope.inner({name: Piece(form, scope.inner())}))
-        return self.expressions.compute(node)
+        return self.expressions.compute(node.value)
 
     def included(self, node: syntax.Include) -> Compute:
         form = self.file.first_of(node.files)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Kind
     from ruleop.core.rules.check_ids import Code
     from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating.template_tree.lines import Printable
+    from ruleop.core.templating import syntax
 
 _LOOP_WORDS: Final = frozenset({"forEach", "foreach", "each", "loop", "with_items", "withItems", "range"})
 """Keys with which other tools, or children, make loops."""
@@ -421,7 +421,7 @@ class BodyChecks:
         """The bodies of a part with the types of their slots."""
         return (typed(body, self.runner.printed) for body in bodies(part, self.runner.library, self._stand_in))
 
-    def _stand_in(self, node: Printable) -> Any:
+    def _stand_in(self, node: syntax.Printed) -> Any:
         """A value that is laid out as values of the node's type are."""
         found = self.runner.printed.get(id(node), UNKNOWN)
         if isinstance(found.code, Dumped):
