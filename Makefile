@@ -124,7 +124,7 @@ mutations: $(STAMP)  ## random mutations of the examples' templates: do check an
 	$(call step,mutations of the examples' templates,$(BIN)/python -m bench.mutations --count $(COUNT) --seed $(SEED))
 
 pictures: $(STAMP)  ## the pictures of the documentation, from what commands show
-	$(call step,the pictures,$(BIN)/python bench/pictures.py)
+	$(call step,the pictures,$(BIN)/python -m bench.pictures)
 	$(call step,the pictures of the page,$(BIN)/python bench/page_pictures.py)
 
 $(SPHINX)/.installed: requirements/site.txt

@@ -25,6 +25,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+from bench import loading_walk
 from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
@@ -118,7 +119,13 @@ def _terminal(command: str, shown: str) -> str:
     return console.export_svg(title=f"ruleop {command}", unique_id=name, code_format=_FORMAT)
 
 
-PICTURES: Final = {"graph.svg": graph, "check.svg": check, "dev.svg": dev, "explain.svg": explain}
+PICTURES: Final = {
+    "graph.svg": graph,
+    "check.svg": check,
+    "loading.svg": loading_walk.picture,
+    "dev.svg": dev,
+    "explain.svg": explain,
+}
 
 
 if __name__ == "__main__":

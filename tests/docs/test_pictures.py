@@ -10,7 +10,7 @@ import pytest
 from bench.pictures import FOLDER, PICTURES
 from tests.docs.messages import ROOT
 
-STILL = ["check.svg", "graph.svg"]
+STILL = ["check.svg", "graph.svg", "loading.svg"]
 """Pictures that need no cluster in memory."""
 
 

@@ -179,7 +179,7 @@ class _Flow:
                 yield from names_set(target)
 
     def _prints(self, body: syntax.Body) -> frozenset[Path]:
-        """What the statements print."""
+        """The value of all that the statements print."""
         return _computed(_NOTHING.union(*(self._printed(node) for each in body for node in find(each, *PRINTING))))
 
     def _printed(self, node: syntax.Printing) -> frozenset[Path]:
@@ -268,7 +268,7 @@ class _Flow:
 
 
 def _computed(paths: frozenset[Path]) -> frozenset[Path]:
-    """What is computed from a value."""
+    """The value of something that is computed from another."""
     return frozenset(path if path[0] == _COMPUTED else (_COMPUTED, *path) for path in paths)
 
 
