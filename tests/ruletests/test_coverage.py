@@ -117,6 +117,25 @@ def test_a_body_of_a_tag_among_keys_counts(tmp_path: Path) -> None:
     assert row("set: {spec: {jobs: [b]}}, ") == "100 % 75 % 17: inline if never true"
 
 
+def test_coverage_counts_the_lines_of_a_file_that_another_extends(tmp_path: Path) -> None:
+    write_files(tmp_path, FILES)
+    (tmp_path / "templates/base.j2").write_text(
+        "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ metadata.name }}'}\n"
+        "{% block spec %}\nspec: {ports: [{port: 1}]}\n{% endblock %}\n"
+    )
+    (tmp_path / "templates/service.yaml.j2").write_text(
+        "{% extends 'base.j2' %}\n{% block spec %}\n{% if spec.replicas > 5 %}\nspec: {}\n{% else %}\n"
+        "spec: {ports: [{port: 80}]}\n{% endif %}\n{% endblock %}\n"
+    )
+    projects = Projects(tmp_path, {}, probe := Probe())
+    case = CASE % "set: {spec: {public: true}}, existing: [{from: render, ready: [web]}], "
+    [only] = parse_file(tmp_path / "a.test.yaml", "a", case).cases
+    assert Runner(projects, Snapshots()).run(only).failures == ()
+    rows = shown(probe.files(projects.load({})))
+    assert rows["templates/base.j2"] == "80 % - 5"
+    assert rows["templates/service.yaml.j2"] == "80 % 50 % 4; 3: if never true"
+
+
 def test_observed_templates_render_the_same(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     case = "- {name: a, resource: site.yaml, set: {spec: {public: true, jobs: [a, b]}}, existing: [{from: render, ready: true}], snapshot: s.yaml}\n"
