@@ -114,7 +114,7 @@ def _is_traced(file: str) -> bool:
 
 async def _until(holds: Callable[[], bool], manager: Manager) -> None:
     """Returns when this holds, and the operator has nothing to do."""
-    await until("a quiet operator", lambda: holds() and all(each.is_quiet() for each in manager.controllers))
+    await until("a quiet operator", lambda: holds() and all(each.is_quiet() for each in manager.work.controllers))
 
 
 def _available(cluster: LocalCluster, app: dict[str, Any]) -> int | None:

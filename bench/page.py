@@ -45,7 +45,7 @@ async def measure(count: int) -> None:
     samples += [note(f"seen-{number}") for number in range(5)]
     with tempfile.TemporaryDirectory() as name:
         async with running(Path(name), samples, files=NOTES) as shown:
-            (controller,) = shown.manager.controllers
+            (controller,) = shown.manager.work.controllers
             reported = controller.reconciler.pass_log.reported
             await until("all custom resources", lambda: len(reported) >= count and controller.is_quiet(), PATIENCE)
             with socket.socket() as found:

@@ -186,7 +186,7 @@ class Live:
             self._everything_changed()
 
     def _stores(self) -> Iterator[Store]:
-        for informer in self.manager.informers.informers.values():
+        for informer in self.manager.known.informers.informers.values():
             yield from informer.stores()
 
     def _everything_changed(self) -> None:

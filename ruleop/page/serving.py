@@ -60,7 +60,7 @@ async def operator_page(address: str, manager: Manager) -> AsyncIterator[PageSer
     options, loop = manager.options, asyncio.get_running_loop()
     authorizer = None
     if options.metrics_auth:
-        authorizer = Authorizer(lambda token: run_on_loop(loop, review(manager.client, PATH, token)))
+        authorizer = Authorizer(lambda token: run_on_loop(loop, review(manager.server.client, PATH, token)))
     tls = _context(ServerCertificate(*options.metrics_certificate)) if options.metrics_certificate else None
     listening = _bound(address)
     hosts = hosts_of(listening.getsockname()[1]) if is_loopback(address) else frozenset[str]()

@@ -110,7 +110,9 @@ class Source:
 
     def _controllers(self, kind: str = "") -> list[Controller]:
         """All, or that of one kind."""
-        return [each for each in self.manager.controllers if kind in {"", str(each.kind.versionless), each.kind.kind}]
+        return [
+            each for each in self.manager.work.controllers if kind in {"", str(each.kind.versionless), each.kind.kind}
+        ]
 
     async def _kind(self, controller: Controller) -> dict[str, Any]:
         lines = [line async for line in self._lines(controller)]
@@ -145,7 +147,7 @@ class Source:
 
     async def _entries(self, kind: GroupKind) -> AsyncIterator[tuple[ObjectKey, Entry]]:
         """The custom resources of a kind. Others run in between, because there may be many."""
-        for number, each in enumerate(list(self.manager.cache.resources(kind))):
+        for number, each in enumerate(list(self.manager.known.cache.resources(kind))):
             if number % CHUNK == CHUNK - 1:
                 await asyncio.sleep(0)
             yield each
@@ -169,7 +171,7 @@ class Source:
         page = min(max(1, chosen.page), pages)
         return {
             "filter": replace(chosen, page=page),
-            "kinds": [str(each.kind.versionless) for each in self.manager.controllers],
+            "kinds": [str(each.kind.versionless) for each in self.manager.work.controllers],
             "namespaces": sorted({line.key.namespace for line in lines if line.key.namespace}),
             "reasons": sorted({line.reason for line in lines if line.reason}),
             "states": STATES,
@@ -229,27 +231,27 @@ class Source:
 
     def _project_of(self, resource: Object) -> Project:
         """That which its next pass goes by: a rollout may not have reached it."""
-        manager = self.manager
-        disk = manager.rollouts.disk or manager.project
+        rollouts = self.manager.known.rollouts
+        disk = rollouts.disk or self.manager.project
         rule = choose_rule(disk.rules, resource)
-        record = manager.rollouts.records.get(watch_key(rule, manager.rollouts.prefix)) if rule is not None else None
+        record = rollouts.records.get(watch_key(rule, rollouts.prefix)) if rule is not None else None
         if record is None:
             return disk
         revision = record.revision_of(member_of(resource["metadata"].get("uid") or ""))
-        return manager.rollouts.projects.get(revision, disk)
+        return rollouts.projects.get(revision, disk)
 
     def _cluster(self, namespace: str) -> LiveCluster:
         """The connection of the operator, for reading only."""
-        manager = self.manager
-        connection = Connection(manager.session, ReadingClient(manager.session), manager.discovery, manager.namespace)
-        reader, kinds = OwnReader(connection, manager.cache), OwnKinds(manager.cache, namespace)
-        access = Access("", "", "", manager.options.name, manager.namespace)
-        operator = Operator(manager.options.name, manager.namespace, manager.inventory.entries)
+        server, known, name = self.manager.server, self.manager.known, self.manager.options.name
+        connection = Connection(server.session, ReadingClient(server.session), server.discovery, server.namespace)
+        reader, kinds = OwnReader(connection, known.cache), OwnKinds(known.cache, namespace)
+        access = Access("", "", "", name, server.namespace)
+        operator = Operator(name, server.namespace, known.inventory.entries)
         return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
 
     async def _finish(self, planning: Planning) -> Plan:
         """Between the plans of the operator, in the turns of its loop."""
-        return await self.manager.environment.turns.finish(planning.run)
+        return await self.manager.work.environment.turns.finish(planning.run)
 
     async def _graph(self, project: Project, rule: Rule) -> Graph | None:
         known = self._graphs
@@ -269,10 +271,10 @@ class Source:
 
     async def rollouts(self) -> list[dict[str, Any]]:
         """The document of `rollout status -o json`, with the custom resources by wave."""
-        manager = self.manager
-        disk = manager.rollouts.disk or manager.project
-        rules = {watch_key(rule, manager.rollouts.prefix): rule for rule in disk.rules if rule.rollout is not None}
-        records = {watch: record for watch, record in manager.rollouts.records.items() if watch in rules}
+        known = self.manager.known.rollouts
+        disk = known.disk or self.manager.project
+        rules = {watch_key(rule, known.prefix): rule for rule in disk.rules if rule.rollout is not None}
+        records = {watch: record for watch, record in known.records.items() if watch in rules}
         documents = rollouts_json(records, ())
         return [
             {**document, "groups": [group async for group in self._groups(record, rules[watch])]}
@@ -311,10 +313,10 @@ class Source:
         """The process: its readiness checks, which name its shard, the permissions that it lacks, and slow passes."""
         manager = self.manager
         checks = list(manager.checks())
-        forbidden = [each for each in manager.informers.informers.values() if each.state is State.FORBIDDEN]
+        forbidden = [each for each in manager.known.informers.informers.values() if each.state is State.FORBIDDEN]
         return {
             "name": manager.options.name,
-            "namespace": manager.namespace,
+            "namespace": manager.server.namespace,
             "identity": manager.identity,
             "ready": all(check.ok for check in checks if check.counts),
             "checks": [
@@ -325,12 +327,12 @@ class Source:
                     "kind": str(each.need.kind),
                     "namespace": each.need.namespace,
                     "problem": each.problem,
-                    "needed": listed(manager.controller_set.verbs(each.need.kind.versionless)),
+                    "needed": listed(manager.work.controller_set.verbs(each.need.kind.versionless)),
                 }
                 for each in forbidden
             ],
-            "controllers": [_work(each) for each in manager.controllers],
-            "revision": (manager.rollouts.disk or manager.project).revision,
+            "controllers": [_work(each) for each in manager.work.controllers],
+            "revision": (manager.known.rollouts.disk or manager.project).revision,
         }
 
 

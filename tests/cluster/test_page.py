@@ -111,7 +111,7 @@ def answers(root: Path, plane: ControlPlane, certificates: Certificates, *tokens
 
 
 def waits(manager: Manager) -> bool:
-    controllers = getattr(manager, "controllers", ())
+    controllers = manager.work.controllers if hasattr(manager, "work") else ()
     return any(each.reason == "Waiting" for of in controllers for each in of.reconciler.pass_log.reported.values())
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.operator.engine import clock
 from ruleop.operator.engine.clock import Clock
-from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.parts import Server
 from ruleop.operator.engine.telemetry.metrics import Metrics
 
 NOON = 1_780_000_000.0
@@ -83,12 +83,12 @@ def test_the_offset_never_gets_worse_however_long_responses_take(ahead, response
 
 
 def test_a_difference_is_measured_and_logged_once_until_it_is_gone():
-    manager = SimpleNamespace(metrics=Metrics(), log=structlog.get_logger(), _clock_differs=False)
+    server = SimpleNamespace(metrics=Metrics(), _clock_differs=False)
     with structlog.testing.capture_logs() as lines:
         for offset in (0.2, 9.0, 8.0, 0.0, -7.0):
-            Manager._clock_moved(manager, offset)
+            Server._clock_moved(server, offset)
     assert [(each["event"], each["seconds"]) for each in lines] == [
         ("this machine's clock differs from the API server's", 9.0),
         ("this machine's clock differs from the API server's", -7.0),
     ]
-    assert manager.metrics.registry.get_sample_value("ruleop_clock_offset_seconds") == -7.0
+    assert server.metrics.registry.get_sample_value("ruleop_clock_offset_seconds") == -7.0

@@ -190,8 +190,8 @@ def forget_proofs(server: ApiServer, key: ObjectKey = CHILD) -> None:
 
 async def remark(harness: Any) -> bool:
     manager = harness.manager
-    sweep = Remarking(manager.controller_set, manager.owner_key, manager.api)
-    return await sweep.remark_all() and await manager.owner_key.settle()
+    sweep = Remarking(manager.work.controller_set, manager.known.owner_key, manager.server.api)
+    return await sweep.remark_all() and await manager.known.owner_key.settle()
 
 
 def note_of(server: ApiServer) -> str:
@@ -219,7 +219,7 @@ async def test_children_of_earlier_versions_are_written_again_once(cluster: Call
         assert await remark(harness)
         assert "proof" in note_of(server)
         assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY, MANAGERS_PROVEN]
-        assert harness.manager.owner_key.proofs().accept_unproven is False
+        assert harness.manager.known.owner_key.proofs().accept_unproven is False
         await harness.until_settled()
     assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
 
@@ -274,7 +274,7 @@ async def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callabl
     async with settled_operator(server) as harness:
         manager = harness.manager
         results = iter([False, True])
-        sweep = Remarking(manager.controller_set, manager.owner_key, manager.api)
+        sweep = Remarking(manager.work.controller_set, manager.known.owner_key, manager.server.api)
         inner = sweep.remark_all
 
         async def remark_all() -> bool:
@@ -285,9 +285,9 @@ async def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callabl
             task = asyncio.create_task(sweep.run())
             await a_moment()
             assert not [line for line in lines if "owner annotations" in line["event"]], "the pause is not over"
-            manager.controller_set._pause_end.cancel()
-            manager.controller_set._resume()
-            await until("the sweep", lambda: not manager.owner_key.unsettled.is_set())
+            manager.work.controller_set._pause_end.cancel()
+            manager.work.controller_set._resume()
+            await until("the sweep", lambda: not manager.known.owner_key.unsettled.is_set())
             task.cancel()
         found = [line["event"] for line in lines if "owner annotations" in line["event"]]
     assert found == [
@@ -345,10 +345,10 @@ async def test_managers_of_earlier_versions_are_renamed_once_and_keep_their_fiel
         server.forget()
     assert managers_of(server)[0].proof == ""
     async with settled_operator(server) as harness:
-        assert harness.manager.owner_key.unsettled.is_set()
+        assert harness.manager.known.owner_key.unsettled.is_set()
         assert await remark(harness)
         await harness.until_settled()
-        assert harness.manager.owner_key.proofs().accept_unproven_managers is False
+        assert harness.manager.known.owner_key.proofs().accept_unproven_managers is False
     assert managers_of(server) == [before]
     assert server.cluster.objects[SETTINGS]["data"] == {"theirs": "x", "ours": "1"}
     assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY, MANAGERS_PROVEN]
@@ -363,7 +363,7 @@ async def test_a_manager_without_proof_that_appears_later_is_nobodys(cluster: Ca
     forget_managers_proof(server)
     server.cluster.edit(server.cluster.name(SECRET), {"data": {MANAGERS_PROVEN: encoded("true")}})
     async with settled_operator(server) as harness:
-        assert not harness.manager.owner_key.unsettled.is_set()
+        assert not harness.manager.known.owner_key.unsettled.is_set()
     assert sorted(each.proof != "" for each in managers_of(server)) == [False, True]
 
 
@@ -380,8 +380,8 @@ async def test_no_rule_reads_or_writes_the_operators_objects(cluster: Callable[.
     """
     server = cluster(body % (HOME, HOME, HOME))
     async with settled_operator(server) as harness:
-        harness.manager.revisions.put_in_force(server.cluster.project)
-        assert await harness.manager.revisions.record()
+        harness.manager.known.revisions.put_in_force(server.cluster.project)
+        assert await harness.manager.known.revisions.record()
     assert REVISIONS in server.cluster.objects
     async with settled_operator(server):
         pass

@@ -110,7 +110,7 @@ async def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_
     made = server(APP)
     async with settled_operator(made) as harness:
         (tmp_path / "watches.yaml").write_text(APP + OTHER)
-        harness.manager.controller_set.reloaded(load_project(tmp_path, environ={}))
+        harness.manager.work.controller_set.reloaded(load_project(tmp_path, environ={}))
         assert [watcher.store.state for watcher in others(harness)] == [State.PENDING] * 2
         for v, then in (("2", 0), ("3", refused)):
             for watcher in others(harness) if then else ():
@@ -195,7 +195,7 @@ async def test_a_rule_that_calls_has_kind_is_reconciled_when_the_served_kinds_ch
         assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
         for unserved, there in (([], "true"), ([UNNAMED], "false")):
             made.cluster.unserved = unserved
-            await harness.manager.discovery_sync.refresh()
+            await harness.manager.work.discovery_sync.refresh()
             await harness.until_quiet()
             assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
 
@@ -204,6 +204,6 @@ async def test_other_rules_are_not_reconciled_when_the_served_kinds_change(serve
     made = server(APP, unserved=[UNNAMED])
     async with settled_operator(made) as harness:
         made.cluster.unserved = []
-        await harness.manager.discovery_sync.refresh()
+        await harness.manager.work.discovery_sync.refresh()
         (controller,) = harness.controllers
         assert not controller.workers.queue.statistics(now=0.0)["ready"]

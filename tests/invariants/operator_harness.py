@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from ruleop.operator.engine.cache import informers
-from ruleop.operator.engine.manager import manager
+from ruleop.operator.engine.manager import manager, parts
 from ruleop.operator.engine.manager.controllers import Controller
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.queue.work_queue import Backoff
@@ -110,20 +110,20 @@ class OperatorHarness:
 
     @property
     def controllers(self) -> list[Controller]:
-        return list(self.manager.controllers)
+        return list(self.manager.work.controllers)
 
     async def start(self) -> None:
         """As the manager does, up to the watches, which have listed nothing yet."""
-        await self.manager.discovery.refresh()
-        await self.manager.inventory.load()
+        await self.manager.server.discovery.refresh()
+        await self.manager.known.inventory.load()
         await self.manager._load_key()
-        self.manager.controller_set.start_leading()
-        self.manager.controller_set.apply(self.cluster.project)
+        self.manager.work.controller_set.start_leading()
+        self.manager.work.controller_set.apply(self.cluster.project)
         for controller in self.controllers:
             controller.workers.queue.backoff = QUICK
 
     async def stop(self) -> None:
-        await self.manager.controller_set.stop()
+        await self.manager.work.controller_set.stop()
 
     def watcher(self, kind: str) -> FakeWatcher:
         """The watcher of a kind; of a watched kind, that of its CRs."""
@@ -138,12 +138,16 @@ class OperatorHarness:
     def resync(self) -> None:
         """Queues each CR, as a resync does."""
         for controller in self.controllers:
-            self.manager.controllers.enqueue_all(controller, "resync")
+            self.manager.work.controllers.enqueue_all(controller, "resync")
 
     async def until_idle(self, seconds: float = 10.0) -> bool:
         """Until the workers have nothing to do, without delivering events. False if it takes too long."""
         end = time.monotonic() + seconds
-        while self.manager.debounce.busy or self.manager.debounce._waiting or not all(map(_idle, self.controllers)):
+        while (
+            self.manager.work.debounce.busy
+            or self.manager.work.debounce._waiting
+            or not all(map(_idle, self.controllers))
+        ):
             if time.monotonic() > end:
                 return False
             await asyncio.sleep(0)
@@ -189,7 +193,7 @@ async def started_operator(server: ApiServer, **options: Any) -> AsyncIterator[O
     """An operator that has started, and has listed nothing yet."""
     wire = HarnessWire(server)
     with (
-        mock.patch.object(manager, "Client", return_value=wire),
+        mock.patch.object(parts, "Client", return_value=wire),
         mock.patch.object(informers, "Watcher", FakeWatcher),
         mock.patch.object(debounce, "CALM", 0.001),
     ):

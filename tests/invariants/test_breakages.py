@@ -238,7 +238,7 @@ async def release_before_stopping(old: Any, operator: manager.Manager) -> None:
 async def wait_without_a_limit(_old: Any, operator: manager.Manager) -> None:
     for task in operator._tasks:
         task.cancel()
-    await operator.controller_set.stop()
+    await operator.work.controller_set.stop()
 
 
 def nothing(_old: Any, *_arguments: Any, **_more: Any) -> Any:

@@ -119,7 +119,7 @@ class Live(Folder):
 
         def is_quiet() -> bool:
             """It has no controllers before it is connected."""
-            controllers = list(getattr(manager, "controllers", ()))
+            controllers = list(manager.work.controllers) if hasattr(manager, "work") else []
             return bool(controllers) and until() and all(each.is_quiet() for each in controllers)
 
         await waiting.until("the operator", is_quiet)

@@ -121,7 +121,7 @@ def test_no_value_of_a_custom_resource_is_ever_html(tmp_path: Path, path: str) -
 
 def _reconciled(shown: Running) -> object:
     """The value that the last pass has seen."""
-    found = shown.manager.cache.resource(ObjectKey("example.com", "Note", "default", "a"))
+    found = shown.manager.known.cache.resource(ObjectKey("example.com", "Note", "default", "a"))
     if found is None or (found.get("status") or {}).get("observedGeneration") != found["metadata"]["generation"]:
         return None
     if "to be written" in str(found["status"]["conditions"]):  # of the child, whose watch is a little later

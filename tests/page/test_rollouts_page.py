@@ -48,7 +48,7 @@ def test_the_operator_names_its_checks_and_the_permissions_that_it_lacks(tmp_pat
             await shown.shows("/operator", "Operator ready", "controller Note.example.com", "None: every kind")
             (store,) = [
                 store
-                for need, informer in shown.manager.informers.informers.items()
+                for need, informer in shown.manager.known.informers.informers.items()
                 if need.kind.kind == "Secret" and not need.children
                 for store in informer.stores()
             ]
@@ -62,7 +62,7 @@ def test_custom_resources_whose_plans_are_slow_are_named(tmp_path: Path) -> None
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
             await shown.shows("/resources", "1 of 1", "Waiting")
-            (controller,) = shown.manager.controllers
+            (controller,) = shown.manager.work.controllers
             (request,) = controller.reconciler.histories
             controller.reconciler.slow[request] = True
             found = await shown.get("/operator")
