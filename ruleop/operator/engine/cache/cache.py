@@ -46,8 +46,7 @@ class Cache(CacheView[Informer]):
 
     def invalidate(self) -> None:
         """Drops what was computed about kinds: discovery, a CRD or a store's state has changed."""
-        self._infos.clear()
-        self._states.clear()
+        self._infos, self._states = {}, {}  # new ones: a plan of the page, in another thread, may be adding to these
 
     def is_synced(self, kind: GroupKind) -> bool:
         """Whether each store that the rules of a watched kind need is synced, unserved or forbidden. A store is pending
@@ -88,7 +87,7 @@ class Cache(CacheView[Informer]):
     # -- a plan in another thread --------------------------------------------------------------------------------------
 
     def snapshot(self, part_of: str) -> CacheSnapshot:
-        """What the plan of the CR with this label may read, as it is now."""
+        """All that the plan of the CR with this label may read, as it is now."""
         return CacheSnapshot(self, part_of)
 
     # -- responses to ruleop's own writes ------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ _SERVED = {
 
 
 class CacheView(Generic[Known]):
-    """What a plan reads."""
+    """All that a plan reads."""
 
     lookup: Callable[[Kind], ResourceInfo | None]
     namespaces: tuple[str, ...]
@@ -108,9 +108,10 @@ class CacheView(Generic[Known]):
 
     def info(self, kind: Kind, namespace: str = "") -> KindInfo:
         """The information about a kind. With a namespace, its state is that of the watch of this namespace."""
-        found = self._infos.get((kind, namespace))
+        infos = self._infos
+        found = infos.get((kind, namespace))
         if found is None:
-            found = self._infos[kind, namespace] = self._build_info(kind, namespace)
+            found = infos[kind, namespace] = self._build_info(kind, namespace)
         return found
 
     def state_of(self, observe: Observe, namespace: str = "") -> Served:
@@ -135,9 +136,10 @@ class CacheView(Generic[Known]):
     def _state(self, need: WatchSpec, namespace: str) -> Served:
         """The state of the watch for this need. Watches of the same kind for other needs, or in other versions, do not
         count."""
-        found = self._states.get((need, namespace))
+        states = self._states
+        found = states.get((need, namespace))
         if found is None:
-            found = self._states[need, namespace] = self._read_state(need, namespace)
+            found = states[need, namespace] = self._read_state(need, namespace)
         return found
 
     def _read_state(self, need: WatchSpec, namespace: str) -> Served:
