@@ -18,7 +18,7 @@ from ruleop.core.planning.model.marks import RECONCILE_PERIOD
 from ruleop.core.recording.typed_json import decode, encode
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Request, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
-from ruleop.operator.engine.reconcile.large_plans import ARRIVAL, AT_ONCE, BUSY, LONGEST_WAIT, Large, LargePlans
+from ruleop.operator.engine.reconcile.large_plans import ARRIVAL, AT_ONCE, LONGEST_WAIT, Large, LargePlans
 from ruleop.operator.engine.reconcile.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.virtual_time import run_in_virtual_time
@@ -229,7 +229,7 @@ async def test_a_large_resource_waits_while_as_many_as_may_have_a_turn(slow_on_t
     for _ in range(2):
         assert await harness.reconcile() == Result(requeue_after=TURN_AT_LATEST, reason=PLAN_IS_SLOW)
     assert slow_on_the_loop == ["MainThread"]
-    large_plans.end(others[2])
+    large_plans.end(others[1])
     await woken.wait()
     await harness.reconcile()
     assert slow_on_the_loop[1] == "ruleop plan"
@@ -254,13 +254,6 @@ async def test_nothing_is_kept_of_a_large_resource_that_is_gone(slow_on_the_loop
     harness.stores.catch_up()
     await harness.reconcile()
     assert not harness.reconciler.large
-
-
-async def test_plans_on_the_loop_have_less_patience_while_the_thread_is_busy():
-    large_plans = LargePlans()
-    before = large_plans.patience
-    async with large_plans._thread:
-        assert large_plans.patience == before * BUSY
 
 
 async def test_plans_that_were_ended_before_come_last(endless_plans, monkeypatch):
@@ -331,13 +324,13 @@ def lane(test: Any) -> list[tuple[float, str]]:
     return run_in_virtual_time(run())
 
 
-def test_four_have_a_turn_at_once():
+def test_three_have_a_turn_at_once():
     def test(found: Lane) -> None:
         for name in "abcdef":
             found.add(name)
 
-    assert AT_ONCE == 4
-    assert lane(test) == [*((0.0, name) for name in "abcd"), (1.0, "e"), (1.0, "f")]
+    assert AT_ONCE == 3
+    assert lane(test) == [*((0.0, name) for name in "abc"), *((1.0, name) for name in "def")]
 
 
 def test_namespaces_take_turns():
@@ -377,9 +370,9 @@ def test_a_resource_that_does_not_come_misses_its_turn():
     def test(found: Lane) -> None:
         for name in "abcdefghi":
             found.add(name)
-        found.gone.update("efgh")
+        found.gone.update("def")
 
-    assert lane(test)[AT_ONCE:] == [(1.0 + ARRIVAL, "i")]
+    assert lane(test)[AT_ONCE:] == [(1.0 + ARRIVAL, "g"), (1.0 + ARRIVAL, "h"), (1.0 + ARRIVAL, "i")]
 
 
 def test_each_has_one_turn_however_often_it_asks():

@@ -27,7 +27,7 @@ from ruleop.core.schema.openapi import ShapeBuilder
 from ruleop.core.schema.shape import Shape
 from ruleop.core.templating.values.cost import METER
 from tests.limits.guarded import in_thread
-from tests.limits.shapes import CONFIG, FROM_FILE, created, template
+from tests.limits.shapes import CONFIG, FROM_FILE, SHAPES, created, template
 from tests.planning.harness import Harness, as_bytes
 
 TOO_LONG = "the plan takes more than a second of CPU time"
@@ -139,6 +139,28 @@ def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
     monkeypatch.setattr("tests.limits.guarded.AGAIN", 0.02)
     with pytest.raises(Overtime):
         in_thread(harness.plan, LITTLE)
+
+
+KINDS_OF_WORK = {
+    "a double loop": "templates/a.yaml",
+    "regex_replace with the resource's replacement": "templates/a.yaml",
+    "5,000 Deployments": "",
+    "deep mappings in a child that the resource changes": "",
+    "5 Deployments that others have filled and changed": "",
+}
+
+
+@pytest.mark.parametrize("name", KINDS_OF_WORK)
+def test_whatever_a_plan_does_it_is_ended_and_the_next_plan_of_another_resource_is_as_before(name):
+    (shape,) = (each for each in SHAPES if each.name == name)
+    found = shape.prepared()
+    planned = in_thread(found.run, LITTLE / 2)
+    assert [each.reason for each in planned.problems] == ["RenderFailed"]
+    assert planned.problems[0].message.startswith(TOO_LONG)
+    assert str(planned.problems[0].site or "").startswith(KINDS_OF_WORK[name])
+    assert not planned.actions
+    assert as_bytes(WARM.plan()) == EXPECTED
+    assert state(WARM) == STATE
 
 
 # -- a plan in a thread ------------------------------------------------------------------------------------------------

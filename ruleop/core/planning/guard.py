@@ -104,7 +104,7 @@ class Guard:
         self._seconds = 0.0  # that the plan has
         self._ends = 0.0  # by the clock of the thread: then the plan is ended
         self._has_handler = False
-        self._collections = 0  # full ones of the garbage collector, when the handler ran last
+        self._collections = 0  # of the garbage collector, when the handler ran last: full ones
 
     def within(self, seconds: float, work: Callable[[], T]) -> T:
         """The result of the work. Raises TooSlow after this time. Only the main thread can be interrupted."""
@@ -131,8 +131,8 @@ class Guard:
         if not self.is_running:
             return
         now = time.thread_time()
-        if now >= self._ends and self._has_collected():
-            self._ends = now + self._seconds
+        if now >= self._ends and self._collections != (collections := _collections()):
+            self._ends, self._collections = now + self._seconds, collections
         if now < self._ends:
             signal.setitimer(signal.ITIMER_VIRTUAL, min(max(self._ends - now, SHORTEST), LONGEST))
             return
@@ -140,10 +140,10 @@ class Guard:
         signal.setitimer(signal.ITIMER_VIRTUAL, AGAIN_ON_LOOP)
         raise TooSlow
 
-    def _has_collected(self) -> bool:
-        """Whether a full collection may have taken the time, for which the plan is not to blame."""
-        before, self._collections = self._collections, gc.get_stats()[2]["collections"]
-        return before != self._collections
+
+def _collections() -> int:
+    """The full collections so far: one may have taken the time of a plan, which is not to blame for it."""
+    return int(gc.get_stats()[2]["collections"])
 
 
 GUARD: Final = Guard()

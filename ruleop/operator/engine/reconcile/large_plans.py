@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-AT_ONCE: Final = 4
-"""Passes of large custom resources that take place at once. One of them plans, the others write."""
+AT_ONCE: Final = 3
+"""Passes of large custom resources that take place at once. One of them plans, the others write: each has up to eight
+requests in flight, and requests of others wait behind them."""
 
-BUSY: Final = 1 / 4
-"""The share of the guard's patience that a plan on the loop has while others wait for the thread: many new ones at once
-would take the whole patience each before anything else."""
+SHORT: Final = 1 / 4
+"""The part of the guard's patience that the plans of a large custom resource may take before it counts as small."""
 
 LONGEST_WAIT: Final = 60.0
 """Seconds that a plan which was ended the last time waits while others come first; then it gets some of the turns."""
@@ -116,20 +116,16 @@ class LargePlans:
 
     # -- the plans -----------------------------------------------------------------------------------------------------
 
-    @property
-    def patience(self) -> float:
-        """The seconds that a plan on the loop may take."""
-        return GUARD.patience * (BUSY if self._thread.locked() else 1.0)
-
-    def is_short(self, seconds: float) -> bool:
-        """Whether a plan that took so long in the thread would have been finished on the loop in any case."""
-        return seconds < GUARD.patience * BUSY
+    @staticmethod
+    def is_short(seconds: float) -> bool:
+        """Whether a plan that took so long in the thread would have been finished on the loop."""
+        return seconds < GUARD.patience * SHORT
 
     async def make(self, work: Callable[[], T]) -> T:
         """The result of the work, on the loop, or in the thread if that takes long. It is done twice then. Raises
         RuleopError if it takes more than a second of CPU time."""
         try:
-            return GUARD.within(self.patience, work)
+            return GUARD.within(GUARD.patience, work)
         except TooSlow:
             return (await self.make_in_thread(lambda: work))[0]
 

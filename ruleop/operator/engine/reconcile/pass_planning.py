@@ -91,7 +91,7 @@ class PassPlanning:
             current.longest = max(current.longest, seconds)
         else:
             start = time.perf_counter()
-            planned, document = GUARD.within(large_plans.patience, self._prepared(current, self.cache, account))
+            planned, document = GUARD.within(GUARD.patience, self._prepared(current, self.cache, account))
             seconds = time.perf_counter() - start
         self.metrics.plan_time.observe(seconds)
         current.accounts += account.share
