@@ -41,8 +41,8 @@ from ruleop.core.schema.builtin.table import builtin_shape
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the corpus belongs to the tests
 
+from tests.limits.large import Large  # noqa: E402
 from tests.limits.shapes import SHAPES, Shape  # noqa: E402
-from tests.limits.turns import Large  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

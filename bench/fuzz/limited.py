@@ -7,7 +7,6 @@ process, which is a finding. A process reports before each pass, so that what en
 from __future__ import annotations
 
 import faulthandler
-import gc
 import math
 import os
 import re
@@ -26,7 +25,6 @@ import orjson
 from bench.fuzz.case import Case
 from bench.fuzz.one_pass import MEBIBYTE, PREPARING, TEXT, TEXT_FACTOR, Passes, Reading, Samples, UnusableError
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.operator.engine.reconcile.turns import NEVER
 
 GRACE: Final = 20.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""
@@ -64,7 +62,6 @@ def passes(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> R
             tell(found)
 
     collect_garbage_seldom()
-    gc.set_threshold(*gc.get_threshold()[:2], NEVER)  # as in a large pass
     signal.signal(signal.SIGPROF, sample)
     work = Passes(case, tell, enough=limits.enough)
     signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)

@@ -28,7 +28,7 @@ from ruleop.authoring.report.plan_text import show
 from ruleop.authoring.report.spans import text_of
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import History, Observed, Outcome, Plan, Planning, choose_rule
+from ruleop.core.planning import History, Observed, Outcome, Plan, choose_rule, plan
 from ruleop.core.planning.changes.drift import Reverted, corrections
 from ruleop.core.planning.events import write_events
 from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
@@ -250,9 +250,10 @@ class Passes:
 
     def _plan(self, history: History) -> Plan:
         observed = Observed(self.cluster, self.kinds, clock=self.clock)
-        planning = Planning(self.rule, self.resource, observed, history, predict_status=False, masks=self.case.shown)
-        self.accounts.append(planning.account)
-        return planning.finish()
+        self.accounts.append(account := Account())
+        return plan(
+            self.rule, self.resource, observed, history, predict_status=False, masks=self.case.shown, account=account
+        )
 
 
 def _length(line: Mapping[str, Any]) -> int:

@@ -32,12 +32,12 @@ from ruleop.operator.kube.watch.store import State
 from ruleop.page.own_reading import OwnKinds, OwnReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
     from ruleop.authoring.report.explain_documents import Explanation
     from ruleop.core.kinds import GroupKind, Object
-    from ruleop.core.planning import Plan, Planning
+    from ruleop.core.planning import Plan
     from ruleop.core.rollout.rollout_record import Record
     from ruleop.core.rules import Loaded, Project, Rule
     from ruleop.operator.engine.manager.controllers import Controller
@@ -249,9 +249,9 @@ class Source:
         operator = Operator(name, server.namespace, known.inventory.entries)
         return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
 
-    async def _finish(self, planning: Planning) -> Plan:
-        """Between the plans of the operator, in the turns of its loop."""
-        return await self.manager.work.environment.turns.finish(planning.run)
+    async def _finish(self, made: Callable[[], Plan]) -> Plan:
+        """As the plans of the operator: on its loop, or in a thread if that takes long."""
+        return await self.manager.work.environment.large_plans.make(made)
 
     async def _graph(self, project: Project, rule: Rule) -> Graph | None:
         known = self._graphs
@@ -439,6 +439,6 @@ def _work(controller: Controller) -> dict[str, Any]:
         "failing": int(work["failing"]),
         "slow": [
             {"title": str(request), "href": resource_url(controller.reconciler.key(request))}
-            for request in sorted(controller.reconciler.slow)
+            for request in sorted(controller.reconciler.large)
         ],
     }

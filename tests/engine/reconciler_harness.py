@@ -57,6 +57,11 @@ class Stores(FakeStores):
     def seen_from(self, _namespace):
         return self
 
+    def snapshot(self, _part_of):
+        found = Stores(self.server, self.kinds)
+        found.objects = dict(self.objects)
+        return found
+
     def is_synced(self, _kind):
         return self.synced
 

@@ -231,3 +231,33 @@ def test_a_cr_is_read_in_the_version_of_its_rule_and_responses_are_stored_in_the
     assert world.is_at_least(app, "7")
     world.remove(app, "u")
     assert world.resource(app) is world.resource(app, "v2") is None
+
+
+def test_a_snapshot_of_the_cache_is_what_the_cache_was():
+    """For each kind of question, before and after the objects and the states of the stores change."""
+    resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
+    cache = Cache(None, {CONFIG_MAP: resource}.get)
+    cache.children_of = {CONFIG_MAP.versionless: [informer(CHILD_LABELS)]}
+    cache.observed = {CONFIG_MAP.versionless: [informer()]}
+    (children,), (observed,) = cache.children_of.values(), cache.observed.values()
+    children[0].watchers[0].store.apply(child())
+    observed[0].watchers[0].store.apply(child(8))
+
+    def reads(view):
+        return (
+            view.get(KEY),
+            list(view.children("x")),
+            list(view.select(Query(CONFIG_MAP.versionless))),
+            list(view.patched("x")),
+            view.info(CONFIG_MAP),
+            view.seen_from("shop").info(CONFIG_MAP),
+        )
+
+    snapshot, before = cache.snapshot("x"), reads(cache)
+    assert reads(snapshot) == before
+    for each in (children[0], observed[0]):
+        each.watchers[0].store.apply(child(9, spec="changed"))
+        each.watchers[0].store.set_state(State.FORBIDDEN)
+    cache.invalidate()
+    assert reads(snapshot) == before
+    assert reads(cache) != before

@@ -148,7 +148,7 @@ def test_the_reports_of_many_crs_are_not_counted_on_the_event_loop():
     controller = SimpleNamespace(
         workers=SimpleNamespace(title="App", statistics=lambda: work),
         reconciler=SimpleNamespace(
-            pass_log=SimpleNamespace(reported={n: Watched("Ready") for n in range(7)}), slow=set()
+            pass_log=SimpleNamespace(reported={n: Watched("Ready") for n in range(7)}), large=set()
         ),
     )
 

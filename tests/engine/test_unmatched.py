@@ -45,7 +45,6 @@ class Play:
             dry_run=dry_run,
             clock=None,
             debounce=None,
-            turns=None,
         )
         self.reconciler = Reconciler(APP, (), environment, workers=None)
 

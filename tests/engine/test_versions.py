@@ -18,7 +18,6 @@ from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_need, child_needs, observe_need
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.watch.store import Store
-from tests.planning.steps import finished
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))
@@ -105,7 +104,7 @@ def test_an_existing_child_is_read_in_the_version_of_its_rule(world, rule):
     for kind in (V1, V2):
         (store,) = (each.watchers[0].store for each in world.children_of[THING] if each.need.kind == kind)
         store.apply(thing(kind, of=kind.version))
-    (existing,) = finished(find_existing(rule, OWNER, SimpleNamespace(objects=world, own=())))
+    (existing,) = find_existing(rule, OWNER, SimpleNamespace(objects=world, own=()))
     assert existing.live["spec"] == {"of": "v1"}
 
 

@@ -71,7 +71,7 @@ class WorkersHarness:
         self.reconciler_metrics = self.metrics.of(self.title)
         self.workers = Workers(self.title, limit=limit, metrics=self.metrics, on_exit=self.tasks.append)
         self.workers.queue.backoff = Backoff(first=60)
-        self.reconciler = SimpleNamespace(pass_log=SimpleNamespace(reported={}), slow=set())
+        self.reconciler = SimpleNamespace(pass_log=SimpleNamespace(reported={}), large=set())
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
         self.informer = Informer(WatchSpec(CONFIG_MAP))
         self.informers = [self.informer]

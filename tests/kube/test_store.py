@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ruleop.core.kinds import ObjectKey, parse_version
 from ruleop.core.names import PART_OF_LABEL
 from ruleop.operator.kube.watch import packing
-from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store
+from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, StoreSnapshot
 from tests.kube.model_server import SOURCE
 
 
@@ -284,19 +284,6 @@ def labelled(name: str, version: int, part_of: str | None) -> dict[str, Any]:
     return widget(name, version, uid=name, metadata={"labels": {PART_OF_LABEL: part_of} if part_of else {}})
 
 
-def test_children_that_leave_while_they_are_read_are_left_out(store: Store) -> None:
-    for version, name in enumerate("abcde", start=5):
-        store.apply(labelled(name, version, "one"))
-    read = store.children("one")
-    first = next(read)
-    store.delete(labelled("a", 20, "one"))
-    store.delete(labelled("b", 21, "one"))
-    store.apply(labelled("c", 22, "two"))
-    store.apply(labelled("d", 23, "one"))
-    names = [(obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for obj in (first, *read)]
-    assert names == [("a", "5"), ("d", "23"), ("e", "9")]
-
-
 def test_children_are_indexed_by_their_part_of_label(store: Store) -> None:
     store.apply(labelled("b", 5, "one"))
     store.apply(labelled("a", 6, "one"))
@@ -307,6 +294,72 @@ def test_children_are_indexed_by_their_part_of_label(store: Store) -> None:
     store.delete(labelled("b", 10, "one"))
     assert [child["metadata"]["name"] for child in store.children("two")] == ["a"]
     assert list(store.children("one")) == []
+
+
+def owned(name: str, version: int, part_of: str | None, owner: str) -> dict[str, Any]:
+    found = labelled(name, version, part_of)
+    found["metadata"]["ownerReferences"] = [{"uid": owner}]
+    return found
+
+
+def all_reads(store: Store | StoreSnapshot, names: str) -> Any:
+    """All that a plan of the CR `one` can ask."""
+    return (
+        [store.get(key(name)) for name in names],
+        list(store.children("one")),
+        store.patched("one"),
+        store.select_keys(),
+        store.select_keys("ns"),
+        store.select_keys("other"),
+        store.owned_keys("u", "ns"),
+        store.owned_keys("v"),
+        store.state,
+    )
+
+
+@given(
+    changes=st.lists(
+        st.tuples(
+            st.sampled_from(["apply", "delete", "remove", "snapshot", "ask"]), st.sampled_from("abcd"), st.booleans()
+        ),
+        max_size=40,
+    ),
+    compressed=st.booleans(),
+)
+def test_a_snapshot_stays_as_the_store_was(changes: list[tuple[str, str, bool]], compressed: bool) -> None:
+    """Whatever happens to the store afterwards, and whichever of its indexes exist."""
+    store, taken = Store(SOURCE), []
+    if compressed:
+        store._packing = packing.Packing([b'{"metadata":{"name":"a","namespace":"ns","uid":"u1"},"spec":{"n":1}}'])
+    store.begin_list()
+    store.end_list(1)
+    for version, (what, name, first) in enumerate(changes, start=5):
+        obj = owned(name, version, "one" if first else "two", "u" if first else "v")
+        if first:
+            manager = {"manager": "ruleop:one:child", "operation": "Apply", "fieldsV1": {"f:spec": {}}}
+            obj["metadata"]["managedFields"] = [manager]
+        if what == "apply":
+            store.apply(obj)
+        elif what == "delete":
+            store.delete(obj)
+        elif what == "remove":
+            store.remove(key(name), name)
+        elif what == "ask":
+            store.owned_keys("u")
+            store.select_keys("ns")
+        else:
+            reads = all_reads(snapshot := store.snapshot("one"), "abcd")
+            assert reads == all_reads(store.snapshot("one"), "abcd")
+            taken.append((snapshot, reads))
+    for snapshot, reads in taken:
+        assert all_reads(snapshot, "abcd") == reads
+
+
+def test_a_snapshot_is_what_the_store_holds(store: Store) -> None:
+    store.apply(owned("a", 5, "one", "u"))
+    store.apply(owned("b", 6, "two", "v"))
+    assert all_reads(store.snapshot("one"), "abc") == all_reads(store, "abc")  # it finds owners without an index
+    assert all_reads(store.snapshot("one"), "abc") == all_reads(store, "abc")
 
 
 @given(

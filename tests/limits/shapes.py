@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ruleop.core.planning import History, Plan
+from ruleop.core.planning import History, Plan, plan
 from ruleop.core.planning.changes.drift import ENOUGH, FIRST, Reverted
 from ruleop.core.planning.changes.writes import changes, field_paths
-from ruleop.core.planning.planner import Planning
 from ruleop.core.templating.values.cost import Account
 from tests.planning.harness import Harness
 
@@ -40,9 +39,7 @@ class Shape:
     def prepared(self) -> Pass:
         harness = self.harness()
         history = self.prepare(harness)
-        assert harness.resource is not None
-        planning = Planning(harness.rule, harness.resource, harness.observed(), history)
-        return Pass(harness, planning)
+        return Pass(harness, history)
 
 
 @dataclass
@@ -50,18 +47,18 @@ class Pass:
     """One pass, which is to be measured."""
 
     harness: Harness
-    planning: Planning
+    history: History
+    account: Account = field(default_factory=Account)
 
     def run(self) -> Plan:
         """Plans, and describes the plan as the log does."""
-        planned = self.planning.finish()
+        assert self.harness.resource is not None
+        planned = plan(
+            self.harness.rule, self.harness.resource, self.harness.observed(), self.history, account=self.account
+        )
         for action in planned.actions:
             field_paths(changes(action, self.harness, None), planned.uid)
         return planned
-
-    @property
-    def account(self) -> Account:
-        return self.planning.account
 
 
 WORK = "too much work"

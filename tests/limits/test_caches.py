@@ -32,16 +32,16 @@ def test_few_patterns_are_kept_and_each_is_small(monkeypatch):
 
 
 def test_records_are_kept_up_to_a_number_of_characters(monkeypatch):
-    monkeypatch.setattr(record, "_decoded_records", {})
-    monkeypatch.setattr(record, "_cached_length", 0)
+    records = record._Records()
+    monkeypatch.setattr(record, "_RECORDS", records)
     monkeypatch.setattr(record, "_MAX_CACHED", 10_000)
     for number in range(100):
         fields = create_fields(
             {"metadata": {"name": "a"}, "data": {f"key-{number}-{each}": "" for each in range(50)}}, UNKNOWN
         )
-        encode(Record("a", fields))
-        assert sum(map(len, record._decoded_records)) == record._cached_length <= 10_000
-    assert record._decoded_records
+        longest = len(encode(Record("a", fields)))
+        assert sum(map(len, records.known)) == records.length <= 10_000 + longest
+    assert records.known
 
 
 @pytest.mark.parametrize("length", [300, 1_000_000])
@@ -61,7 +61,7 @@ def test_a_short_compressed_record_is_not_cached_and_is_charged_by_what_it_conta
     found = decode(text)
     assert found is not None
     assert found.cost > 32 * 1024
-    assert text not in record._decoded_records
+    assert text not in record._RECORDS.known
 
 
 def test_a_record_that_unpacks_to_more_than_a_mebibyte_is_not_read():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.core.planning import FixedObjects, Plan, Planning
+from ruleop.core.planning import FixedObjects, Plan, plan
 from ruleop.core.templating.values import cost
 from tests.limits.shapes import template
 from tests.planning.harness import Harness, config
@@ -36,8 +36,9 @@ def planned(number: int, size: int = 1, text: str = "v", **labels: str) -> tuple
     """A plan, its account, and the number of objects that it has read."""
     harness, objects = Harness.of(BODY, **TEXT), Flooded(number, size, labels, text)
     assert harness.resource is not None
-    planning = Planning(harness.rule, harness.resource, replace(harness.observed(), objects=objects))
-    return planning.finish(), planning.account, objects.read
+    account = cost.Account()
+    found = plan(harness.rule, harness.resource, replace(harness.observed(), objects=objects), account=account)
+    return found, account, objects.read
 
 
 def test_each_is_charged_and_those_that_match_by_their_size():

@@ -7,7 +7,6 @@ import asyncio
 
 import pytest
 
-from ruleop.core.planning import Planning
 from ruleop.core.templating.values import cost
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile import pass_planning
@@ -29,12 +28,11 @@ def accounts(monkeypatch):
     """The accounts of all plans. A plan of the children uses three quarters of one."""
     found = []
 
-    def planning(*arguments, **more):
-        made = Planning(*arguments, **more)
-        found.append(made.account)
-        return made
+    def account():
+        found.append(cost.Account())
+        return found[-1]
 
-    monkeypatch.setattr(pass_planning, "Planning", planning)
+    monkeypatch.setattr(pass_planning, "Account", account)
     monkeypatch.setattr(cost, "RESERVE", 0)
     asyncio.run(harness().reconcile())
     assert len(found) == 2

@@ -8,11 +8,11 @@ import pytest
 from ruleop.core.merge import Record, create_fields, encode
 from ruleop.core.messages import MAX_MESSAGE
 from ruleop.core.planning.child import apply
-from ruleop.core.planning.guard import GUARD
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.templating.values.cost import FUEL, MEMORY, RESERVE
+from tests.limits.guarded import in_thread
 from tests.limits.shapes import FROM_FILE, SHAPES, TIME, Shape, created, template
 from tests.planning.harness import Harness
 
@@ -24,11 +24,9 @@ LIMITS = ("for one resource (at most", "are allowed", "the printed values have m
     "shape",
     [pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each.slow else []) for each in SHAPES],
 )
-def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape, monkeypatch: pytest.MonkeyPatch):
-    if shape.limit == TIME:
-        monkeypatch.setattr(GUARD, "limit", 0.05)
+def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
     found = shape.prepared()
-    planned = found.run()
+    planned = in_thread(found.run, 0.05) if shape.limit == TIME else found.run()
     exceeded = [each for each in planned.problems if any(words in each.message for words in LIMITS)]
     if shape.limit:
         assert exceeded

@@ -6,19 +6,22 @@ import asyncio
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from ruleop.authoring.live import live_planner
 from ruleop.authoring.live.reading.read_only_connection import ReadingClient
-from ruleop.core.planning import Plan, Planning, SlowPlanError
+from ruleop.core.planning import Plan
+from ruleop.core.planning.guard import GUARD
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.kube.client.server_errors import response_error
 from ruleop.operator.kube.http.prepared_request import Request
-from ruleop.page.source import Source
 from tests.folders import write_files
 from tests.page.projects import NOTES, note, url_of
 from tests.page.session import running
@@ -105,26 +108,26 @@ def test_the_page_shows_the_rest_where_a_permission_is_missing(
 
 
 @pytest.mark.slow
-def test_a_custom_resource_whose_plan_takes_long_is_shown_without_it(
+def test_a_custom_resource_whose_plan_takes_long_is_planned_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its second plan counts: the first one of a rule takes longer than others."""
-    finish, attempts = Source._finish, 0
+    threads: list[str] = []
+    original = live_planner.plan
 
-    async def slow_at_first(source: Source, planning: Planning) -> Plan:
-        nonlocal attempts
-        attempts += 1
-        if attempts in {1, 2, 3}:
-            raise SlowPlanError
-        return await finish(source, planning)
+    def slow(*args: Any, **more: Any) -> Plan:
+        threads.append(threading.current_thread().name)
+        while threading.current_thread() is threading.main_thread():
+            pass
+        return original(*args, **more)
 
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
             await shown.shows("/resources", "1 of 1", "Waiting")
-            monkeypatch.setattr(Source, "_finish", slow_at_first)
+            monkeypatch.setattr(live_planner, "plan", slow)
+            monkeypatch.setattr(GUARD, "patience", 0.002)
             found = await shown.get(url_of("a"))
-            assert "the next reconcile cannot be planned: it takes long" in found.words
             assert "ConfigMap a" in found.words
-            assert "cannot be planned" not in (await shown.get(url_of("a"))).words
+            assert "cannot be planned" not in found.words
 
     asyncio.run(look())
+    assert {"MainThread", "ruleop plan"} <= {*threads}

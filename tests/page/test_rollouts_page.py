@@ -64,7 +64,7 @@ def test_custom_resources_whose_plans_are_slow_are_named(tmp_path: Path) -> None
             await shown.shows("/resources", "1 of 1", "Waiting")
             (controller,) = shown.manager.work.controllers
             (request,) = controller.reconciler.histories
-            controller.reconciler.slow[request] = True
+            controller.reconciler.large.add(request)
             found = await shown.get("/operator")
             assert [each for each in links(found.text) if each.endswith("name=a")]
 

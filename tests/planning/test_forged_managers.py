@@ -9,12 +9,13 @@ import pytest
 
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.names import PATCH_MANAGER
-from ruleop.core.planning import Planning
+from ruleop.core.planning import plan
 from ruleop.core.planning.child.field_patches import MOST_UNPROVEN, patched_key
 from ruleop.core.planning.model.managers import FieldsManager, manager_of, managers_on
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
 from ruleop.core.rules.checks.child_bodies import MAX_PATCH_ID
+from ruleop.core.templating.values.cost import Account
 from tests.planning.harness import CR, Harness, app, config, key
 from tests.planning.settled import edit_and_settle
 
@@ -85,10 +86,10 @@ def test_thousands_of_forged_managers_make_no_writes_and_cost_little():
     add_settings(harness, NEAR, *(forged(f"x{number}") for number in range(3000)))
     add_settings(harness, FAR, *(forged(f"x{number}") for number in range(3000)))
     assert harness.resource is not None
-    planning = Planning(harness.rule, harness.resource, harness.observed())
-    planned = planning.finish()
+    account = Account()
+    planned = plan(harness.rule, harness.resource, harness.observed(), account=account)
     assert [action.key for action in planned.actions] == [CR, NEAR]
-    assert planning.account.share < 0.1
+    assert account.share < 0.1
 
 
 def test_each_manager_is_charged():
@@ -96,9 +97,9 @@ def test_each_manager_is_charged():
         harness = harness_of()
         add_settings(harness, NEAR, *(forged(f"x{number}") for number in range(managers)))
         assert harness.resource is not None
-        planning = Planning(harness.rule, harness.resource, harness.observed())
-        planning.finish()
-        return planning.account.share
+        account = Account()
+        plan(harness.rule, harness.resource, harness.observed(), account=account)
+        return account.share
 
     assert share(3000) > 10 * share(0)
 

@@ -26,7 +26,6 @@ from ruleop.core.planning.changes.writes import Verb
 from ruleop.core.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
 from ruleop.core.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
 from tests.planning.harness import Harness
-from tests.planning.steps import finished
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
 IMMUTABLE = Failed(Failure.IMMUTABLE, "it cannot change", "digest")
@@ -202,7 +201,7 @@ def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     history = after(History.NONE, Create(A, "a", obj("1"), "digest"))
     resource = {"metadata": {"uid": PLAN.uid, "generation": 1}}
     in_sync = [SimpleNamespace(key=A, digest="digest")]
-    synced = finished(history.synced.with_in_sync(in_sync, "rule", resource))
+    synced = history.synced.with_in_sync(in_sync, "rule", resource)
     history = concluded(history, A, synced=synced)
     uid = PLAN.uid
     change = replace(patch(A), desired_digest="another")

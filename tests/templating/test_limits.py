@@ -233,9 +233,9 @@ PATIENT = {
 # One process imports everything, and has a child for each attack: that is many times faster than starting a process for
 # each attack.
 PARENT = """
-import json, os, resource, sys, types
+import json, os, resource, sys
 from ruleop.core.errors import RenderError
-from ruleop.core.planning.guard import GUARD, Overtime
+from ruleop.core.planning.guard import TooSlow, GUARD, place_of
 from ruleop.core.templating import Library, RuleErrors, view
 big = {f"k{i}": dict(a=i, b=[i] * 5, c="x" * 20) for i in range(2000)}
 spec = dict(
@@ -248,15 +248,13 @@ memory, seconds = map(int, sys.argv[1:])
 def attack(template):
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    GUARD.begin(types.SimpleNamespace(seconds=0.0, hasty=False, share=1.0))
     try:
-        Library({"main.j2": template}).text_mapping("main.j2").render(dict(spec=view("spec", spec)))
+        main = Library({"main.j2": template}).text_mapping("main.j2")
+        GUARD.within(1.0, lambda: main.render(dict(spec=view("spec", spec))))
     except (RenderError, RuleErrors) as error:
         return str(error)
-    except Overtime as end:
-        return f"{end.site}: {end.inside}"
-    finally:
-        GUARD.end()
+    except TooSlow as end:
+        return "{}: {}".format(*place_of(end))
     return ""
 
 for line in sys.stdin:

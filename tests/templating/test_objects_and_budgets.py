@@ -145,7 +145,7 @@ class TestBudgets:
     def test_measuring_data_uses_the_budget_and_stops_at_the_limit(self):
         METER.refill()
         assert weigh({"a": ["x" * 100, 1]}) >= 100
-        assert METER.fuel < FUEL
+        assert METER.account.fuel < FUEL
         with pytest.raises(Exhausted, match="data of more than"):
             weigh([[1] * 1000] * 1000)
 

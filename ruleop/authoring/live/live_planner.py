@@ -13,6 +13,7 @@ import asyncio
 import datetime as dt
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.checking.desired_objects import with_violations
@@ -22,7 +23,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
-from ruleop.core.planning import Failure, History, Observed, Plan, Planning, SlowPlanError, choose_rule, plan
+from ruleop.core.planning import Failure, History, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.history import Refusal, Writes
 from ruleop.core.planning.model.marks import PART_OF, part_of
 from ruleop.operator.engine.cache.watch_specs import child_needs
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.targets import Target
     from ruleop.core.rules import Project, Rule
 
-Finish: TypeAlias = "Callable[[Planning], Awaitable[Plan]]"
+Finish: TypeAlias = "Callable[[Callable[[], Plan]], Awaitable[Plan]]"
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -94,7 +95,7 @@ class LivePlanner:
         expects_refusals: bool = False,
         finish: Finish | None = None,
     ) -> None:
-        """`finish` completes a plan in turns of a loop that has other work, too."""
+        """`finish` makes a plan beside a loop that has other work, too."""
         self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
         self.expects_refusals = expects_refusals
         self.finish = finish
@@ -138,9 +139,6 @@ class LivePlanner:
         before, self.objects.unread = self.objects.unread, {}
         try:
             each.plan = await self._planned(each)
-        except SlowPlanError:
-            each.plan, each.error = None, "it takes long; `ruleop explain` shows it"
-            return False
         except RuleopError as error:
             each.plan, each.error = None, str(error)
             return False
@@ -148,20 +146,10 @@ class LivePlanner:
         return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
 
     async def _planned(self, each: _Pending) -> Plan:
-        """In turns, it is made twice before it counts as slow: the first plan of a rule takes longer. Raises
-        SlowPlanError and RuleopError."""
-        for is_first in (True, False):
-            observed = self._observed(each.rule, each.resource)
-            planning = Planning(each.rule, each.resource, observed, hasty=self.finish is not None)
-            planning.trace(self.traced)
-            if self.finish is None:
-                return planning.finish()
-            try:
-                return await self.finish(planning)
-            except SlowPlanError:
-                if not is_first:
-                    raise
-        raise AssertionError("it returns or raises")
+        """Raises RuleopError."""
+        observed = self._observed(each.rule, each.resource)
+        made = partial(plan, each.rule, each.resource, observed, traced=self.traced)
+        return made() if self.finish is None else await self.finish(made)
 
     def plan_after(self, rule: Rule, resource: Object, failed: Mapping[ObjectKey, Failed]) -> Plan:
         """The plan of a resource of the last batch after these writes failed: what the operator would report of them,

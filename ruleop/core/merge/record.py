@@ -50,7 +50,7 @@ def encode(record: Record) -> str:
     if len(plain) <= _MAX_PLAIN:
         text = plain.decode()
         if len(text) <= _MAX_CACHED_LENGTH:
-            _cache(text, record)  # the record is decoded on the next pass
+            _RECORDS.add(text, record)  # the record is decoded on the next pass
         return text
     text = _COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
     if len(text) > _MAX_LENGTH or len(plain) > _MAX_UNPACKED:
@@ -65,11 +65,11 @@ def decode(text: str | None) -> Record | None:
     """The record, or None if it is missing or unreadable."""
     if not text:
         return None
-    if text in _decoded_records:
-        return _decoded_records[text]
+    if text in (known := _RECORDS.known):
+        return known[text]
     record = _decode(text)
     if _may_be_cached(text):
-        _cache(text, record)
+        _RECORDS.add(text, record)
     return record
 
 
@@ -78,28 +78,23 @@ def _may_be_cached(text: str) -> bool:
     return len(text) <= _MAX_CACHED_LENGTH and not text.startswith(_COMPRESSED)
 
 
-_decoded_records: dict[str, Record | None] = {}
-"""Decoded records by their text, the oldest first. A record has no values, so the children of a thousand CRs of one
-kind mostly share one record."""
+class _Records:
+    """Decoded records by their text. A record has no values, so the children of a thousand CRs of one kind mostly share
+    one record. All threads share them, and a plan may be ended at any instruction: an entry is never changed, and the
+    length is at least that of the entries."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Record | None] = {}
+        self.length = 0
+
+    def add(self, text: str, record: Record | None) -> None:
+        if self.length > _MAX_CACHED:
+            self.known, self.length = {}, 0
+        self.length += len(text)
+        self.known[text] = record
 
 
-_cached_length = 0
-
-
-def _cache(text: str, record: Record | None) -> None:
-    global _cached_length  # noqa: PLW0603 - the cache is this module's
-    try:
-        if text not in _decoded_records:
-            _cached_length += len(text)
-            while _cached_length > _MAX_CACHED:
-                oldest = next(iter(_decoded_records))
-                _cached_length -= len(oldest)
-                del _decoded_records[oldest]
-        _decoded_records[text] = record
-    except BaseException:  # the pass was interrupted: the length may not be that of the cache
-        _decoded_records.clear()
-        _cached_length = 0
-        raise
+_RECORDS = _Records()
 
 
 def _decode(text: str) -> Record | None:

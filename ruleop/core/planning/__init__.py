@@ -29,7 +29,7 @@ from ruleop.core.planning.model.marks import Owner
 from ruleop.core.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure, Outcome
 from ruleop.core.planning.plan import Plan
-from ruleop.core.planning.planner import Planning, SlowPlanError, choose_rule, plan
+from ruleop.core.planning.planner import choose_rule, plan
 
 __all__ = [
     "GRANT",
@@ -57,7 +57,6 @@ __all__ = [
     "Owner",
     "Patch",
     "Plan",
-    "Planning",
     "Problem",
     "Query",
     "Read",
@@ -67,7 +66,6 @@ __all__ = [
     "ResourceAction",
     "Served",
     "ServerSideApply",
-    "SlowPlanError",
     "State",
     "StatusWrite",
     "Wait",

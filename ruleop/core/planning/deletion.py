@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.model.outcome import Failed
     from ruleop.core.rules import Rule
-    from ruleop.core.steps import Steps
 
 FIELDS_NOT_RELEASED: Final = "FieldsNotReleased"
 NOT_DELETED: Final = "NotDeleted"
@@ -74,7 +73,7 @@ class DeletionPlan:
     check_after: float | None = None  # seconds
 
 
-def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> Steps[DeletionPlan]:
+def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> DeletionPlan:
     last_reason = children.history.reason
     if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
         return DeletionPlan(_deleting("Deleting", _held_by_others(resource, observed.finalizer)))
@@ -84,11 +83,11 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
     if final and not done and not why_not:
         if kept := list(_keep_actions(rule, resource, children)):
             return DeletionPlan(_deleting("Finalizing"), kept)
-        yield from children.plan_all(final)
+        children.plan_all(final)
         if not all(child_plan.ready or child_plan.state is State.UNWANTED for child_plan in children.plans.values()):
             return DeletionPlan(_finalizing(children), children.actions())
         return DeletionPlan(_deleting(FINALIZED), check_after=0.0)
-    plan = yield from _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
+    plan = _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
     if (
         rule.finalize
         and why_not
@@ -148,9 +147,7 @@ def _keep_actions(rule: Rule, resource: Object, children: Children) -> Iterator[
             yield keep(each.child, each.live, each.key, children.owner)
 
 
-def _cleanup(
-    rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str
-) -> Steps[DeletionPlan]:
+def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> DeletionPlan:
     """Removes all objects that the garbage collector will not delete; once none is left, removes ruleop's finalizer."""
     if observed.held_until:
         message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
@@ -195,7 +192,7 @@ def _cleanup(
                 if not each.terminating:
                     actions.append(_delete(rule, each, in_order=each.key in ordered, early=why_not is not None))
         if rule.ends_items:
-            plan = yield from _end_items(children, actions, expected, reason)
+            plan = _end_items(children, actions, expected, reason)
         else:
             plan = DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
         plan.events.extend(_release_events(children))
@@ -296,8 +293,8 @@ def _stays_for_items(children: Children, left: Iterable[Existing]) -> frozenset[
 
 def _end_items(
     children: Children, deletions: list[Action], expected: dict[ObjectKey, str], reason: str
-) -> Steps[DeletionPlan]:
-    ends = yield from plan_ends(children, deletions)
+) -> DeletionPlan:
+    ends = plan_ends(children, deletions)
     expected |= {key: f"{key} is to be deleted: {why}" for key, why in ends.held.items()}
     problems = children.report.problems
     doing = overall_conditions(children, problems).ready.message

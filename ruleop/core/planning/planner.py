@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
@@ -36,7 +36,7 @@ from ruleop.core.planning.events import (
     transition_events,
 )
 from ruleop.core.planning.expiry import NEVER, find_expiry
-from ruleop.core.planning.guard import GUARD, Overtime
+from ruleop.core.planning.guard import Overtime, TooSlow, place_of
 from ruleop.core.planning.history import History
 from ruleop.core.planning.late_plans import Late
 from ruleop.core.planning.model.actions import (
@@ -72,15 +72,15 @@ from ruleop.core.templating import Disabled, Waiting
 from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.accounts import ServiceAccount
     from ruleop.core.planning.child.runs.once import Records
+    from ruleop.core.planning.guard import Place
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
     from ruleop.core.rules import Rule
-    from ruleop.core.steps import Steps
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
@@ -105,7 +105,7 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
     return None
 
 
-def plan(
+def plan(  # noqa: PLR0913 - half of them are for showing the plan
     rule: Rule,
     resource: Object,
     observed: Observed,
@@ -114,90 +114,36 @@ def plan(
     predict_status: bool = True,
     masks: bool = True,
     items: bool = False,
+    traced: str = "",
+    account: Account | None = None,
 ) -> Plan:
     """The plan of one pass. `predict_status`: plan the status too while there are actions, as it would be if nothing
     else changed. `masks`: find what has to be masked when the plan is shown, what blocks its children, and the names of
-    their items; the operator only carries it out. `items`: the names of items, without masks."""
-    planning = Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks, items=items)
-    return planning.finish()
+    their items; the operator only carries it out. `items`: the names of items, without masks. `traced`: the child whose
+    objects are traced to the lines of its template. `account`: is charged; by default a new one.
 
-
-class SlowPlanError(Exception):
-    """A hasty plan took too long in one turn, and is given up. One that is not hasty may be made instead."""
-
-
-class Planning:
-    """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
-    between. Its account is charged only while it runs. `hasty`: rather than keep others waiting for a step that takes
-    long, it ends with SlowPlanError. `share`: the part of the guard's patience that it has then."""
-
-    def __init__(
-        self,
-        rule: Rule,
-        resource: Object,
-        observed: Observed,
-        history: History = History.NONE,
-        *,
-        predict_status: bool = True,
-        masks: bool = True,
-        items: bool = False,
-        hasty: bool = False,
-    ) -> None:
-        self.hasty, self.share = hasty, 1.0
-        self.account = Account()
-        self.seconds = 0.0  # of CPU time, until it was paused
-        self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
-        self._planner.names_items = masks or items
-        self._steps = self._planner.steps()
-
-    def trace(self, child: str) -> None:
-        """Traces the objects of a child to the lines of its template. Called before it runs."""
-        self._planner.traced = child
-
-    def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
-        """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
-        try:
-            return self._continue(is_time_up)
-        except Overtime as overtime:
-            GUARD.end()
-            self._planner.rule.reset_renderers()
-            if not overtime.is_late:
-                self._planner.scope.close()
-                raise SlowPlanError from None
-            if self._planner.late is not None:
-                raise RuleopError(TOO_LONG) from None
-            self.seconds = 0.0
-            self._steps = self._planner.late_steps(overtime)
-            return self.run(is_time_up)
-
-    def _continue(self, is_time_up: Callable[[], bool]) -> Plan | None:
-        before = METER.switch(self.account)
-        try:
-            try:
-                GUARD.begin(self)
-                while True:
-                    next(self._steps)
-                    if is_time_up():
-                        GUARD.pause()
-                        return None
-            finally:
-                GUARD.end()
-        except StopIteration as end:
-            self._planner.scope.close()
-            return cast("Plan", end.value)
-        except RecursionError:  # expected: an object may be nested deeper than Python's stack
-            raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
-        finally:
-            METER.switch(before)
-
-    def finish(self) -> Plan:
-        planned = self.run(lambda: False)
-        assert planned is not None
-        return planned
+    A guard may end it, at any instruction: then it reports that (`Overtime`), or there is no plan (`TooSlow`).
+    """
+    planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
+    planner.names_items, planner.traced = masks or items, traced
+    before = METER.switch(account or Account())
+    try:
+        return planner.plan()
+    except Overtime as ended:
+        rule.reset_renderers()
+        return planner.late_plan(place_of(ended))
+    except TooSlow:
+        rule.reset_renderers()
+        raise
+    except RecursionError:  # expected: an object may be nested deeper than Python's stack
+        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
+    finally:
+        METER.switch(before)
+        planner.scope.close()
 
 
 class _Planner:
-    children: Children  # known after the first step
+    children: Children  # known once what exists was read
 
     def __init__(
         self, rule: Rule, resource: Object, observed: Observed, history: History, *, predict_status: bool, masks: bool
@@ -233,10 +179,9 @@ class _Planner:
         }
         return replace(history, refusals=found)
 
-    def steps(self) -> Steps[Plan]:
-        """The plan. It yields after each object that it has read, rendered or compared."""
+    def plan(self) -> Plan:
         try:
-            existing = yield from find_existing(self.rule, self.owner, self.observed)
+            existing = find_existing(self.rule, self.owner, self.observed)
             patches = self.rule.patches or self.observed.patched != frozenset()
             found = Found(existing, find_patched(self.rule, self.owner, self.observed) if patches else ())
         except Exhausted as limit:
@@ -244,27 +189,26 @@ class _Planner:
             return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
         self.children = self._children(found)
         if self.resource["metadata"].get("deletionTimestamp"):
-            return (yield from self._deleting())
+            return self._deleting()
         if (expired := self._find_expiry()) is not None:
             return self._expiring(expired)
         if (problem := self._find_account()) is not None:
             return self._invalid_plan(problem)
-        problem = yield from self._plan_children()
+        problem = self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
             self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
             self.children = self._children(found, desired_keys)
             self._find_expiry()
-            problem = yield from self._plan_children()
+            problem = self._plan_children()
         if problem is not None:
             return self._invalid_plan(problem)
-        yield
-        actions = yield from self._actions()  # before the status: an error in the status must not stop a child
+        actions = self._actions()  # before the status: an error in the status must not stop a child
         in_sync = self.children.in_sync()
-        self.synced = yield from self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
+        self.synced = self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
         return self._plan(None, actions, complete=self.children.complete)
 
-    def late_steps(self, overtime: Overtime) -> Steps[Plan]:
+    def late_plan(self, place: Place) -> Plan:
         """A plan that leaves everything as it is, apart from the conditions. Nothing of the rule is evaluated again but
         the names of what it observes."""
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
@@ -272,13 +216,12 @@ class _Planner:
         self.scope.close()
         self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
         self.children = self._children(Found())
-        yield  # it has taken long enough for this turn
-        inside = f" (in {overtime.inside})" if overtime.inside else ""
-        problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", overtime.site)
+        inside = f" (in {place.inside})" if place.inside else ""
+        problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)
         self.children.report.problems.append(problem)
         return self._plan(overall_conditions(self.children, [problem]), [])
 
-    def _plan_children(self) -> Steps[Problem | None]:
+    def _plan_children(self) -> Problem | None:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
@@ -286,7 +229,7 @@ class _Planner:
             self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
         problem = self._invalid() if self.rule.validate else None
         if problem is None:
-            yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+            self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
         return problem
 
     def _children(self, found: Found, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
@@ -365,12 +308,12 @@ class _Planner:
 
     # -- a CR that is not being deleted --------------------------------------------------------------------------------
 
-    def _actions(self) -> Steps[list[Action]]:
+    def _actions(self) -> list[Action]:
         # After an error in the rules or in the CR nothing is written: applying half of the desired state may be worse
         # than applying none. What no child desires goes nevertheless.
         is_withheld = self.children.render_failed
         if self.children.exhausted:
-            return (yield from self._ends([])) if self.rule.ends_items else []
+            return self._ends([]) if self.rule.ends_items else []
         actions = [] if is_withheld else self.children.actions()
         undesired = self.children.undesired()
         pruned = prune(self.children, undesired) if undesired or self.children.patched else []
@@ -380,7 +323,7 @@ class _Planner:
             self.children.report.held += delayed(pruned, self.observed.held_until)
             pruned = []
         if self.rule.ends_items:
-            actions += yield from self._ends(pruned)
+            actions += self._ends(pruned)
         else:
             actions += pruned
         if is_withheld:
@@ -400,9 +343,9 @@ class _Planner:
             return self._finalizer_of_helm()
         return actions
 
-    def _ends(self, pruned: list[Action]) -> Steps[list[Action]]:
+    def _ends(self, pruned: list[Action]) -> list[Action]:
         """The deletions and releases, with what ends items before."""
-        ends = yield from plan_ends(self.children, pruned)
+        ends = plan_ends(self.children, pruned)
         for key, ending in self.children.ending.items():
             if why := ends.held.get(key):
                 self.children.report.add_wait(ending.record.child, f"{key} to be deleted: {why}", why="deletion")
@@ -465,13 +408,13 @@ class _Planner:
 
     # -- a CR that is being deleted ------------------------------------------------------------------------------------
 
-    def _deleting(self) -> Steps[Plan]:
+    def _deleting(self) -> Plan:
         self.children.use_existing(self.rule.every_child)
         problem = self._find_account()
         if problem is not None:
             deletion = without_account(self.resource, self.observed, problem)
         else:
-            deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
+            deletion = plan_deletion(self.rule, self.resource, self.observed, self.children)
         of_helm = self._finalizer_of_helm() if self.rule.adopts_helm_releases else []
         return self._plan(
             deletion.conditions,

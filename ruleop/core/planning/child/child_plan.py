@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.rules import Child, Rule
-    from ruleop.core.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,10 @@ class Existing:
         return bool(self.live["metadata"].get("deletionTimestamp"))
 
 
-def find_existing(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
+def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
     """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
-    operator itself are nobody's children. It yields after each object that it has read. Raises Exhausted: others may
-    change the records on the objects, and the longest take a quarter of a second."""
+    operator itself are nobody's children. Raises Exhausted: others may change the records on the objects, and the
+    longest take a quarter of a second."""
     found: dict[ObjectKey, Existing] = {}
     far, own = rule.reach == "cluster", observed.own
     for live in observed.objects.children(owner.part_of):
@@ -65,7 +64,6 @@ def find_existing(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Ex
             if key not in found or _may_be(live, rule.children.get(child) or rule.finalize.get(child)):
                 found[key] = Existing(key, live, claim, child)
         METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
-        yield
     return [found[key] for key in sorted(found)]
 
 

@@ -47,7 +47,7 @@ from ruleop.core.templating import Disabled, Origin, Waiting
 from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
-    from ruleop.core.steps import Steps
 
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
@@ -161,29 +160,28 @@ class Children:
 
     # -- one child -----------------------------------------------------------------------------------------------------
 
-    def plan_all(self, children: Iterable[Child]) -> Iterator[None]:
+    def plan_all(self, children: Iterable[Child]) -> None:
         for child in children:
-            yield from self._plan_child(child)
+            self._plan_child(child)
         if self.rule.makes_namespaces:
             for child_plan, object_plan, wait in waits_for_namespaces(self.plans, self.existing, self.owner.namespace):
                 object_plan.stop(State.WAITING, wait.for_what)
                 child_plan.message = ""
                 self._add_wait(child_plan, wait)
 
-    def _plan_child(self, child: Child) -> Iterator[None]:
+    def _plan_child(self, child: Child) -> None:
         child_plan = self.plans[child.id] = ChildPlan(child)
         try:
             if child.optional and not self._serves(child):
                 desired, child_plan.message = None, "the cluster does not serve its kind"
             elif child.for_each or child.for_each_of:
-                desired = yield from self._desired_of_items(child_plan)
+                desired = self._desired_of_items(child_plan)
             else:
                 desired = self._desired_objects(child_plan)
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
                 self._plan_object(child_plan, each)
-                yield
         except ChildWaits as wait:
             child_plan.incomplete = True
             self._add_wait(child_plan, wait)
@@ -196,7 +194,6 @@ class Children:
         for object_plan in child_plan.objects:
             if object_plan.applied is not None:
                 object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
-                yield
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
         self.scope.names[child.id] = (
@@ -225,7 +222,7 @@ class Children:
             desired = render(child, self.scope, names, 0) if known is None else known
         return desired if desired or child.many else None
 
-    def _desired_of_items(self, child_plan: ChildPlan) -> Steps[list[Desired]]:
+    def _desired_of_items(self, child_plan: ChildPlan) -> list[Desired]:
         """An item that waits or fails does not delay other items."""
         child = child_plan.child
         found: list[Desired] = []
@@ -251,7 +248,6 @@ class Children:
                     first, failed = first or (item, error), failed + 1
                 child_plan.incomplete = True
             METER.charge(ITEM_UNITS)
-            yield
         if child.runs:
             self.runs.complete_items(child)
         if first is not None:

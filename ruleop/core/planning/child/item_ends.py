@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.rules import Rule
-    from ruleop.core.steps import Steps
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class Ends:
     held: dict[ObjectKey, str] = field(default_factory=dict)  # why an object of an item cannot be deleted yet
 
 
-def plan_ends(children: Children, deletions: Sequence[Action]) -> Steps[Ends]:
+def plan_ends(children: Children, deletions: Sequence[Action]) -> Ends:
     """The steps of all ends in this pass, given the deletions and releases that it would make otherwise."""
     rule, ends = children.rule, Ends()
     going = {action.key: action for action in deletions if isinstance(action, Delete) and _has_end(rule, action)}
@@ -52,7 +51,7 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Steps[Ends]:
             ends.held[key] = problem
     written = children.written()
     enders = [id_ for id_ in rule.final_order if rule.finalize[id_].for_each_of]
-    yield from children.plan_all([rule.finalize[id_] for id_ in enders])
+    children.plan_all([rule.finalize[id_] for id_ in enders])
     planned: dict[ObjectKey, list[ObjectPlan]] = {key: [] for key in children.ending}
     for id_ in enders:
         if children.plans[id_].state is State.UNWANTED:  # of all items: the cluster does not serve its kind

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.changes.differences import Difference
     from ruleop.core.planning.model.actions import Action
     from ruleop.core.planning.rendering.desired import Desired
-    from ruleop.core.steps import Steps
 
 _UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
 _EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
@@ -39,8 +38,8 @@ class Synced:
     basis: int = 0  # the rule and the CR's generation, hashed
     count: int = -1  # objects in sync by the last plan; -1: compare them again
 
-    def with_in_sync(self, found: Sequence[Desired], rule_digest: str, resource: Object) -> Steps[Synced]:
-        """The value after a plan that found these objects in sync. It yields after each."""
+    def with_in_sync(self, found: Sequence[Desired], rule_digest: str, resource: Object) -> Synced:
+        """The value after a plan that found these objects in sync."""
         metadata = resource["metadata"]
         basis, uid = hash((rule_digest, metadata.get("generation"))), hash(metadata.get("uid") or "")
         if (basis, uid, len(found)) == (self.basis, self.uid, self.count):
@@ -52,7 +51,6 @@ class Synced:
             digests = dict.fromkeys(digests, _UNKNOWN)
         for each in found:
             digests[hash(each.key)] = hash(each.digest)
-            yield
         return Synced(digests, uid, basis, len(found))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:

@@ -60,7 +60,7 @@ class TemplateSource:
 
 
 class Library:
-    """The templates of a project. Not thread-safe: one render at a time."""
+    """The templates of a project. It is loaded by one thread."""
 
     def __init__(
         self, sources: Mapping[str, str], *, prefix: str = "templates/", probe: Instrument | None = None

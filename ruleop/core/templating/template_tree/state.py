@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, Exhausted
@@ -35,10 +36,9 @@ class Sites:
         return self._found.get(id(collection), (None, {}))[1]
 
 
-class State:
-    """One per project. `with state:` begins an evaluation, whose account nested ones share."""
-
-    __slots__ = ("before", "depth", "hide", "lenient", "renders", "sites", "weight")
+class State(threading.local):
+    """One per project and thread, so that two threads may render at once. `with state:` begins an evaluation, whose
+    account nested ones share."""
 
     def __init__(self) -> None:
         self.reset()
@@ -54,14 +54,16 @@ class State:
         self.sites: Sites | None = None  # where the places of fields are noted
 
     def __enter__(self) -> None:
-        if not self.depth:
-            self.before = METER.begin_render()
-        self.depth += 1
+        own = self.__dict__  # that of the thread, which is looked up for each attribute
+        if not own["depth"]:
+            own["before"] = METER.begin_render()
+        own["depth"] += 1
 
     def __exit__(self, *_: object) -> None:
-        self.depth -= 1
-        if not self.depth:
-            METER.end_render(self.before)
+        own = self.__dict__
+        own["depth"] -= 1
+        if not own["depth"]:
+            METER.end_render(own["before"])
 
     def begin(self, *, lenient: bool) -> tuple[bool, int]:
         """Begins the evaluation of documents. Returns the state of that around it, to be restored."""
@@ -70,8 +72,9 @@ class State:
         return outer
 
     def weigh(self, characters: int) -> None:
-        self.weight += characters
-        if self.weight > MAX_OUTPUT:
+        own = self.__dict__
+        own["weight"] = weight = own["weight"] + characters
+        if weight > MAX_OUTPUT:
             raise Exhausted(f"the printed values have more than {MAX_OUTPUT:,} characters")
 
     def note(self, collection: Any, key: str | int, site: Site) -> None:

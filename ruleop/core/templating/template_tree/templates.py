@@ -122,7 +122,7 @@ class File:
 
 
 class Templates:
-    """Renders. Not thread-safe: one render at a time."""
+    """Renders. Threads may do so at once: what a template needs is made on first use, by whichever comes first."""
 
     def __init__(
         self,

@@ -13,15 +13,15 @@ not for each render, so whatever multiplies renders does not multiply the accoun
 For operations that could be huge (`'x' * n`, `10 ** n`, padding, replacing) the cost is checked *before* the work,
 because Python cannot interrupt it. The alternative, a process per render, would cost more than everything else.
 
-There is one counter, `METER`, because text and data, which do not know the template, count as well. It charges the
-current account; a plan that lets others run in between takes its account with it. Outside a plan, each evaluation has a
-full account, which nested evaluations (a `let` that the template reads) share. If two threads rendered at once, each
-would charge the account of the other: the limit would be less exact, nothing worse.
+There is one meter, `METER`, because text and data, which do not know the template, count as well. It charges the
+current account of its thread: a large plan is made in a thread of its own while the event loop makes others. Outside a
+plan, each evaluation has a full account, which nested evaluations (a `let` that the template reads) share.
 """
 
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
 from fractions import Fraction
 from typing import Final
 
@@ -122,11 +122,15 @@ def for_descriptions() -> Allowance:
 class Account:
     """The remaining units and bytes of one plan."""
 
-    __slots__ = ("descriptions", "fuel", "hints", "memory")
+    __slots__ = ("descriptions", "fuel", "hints", "memory", "retained")
 
     def __init__(self) -> None:
+        self.refill()
+
+    def refill(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
+        self.retained = 0  # bytes that outlive the renders
         self.hints = HINTS
         self.descriptions = for_descriptions()
 
@@ -146,70 +150,80 @@ class Account:
         return max(1 - self.fuel / FUEL, 1 - self.memory / MEMORY)
 
 
+_OWN: Final = Account()
+"""The account of evaluations outside a plan."""
+
+_CURRENT: Final = ContextVar("account", default=_OWN)
+_current: Final = _CURRENT.get
+"""The account that is charged. A thread has its own, because it has a context of its own."""
+
+
 class Meter:
-    """Charges the current account. Its remaining units and bytes are kept here while it is current."""
+    """Charges the current account of the thread."""
 
-    __slots__ = ("_account", "_own", "_retained", "fuel", "memory")
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self._own = self._account = Account()
-        self._retained = 0
-        self.fuel = FUEL
-        self.memory = MEMORY
+    def switch(self, account: Account | None) -> Account | None:
+        """Charges this account from now on; None: that of evaluations outside a plan. Returns the one before."""
+        before = _current()
+        _CURRENT.set(account or _OWN)
+        return None if before is _OWN else before
 
-    def switch(self, account: Account | None) -> Account:
-        """Charges this account from now on; None: that of evaluations outside a pass. Returns the one before."""
-        before = self._account
-        before.fuel, before.memory = self.fuel, self.memory
-        self._account = account or self._own
-        self.fuel, self.memory = self._account.fuel, self._account.memory
-        return before
+    @property
+    def account(self) -> Account:
+        return _current()
+
+    @property
+    def is_in_plan(self) -> bool:
+        return _current() is not _OWN
 
     def refill(self) -> None:
-        self.fuel = FUEL
-        self.memory = MEMORY
-        self._own.hints = HINTS
-        self._own.descriptions = for_descriptions()
+        _current().refill()
 
     @property
     def descriptions(self) -> Allowance:
-        return self._account.descriptions
+        return _current().descriptions
 
     def takes_hint(self) -> bool:
         """Whether a message may have a hint, which is costly to find. Only few messages of a pass are ever shown."""
-        self._account.hints -= 1
-        return self._account.hints >= 0
+        account = _current()
+        account.hints -= 1
+        return account.hints >= 0
 
     def begin_render(self) -> int:
-        """Begins an evaluation that is in no other. Outside a pass it has a full account. Returns the mark that
+        """Begins an evaluation that is in no other. Outside a plan it has a full account. Returns the mark that
         `end_render` needs."""
-        if self._account is self._own:
-            self.refill()
-        return self.memory + self._retained
+        account = _current()
+        if account is _OWN:
+            account.refill()
+        return account.memory + account.retained
 
     def end_render(self, before: int) -> None:
         """Gives back the bytes that were made since, apart from those that were retained."""
-        if self._account is not self._own:
-            self.memory = before - self._retained
+        account = _current()
+        if account is not _OWN:
+            account.memory = before - account.retained
 
     def retain(self, size: int) -> None:
         """Charges for bytes that outlive the current render."""
-        self._retained += size
+        _current().retained += size
         self.keep(size)
 
     def ensure_reserve(self) -> None:
-        """Gives the pass what the report about it takes, if it has less left."""
-        self.fuel = max(self.fuel, RESERVE)
-        self.memory = max(self.memory, RESERVED_MEMORY)
+        """Gives the plan what the report about it takes, if it has less left."""
+        account = _current()
+        account.fuel = max(account.fuel, RESERVE)
+        account.memory = max(account.memory, RESERVED_MEMORY)
 
     def charge(self, amount: int) -> None:
         """Charges for work that is done in any case. What comes after it fails if nothing is left."""
-        self.fuel -= amount
+        _current().fuel -= amount
 
     def spend(self, amount: int) -> None:
-        self.fuel -= amount
-        if self.fuel < 0:
-            self.fuel = 0  # the work is not done
+        account = _current()
+        account.fuel -= amount
+        if account.fuel < 0:
+            account.fuel = 0  # the work is not done
             raise Exhausted(
                 f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
                 "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
@@ -218,9 +232,10 @@ class Meter:
 
     def keep(self, size: int) -> None:
         """Charges for bytes of memory."""
-        self.memory -= size
-        if self.memory < 0:
-            self.memory = 0
+        account = _current()
+        account.memory -= size
+        if account.memory < 0:
+            account.memory = 0
             raise Exhausted(
                 f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
                 "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "
@@ -235,9 +250,10 @@ class Meter:
         """Charges for making text of this length."""
         if length > MAX_TEXT:
             raise exceeded("text of {} characters", length, MAX_TEXT)
-        self.fuel -= 1 + (length >> 6)
-        self.memory -= length
-        if self.fuel < 0 or self.memory < 0:
+        account = _current()
+        account.fuel -= 1 + (length >> 6)
+        account.memory -= length
+        if account.fuel < 0 or account.memory < 0:
             self.spend(0)
             self.keep(0)
 

@@ -294,7 +294,7 @@ def retained_bytes(value: Any) -> int:
     while stack:
         found = stack.pop()
         count += 1
-        if not count & 1023 and size > METER.memory:
+        if not count & 1023 and size > METER.account.memory:
             break
         if isinstance(found, str):
             size += sys.getsizeof(found)

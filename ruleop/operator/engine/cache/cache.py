@@ -1,4 +1,4 @@
-"""The cluster as planning reads it: objects from the stores, and for each kind its schema and whether it is served.
+"""The objects and kinds of the cluster, kept by watches.
 
 All controllers share one cache. Children come from stores that select ruleop's label, observed objects from stores for
 the rules' `observe`. To a plan, an object in none of these stores does not exist, until the API server answers a write
@@ -7,37 +7,24 @@ with a name conflict.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning import KindInfo, Query, Served
 from ruleop.core.planning.model.marks import PART_OF
-from ruleop.operator.engine.cache.kind_infos import Published, kind_info
+from ruleop.operator.engine.cache.cache_view import CacheView
+from ruleop.operator.engine.cache.informers import Informer, InformerSnapshot
 from ruleop.operator.engine.cache.share import Share
-from ruleop.operator.engine.cache.watch_specs import child_need, observe_need
 from ruleop.operator.kube.watch.store import Entry, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable
 
-    from ruleop.core.planning import Kinds
-    from ruleop.core.rules import Observe
     from ruleop.core.schema.builtin.table import ResourceInfo
-    from ruleop.core.schema.crd.crds import CustomResourceDefinition
-    from ruleop.core.schema.shape import Shape
     from ruleop.operator.engine.api.server_api import ServerApi
-    from ruleop.operator.engine.cache.informers import Informer, WatchSpec
     from ruleop.operator.kube.watch.store import Store
 
-_SERVED = {
-    State.SYNCED: Served.SYNCED,
-    State.FORBIDDEN: Served.FORBIDDEN,
-    State.UNSERVED: Served.UNSERVED,
-    State.PENDING: Served.PENDING,
-}
 
-
-class Cache:
+class Cache(CacheView[Informer]):
     def __init__(
         self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, namespaces: tuple[str, ...] = ()
     ) -> None:
@@ -51,19 +38,15 @@ class Cache:
         self.primary: dict[GroupKind, Informer] = {}
         # The watches of the same CRs: first that of the default version, then those of other versions that rules name.
         self.primaries: dict[GroupKind, tuple[Informer, ...]] = {}
-        self.children_of: dict[GroupKind, list[Informer]] = {}  # one per version that rules write
-        self.observed: dict[GroupKind, list[Informer]] = {}
-        self.patched_kinds: dict[GroupKind, list[Informer]] = {}  # of `observed`, those whose objects rules patch
-        self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
-        self.shapes: dict[Kind, Shape] = {}
-        self.published: dict[Kind, Mapping[str, Any]] = {}  # schemas of kinds whose definition cannot be read
-        self._infos: dict[tuple[Kind, str], KindInfo] = {}
-        self._states: dict[tuple[WatchSpec, str], Served] = {}
+        self.children_of = {}
+        self.observed = {}
+        self.patched_kinds = {}
+        self.definitions, self.shapes, self.published = {}, {}, {}
+        self._infos, self._states = {}, {}
 
     def invalidate(self) -> None:
         """Drops what was computed about kinds: discovery, a CRD or a store's state has changed."""
-        self._infos.clear()
-        self._states.clear()
+        self._infos, self._states = {}, {}  # new ones: a plan of the page, in another thread, may be adding to these
 
     def is_synced(self, kind: GroupKind) -> bool:
         """Whether each store that the rules of a watched kind need is synced, unserved or forbidden. A store is pending
@@ -86,52 +69,6 @@ class Cache:
         informer = self.primary.get(kind)
         return informer.entries() if informer is not None else ()
 
-    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        offered = [
-            informer.store_for(key)
-            for informer in self._informers_of(key.group_kind)
-            if _serves(informer, version, partial=partial)
-        ]
-        for store in _synced_or_all([store for store in offered if store is not None]):
-            if (found := store.get(key)) is not None:
-                return found
-        return None
-
-    def children(self, part_of: str) -> Iterable[Object]:
-        for informers in self.children_of.values():
-            for informer in informers:
-                for watcher in informer.watchers:
-                    yield from watcher.store.children(part_of)
-
-    def patched(self, part_of: str) -> Iterable[Object]:
-        found: dict[ObjectKey, Object] = {}
-        for informers in self.patched_kinds.values():
-            for informer in informers:
-                for store in informer.stores():
-                    found |= {ObjectKey.of(obj): obj for obj in store.patched(part_of)}
-        return [found[key] for key in sorted(found)]
-
-    def select(self, query: Query) -> Iterator[Object]:
-        informers = [
-            informer
-            for informer in self.observed.get(query.kind, ())
-            if _serves(informer, query.version, partial=query.partial)
-        ]
-        stores = [
-            store
-            for informer in informers
-            for store in informer.stores()
-            if query.namespace is None or store.source.namespace in {"", query.namespace}
-        ]
-        holders: dict[ObjectKey, Store] = {}
-        for store in _synced_or_all(stores):
-            keys = store.owned_keys(query.owner, query.namespace) if query.owner else store.select_keys(query.namespace)
-            holders |= dict.fromkeys(keys, store)
-        for key in sorted(holders):
-            store = holders[key]
-            if (entry := store.entry(key)) is not None and query.matches(entry.parsed_labels()):
-                yield store.parse(entry)
-
     def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
         store = informer.store_for(key)
         return store.parse(entry) if store is not None else None
@@ -147,9 +84,11 @@ class Cache:
             (informer for informer in informers if informer.state is State.SYNCED), informers[0] if informers else None
         )
 
-    def _informers_of(self, kind: GroupKind) -> Iterable[Informer]:
-        yield from self.children_of.get(kind, ())
-        yield from self.observed.get(kind, ())
+    # -- a plan in another thread --------------------------------------------------------------------------------------
+
+    def snapshot(self, part_of: str) -> CacheSnapshot:
+        """All that the plan of the CR with this label may read, as it is now."""
+        return CacheSnapshot(self, part_of)
 
     # -- responses to ruleop's own writes ------------------------------------------------------------------------------
 
@@ -202,66 +141,20 @@ class Cache:
             if store is not None and store.state is State.SYNCED:
                 yield store
 
-    # -- kinds ---------------------------------------------------------------------------------------------------------
 
-    def info(self, kind: Kind, namespace: str = "") -> KindInfo:
-        """The information about a kind. With a namespace, its state is that of the watch of this namespace."""
-        found = self._infos.get((kind, namespace))
-        if found is None:
-            found = self._infos[kind, namespace] = self._build_info(kind, namespace)
-        return found
+class CacheSnapshot(CacheView[InformerSnapshot]):
+    """A cache as it was at one instant, for the plan of one CR."""
 
-    def state_of(self, observe: Observe, namespace: str = "") -> Served:
-        return self._state(observe_need(observe), namespace)
+    def __init__(self, cache: Cache, part_of: str) -> None:
+        def taken(informers: dict[GroupKind, list[Informer]]) -> dict[GroupKind, list[InformerSnapshot]]:
+            return {kind: [each.snapshot(part_of) for each in found] for kind, found in informers.items()}
 
-    def seen_from(self, namespace: str) -> Kinds:
-        """The kinds as a CR in this namespace sees them: permissions that are missing in other namespaces concern only
-        CRs with children there."""
-        return _NamespaceView(self, namespace) if self.namespaces else self
-
-    def _build_info(self, kind: Kind, namespace: str) -> KindInfo:
-        need = self.share.of(child_need(kind))
-        return kind_info(
-            kind,
-            self.lookup(kind),
-            self.definitions.get(kind.versionless),
-            Published(self.shapes.get(kind), self.published.get(kind)),
-            state=self._state(need, namespace),
-            places={each: self._state(need, each) for each in self.namespaces} or None,
+        self.lookup, self.namespaces, self.share = cache.lookup, cache.namespaces, cache.share
+        self.children_of, self.observed = taken(cache.children_of), taken(cache.observed)
+        self.patched_kinds = taken(cache.patched_kinds)
+        self.definitions, self.shapes, self.published = (
+            dict(cache.definitions),
+            dict(cache.shapes),
+            dict(cache.published),
         )
-
-    def _state(self, need: WatchSpec, namespace: str) -> Served:
-        """The state of the watch for this need. Watches of the same kind for other needs, or in other versions, do not
-        count."""
-        found = self._states.get((need, namespace))
-        if found is None:
-            found = self._states[need, namespace] = self._read_state(need, namespace)
-        return found
-
-    def _read_state(self, need: WatchSpec, namespace: str) -> Served:
-        if self.lookup(need.kind) is None:
-            return Served.UNSERVED
-        informer = next(
-            (informer for informer in self._informers_of(need.kind.versionless) if informer.need == need), None
-        )
-        return _SERVED[informer.state_in(namespace)] if informer is not None else Served.PENDING
-
-
-class _NamespaceView:
-    def __init__(self, cache: Cache, namespace: str) -> None:
-        self.cache, self.namespace = cache, namespace
-
-    def info(self, kind: Kind) -> KindInfo:
-        return self.cache.info(kind, self.namespace)
-
-    def state_of(self, observe: Observe) -> Served:
-        return self.cache.state_of(observe, "" if observe.all_namespaces else self.namespace)
-
-
-def _serves(informer: Informer, version: str, *, partial: bool) -> bool:
-    return version in {"", informer.need.kind.version} and (partial or not informer.need.metadata_only)
-
-
-def _synced_or_all(stores: list[Store]) -> list[Store]:
-    """The synced stores; if there are none, all of them, with the objects that they held last."""
-    return [store for store in stores if store.state is State.SYNCED] or stores
+        self._infos, self._states = dict(cache._infos), dict(cache._states)  # noqa: SLF001 - a copy of it

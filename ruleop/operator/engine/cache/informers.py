@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ruleop.core.buckets import BUCKETS, bucket_of, hash_range
 from ruleop.core.names import BUCKET_LABEL
@@ -17,17 +17,19 @@ from ruleop.core.permissions import FOLLOW
 from ruleop.core.planning.model.managers import FieldsManager
 from ruleop.core.planning.model.marks import names_an_owner, owner_uid
 from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.watch.store import Change, Entry, State, Store
+from ruleop.operator.kube.watch.store import Change, Entry, State, Store, StoreSnapshot
 from ruleop.operator.kube.watch.watcher import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.core.kinds import GroupKind, Kind, ObjectKey
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.kube.client.client import Client
     from ruleop.operator.kube.watch.store import Belief, Selection
+
+Held = TypeVar("Held", Store, StoreSnapshot)
 
 WORST_FIRST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
 
@@ -68,7 +70,37 @@ def belief(proofs: Callable[[], Proofs | None]) -> Belief:
     return believes
 
 
-class Informer:
+class _Stores(Generic[Held]):
+    """The stores of one `WatchSpec`, one per watched namespace."""
+
+    need: WatchSpec
+
+    def stores(self) -> Sequence[Held]:
+        raise NotImplementedError
+
+    @property
+    def state(self) -> State:
+        if len(stores := self.stores()) == 1:
+            return stores[0].state
+        states = {store.state for store in stores}
+        return next((state for state in WORST_FIRST if state in states), State.UNSERVED)
+
+    def state_in(self, namespace: str) -> State:
+        """The state of the watch of this namespace; without one, the worst state of all watches."""
+        for store in self.stores() if namespace else ():
+            if store.source.namespace == namespace:
+                return store.state
+        return self.state
+
+    def store_for(self, key: ObjectKey) -> Held | None:
+        """The store that is responsible for an object, whether it exists or not."""
+        for store in self.stores():
+            if store.source.namespace in {"", key.namespace}:
+                return store
+        return None
+
+
+class Informer(_Stores[Store]):
     """The watches of one `WatchSpec`, each with its store."""
 
     def __init__(self, need: WatchSpec) -> None:
@@ -76,38 +108,30 @@ class Informer:
         self.resource: ResourceInfo | None = None
         self.watchers: list[Watcher] = []
 
-    @property
-    def state(self) -> State:
-        if len(self.watchers) == 1:
-            return self.watchers[0].store.state
-        states = {watcher.store.state for watcher in self.watchers}
-        return next((state for state in WORST_FIRST if state in states), State.UNSERVED)
-
-    def state_in(self, namespace: str) -> State:
-        """The state of the watch of this namespace; without one, the worst state of all watches."""
-        for watcher in self.watchers if namespace else ():
-            if watcher.store.source.namespace == namespace:
-                return watcher.store.state
-        return self.state
+    def stores(self) -> list[Store]:
+        return [watcher.store for watcher in self.watchers]
 
     @property
     def problem(self) -> str:
         return next((watcher.store.problem for watcher in self.watchers if watcher.store.problem), "")
 
-    def stores(self) -> Iterator[Store]:
-        for watcher in self.watchers:
-            yield watcher.store
-
     def entries(self) -> Iterator[tuple[ObjectKey, Entry]]:
         for store in self.stores():
             yield from store.entries()
 
-    def store_for(self, key: ObjectKey) -> Store | None:
-        """The store that is responsible for an object, whether it exists or not."""
-        for watcher in self.watchers:
-            if watcher.store.source.namespace in {"", key.namespace}:
-                return watcher.store
-        return None
+    def snapshot(self, part_of: str) -> InformerSnapshot:
+        """The stores as they are now, for a plan of the CR with this label in another thread."""
+        return InformerSnapshot(self.need, [store.snapshot(part_of) for store in self.stores()])
+
+
+class InformerSnapshot(_Stores[StoreSnapshot]):
+    """The stores of an informer as they were at one instant."""
+
+    def __init__(self, need: WatchSpec, stores: list[StoreSnapshot]) -> None:
+        self.need, self._stores = need, stores
+
+    def stores(self) -> list[StoreSnapshot]:
+        return self._stores
 
 
 class Informers:

@@ -124,7 +124,7 @@ class StateCollector(Collector):
             values[f"workqueue_{name}"][title] = work[name]
         for name in ("longest_wait_seconds", "failing"):
             values[f"ruleop_{name}"][title] = work[name]
-        values["ruleop_slow_resources"][title] = len(controller.reconciler.slow)
+        values["ruleop_slow_resources"][title] = len(controller.reconciler.large)
 
     def _add_informer(self, values: Values, informer: Informer) -> None:
         """A kind can have several informers: in several namespaces, or with several selectors."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.planning import Action, History, Kinds, Plan, Wait
     from ruleop.core.planning.model.conditions import Conditions
-    from ruleop.core.steps import Steps
     from ruleop.core.templating.values.cost import Allowance
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
 
@@ -158,13 +157,10 @@ class PassLog:
 
     # -- dry run -------------------------------------------------------------------------------------------------------
 
-    def intended(self, request: Request, plan: Plan, resource: Object, *, allowance: Allowance) -> Steps[None]:
-        """Logs what a dry run would do, unless it is the same as last time. It yields after each write."""
-        found: list[Intent] = []
-        for intent in self._intents(plan, resource, allowance=allowance):
-            found.append(intent)
-            yield
-        reported, intents = self.reported[request], tuple(found)
+    def intended(self, request: Request, plan: Plan, resource: Object, *, allowance: Allowance) -> None:
+        """Logs what a dry run would do, unless it is the same as last time."""
+        intents = tuple(self._intents(plan, resource, allowance=allowance))
+        reported = self.reported[request]
         if intents == reported.intents:
             return
         reported.intents = intents

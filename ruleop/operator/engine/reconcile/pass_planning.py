@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Observed, Plan, Planning, SlowPlanError
+from ruleop.core.planning import Observed, Plan, plan
+from ruleop.core.planning.guard import GUARD
 from ruleop.core.planning.model.marks import part_of
-from ruleop.core.templating.values.cost import Allowance, for_descriptions
+from ruleop.core.templating.values.cost import Account, Allowance, for_descriptions
 from ruleop.operator.engine.reconcile.live_reads import LiveReads
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning import History, Objects, Query
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.rules import Rule
+    from ruleop.operator.engine.cache.cache_view import CacheView
     from ruleop.operator.engine.cache.index import Index
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.reconcile.pass_log import PassLog
@@ -44,16 +46,12 @@ class CurrentPass:
     held_until: str = ""  # RFC 3339: no deletions before this time, because the rules have just changed
     rollout: Condition | None = None  # names the revision of the rules
     namespace_terminating: bool = False
-    paused: bool = False  # a plan of this pass took several turns of the loop
     again: bool = False  # it has written the status, which its rule reads
     status_in: float | None = None  # seconds until the status is written, if it is delayed
     descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
     accounts: float = 0.0  # that its plans have used together
-    is_slow: bool = False  # its plans take long: it is its turn
-    hasty: bool = True  # a plan is given up that takes too long in one turn
-    share: float = 1.0  # of the guard's patience, that the last turn had
-    seconds: float = 0.0  # that its plans have taken
-    longest: float = 0.0  # the seconds of CPU time of the longest turn, if it is slow
+    is_large: bool = False  # its plans take long: they are made in the thread, and it is its turn
+    longest: float = 0.0  # the seconds of CPU time of the longest of them
 
 
 class PassPlanning:
@@ -82,12 +80,38 @@ class PassPlanning:
             )
 
     async def plan(self, current: CurrentPass) -> Plan:
-        rule = current.rule
+        """Plans on the loop, by the cache as it is; or in the thread, by a snapshot of the cache: one instant in either
+        case. Raises TooSlow."""
+        large_plans, account = self.environment.large_plans, Account()
+        if current.is_large:
+            (planned, document), seconds = await large_plans.make_in_thread(
+                lambda: self._prepared(current, self.cache.snapshot(part_of(current.resource)), account)
+            )
+            current.longest = max(current.longest, seconds)
+        else:
+            start = time.perf_counter()
+            planned, document = GUARD.within(GUARD.patience, self._prepared(current, self.cache, account))
+            seconds = time.perf_counter() - start
+        self.metrics.plan_time.observe(seconds)
+        current.accounts += account.share
+        if planned.late is not current.history.late:
+            current.history = replace(current.history, late=planned.late)
+        if document and self.environment.pass_files is not None:
+            self.environment.pass_files.write(ObjectKey.of(current.resource), document)
+        return planned
+
+    def _prepared(
+        self, current: CurrentPass, cache: CacheView[Any], account: Account
+    ) -> Callable[[], tuple[Plan, Object]]:
+        """Makes the plan, and with `--record` the document of the pass, from what is known now."""
+        if not self.cache.is_synced(self.kind.versionless):
+            raise Unsynced
+        rule, resource, history = current.rule, current.resource, current.history
         inventoried = self.environment.inventory.of(rule.kind.versionless)
         known = inventoried.conditions
         observed = Observed(
-            objects=ParsedObjects(self.cache),
-            kinds=self.cache.seen_from(current.request.namespace),
+            objects=ParsedObjects(cache),
+            kinds=cache.seen_from(current.request.namespace),
             now=self.clock.now(),
             clock=self.clock.monotonic(),
             seed=self.clock.seed(),
@@ -103,60 +127,20 @@ class PassPlanning:
             resource_of=self.environment.resource_of,
             sharded=self.environment.sharded,
         )
-        files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource
-        recorder = files.recorder(observed) if files is not None else None
-        planning = Planning(
-            rule,
-            resource,
-            observed if recorder is None else recorder.observed,
-            current.history,
-            predict_status=predict_status,
-            masks=recorder is not None,
-            hasty=current.hasty,
-        )
-        planned = await self._finish(current, planning)
-        if planned.late is not current.history.late:
-            current.history = replace(current.history, late=planned.late)
-        if files is not None and recorder is not None:
-            document = recorder.document(rule, resource, current.history, planned, predict_status=predict_status)
-            files.write(ObjectKey.of(resource), document)
-        return planned
+        predict_status, files = self.environment.dry_run, self.environment.pass_files
 
-    async def _finish(self, current: CurrentPass, planning: Planning) -> Plan:
-        """A large plan takes several turns of the loop. What it reads later may be newer than what it read first; the
-        preconditions of its writes refer to what it has read."""
-        kind, seconds, slow_plans = self.kind.versionless, 0.0, self.environment.slow_plans
+        def make() -> tuple[Plan, Object]:
+            if files is None:
+                planned = plan(
+                    rule, resource, observed, history, predict_status=predict_status, masks=False, account=account
+                )
+                return planned, {}
+            recorder = files.recorder(observed)
+            planned = plan(rule, resource, recorder.observed, history, predict_status=predict_status, account=account)
+            seen = replace(history, late=planned.late)
+            return planned, recorder.document(rule, resource, seen, planned, predict_status=predict_status)
 
-        def advance(is_time_up: Callable[[], bool]) -> Plan | None:
-            nonlocal seconds
-            if not self.cache.is_synced(kind):
-                raise Unsynced
-            start, used = time.perf_counter(), time.thread_time() if current.is_slow else 0.0
-            current.share = planning.share = 1.0 if current.is_slow else slow_plans.share
-            try:
-                found = planning.run(is_time_up)
-            finally:
-                seconds += time.perf_counter() - start
-            if current.is_slow:
-                current.longest = max(current.longest, time.thread_time() - used)
-            if found is None and not current.paused:
-                current.paused = True
-                self.environment.turns.collector_pause.begin()
-            return found
-
-        try:
-            planned = await self.environment.turns.finish(advance)
-        except SlowPlanError:
-            if not current.is_slow:
-                slow_plans.give_up(seconds)
-            raise
-        finally:
-            current.seconds += seconds
-        if not current.is_slow:
-            slow_plans.finish()
-        self.metrics.plan_time.observe(seconds)
-        current.accounts += planning.account.share
-        return planned
+        return make
 
     async def plan_actions(self, current: CurrentPass) -> Plan:
         """Plans, and repeats this after the live reads that the plan asks for."""
@@ -170,7 +154,7 @@ class PassPlanning:
         current.history = current.history.with_plan(planned, self.clock.monotonic())
         if planned.field_conflicts:
             self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
-        if self.index.update(current.request, label, planned.watches) and current.paused:
+        if self.index.update(current.request, label, planned.watches) and current.is_large:
             planned = await self.plan(current)  # what it began to watch may have changed since it was read
         return planned
 

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import History, Plan, RemoveFinalizer, SlowPlanError, choose_rule
+from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.events import write_events
-from ruleop.core.planning.guard import GUARD
+from ruleop.core.planning.guard import TooSlow
 from ruleop.core.planning.model.marks import is_paused, part_of
 from ruleop.core.planning.planner import PLAN_IS_LATE
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.cache.own_writes import ControllerExpectations
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
+from ruleop.operator.engine.reconcile.large_plans import Large
 from ruleop.operator.engine.reconcile.pass_log import PassLog
 from ruleop.operator.engine.reconcile.pass_planning import CurrentPass, PassPlanning, Unsynced
-from ruleop.operator.engine.reconcile.slow_plans import Slow
 from ruleop.operator.engine.reconcile.status.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.engine.reconcile.status.status_writer import StatusWriter
 from ruleop.operator.engine.reconcile.unmatched import Unmatched
@@ -54,7 +54,6 @@ class Reconciler:
         self.environment, self.workers = environment, workers
         title = str(kind.versionless)
         self.cache, self.clock, self.debounce = environment.cache, environment.clock, environment.debounce
-        self.turns = environment.turns
         self.metrics = environment.metrics.of(title)
         self.pass_log = PassLog(self.cache, self.metrics, title)
         self.unmatched = Unmatched(environment.executor, environment.finalizer, title)
@@ -63,7 +62,7 @@ class Reconciler:
         self.expectations = ControllerExpectations()
         self.has_rollouts = False  # one of the rules has `rollout`
         self.held_until = ""  # see CurrentPass
-        self.slow: dict[Request, bool] = {}  # whose plans take long, and whether with the whole patience too
+        self.large: set[Request] = set()  # whose plans take long
         self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
         self.status = StatusWriter(environment, self.pass_log, self.expectations)
 
@@ -96,7 +95,7 @@ class Reconciler:
             others.notice(resource)
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = CurrentPass(request, rule, resource, history, self.held_until, rollout)
-        if (request in self.slow or history.late is not None) and (postponed := self._postponed(current)) is not None:
+        if (request in self.large or history.late is not None) and (postponed := self._postponed(current)) is not None:
             return postponed
         try:
             await self.planning.begin(current)
@@ -104,29 +103,27 @@ class Reconciler:
             if planned is None:
                 return Result(requeue_after=current.status_in)
             return await self._write_status(current, planned, outcome)
-        except (Unsynced, SlowPlanError) as end:
-            return self._given_up(current, end)
+        except (Unsynced, TooSlow) as end:
+            return self._given_up(request, end)
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, retry_after=classify(error)[1])
         finally:
             self.histories[request] = current.history
-            if current.paused or current.is_slow:
-                self._end_turns(current)
+            if current.is_large:
+                self._end_turn(current)
 
-    def _given_up(self, current: CurrentPass, end: Unsynced | SlowPlanError) -> Result:
+    def _given_up(self, request: Request, end: Unsynced | TooSlow) -> Result:
         if isinstance(end, Unsynced):
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
-        self.slow[current.request] = current.share == 1.0
+        self.large.add(request)
         return Result(requeue_after=IMMEDIATELY, reason=PLAN_IS_SLOW)
 
-    def _end_turns(self, current: CurrentPass) -> None:
-        if current.paused:
-            self.turns.collector_pause.end()
-        if current.is_slow:
-            self.environment.slow_plans.end(Slow(self.kind.versionless, current.request), current.seconds)
-            if not self.slow.get(current.request) if current.hasty else current.longest < GUARD.patience:
-                self.slow.pop(current.request, None)
+    def _end_turn(self, current: CurrentPass) -> None:
+        large_plans = self.environment.large_plans
+        large_plans.end(Large(self.kind.versionless, current.request))
+        if current.longest and large_plans.is_short(current.longest):
+            self.large.discard(current.request)
 
     # -- plans that take long ------------------------------------------------------------------------------------------
 
@@ -137,13 +134,13 @@ class Reconciler:
         is_repeated = late is not None and late.is_for(current.rule, current.resource)
         if late is not None and is_repeated and (wait := late.until - self.clock.monotonic()) > 0:
             return Result(requeue_after=wait, reason=PLAN_IS_LATE)
-        if request not in self.slow:
+        if request not in self.large:
             return None
         wake = partial(self.workers.add, request, PLAN_IS_SLOW, Urgency.RETRY)
-        current.hasty = not self.slow[request]
-        urgency = Urgency.RESYNC if is_repeated else Urgency.CHANGE if current.hasty else Urgency.RETRY
-        current.is_slow = self.environment.slow_plans.begin(Slow(self.kind.versionless, request), urgency, wake)
-        return None if current.is_slow else Result(requeue_after=TURN_AT_LATEST, reason=PLAN_IS_SLOW)
+        urgency = Urgency.RESYNC if is_repeated else Urgency.CHANGE
+        large = Large(self.kind.versionless, request)
+        current.is_large = self.environment.large_plans.begin(large, urgency, wake)
+        return None if current.is_large else Result(requeue_after=TURN_AT_LATEST, reason=PLAN_IS_SLOW)
 
     async def _unmatched(self, request: Request, resource: Object) -> Result:
         """Removes the finalizer. Not in the first seconds after a reload: a file with a matching rule may follow. Not
@@ -188,7 +185,7 @@ class Reconciler:
         of_status = await self.planning.plan(current)
         if of_status.watches != planned.watches:  # it has objects of children that were just created
             label = part_of(current.resource)
-            if self.index.update(current.request, label, of_status.watches) and current.paused:
+            if self.index.update(current.request, label, of_status.watches) and current.is_large:
                 of_status = await self.planning.plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return None, outcome
@@ -236,10 +233,13 @@ class Reconciler:
 
     async def _report(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            resource, allowance = current.resource, current.descriptions
-            await self.turns.finish_steps(
-                self.pass_log.intended(current.request, planned, resource, allowance=allowance)
+            log = partial(
+                self.pass_log.intended, current.request, planned, current.resource, allowance=current.descriptions
             )
+            if current.is_large:
+                await self.environment.large_plans.make_in_thread(lambda: log)
+            else:
+                log()
         if outcome is None:
             self.metrics.without_writes.inc()
         self.environment.events.record(current.resource, planned.events)
@@ -271,7 +271,9 @@ class Reconciler:
     def remove(self, request: Request) -> None:
         """Removes the state of a CR that is deleted, or that another process reconciles."""
         self.index.remove(request)
-        self.slow.pop(request, None)
+        if request in self.large:
+            self.large.discard(request)
+            self.environment.large_plans.end(Large(self.kind.versionless, request))
         self.histories.pop(request, None)
         self.status.remove(request)
         self.expectations.remove(request)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from ruleop.operator.engine.reconcile.slow_plans import SlowPlans
-from ruleop.operator.engine.reconcile.turns import Turns
+from ruleop.operator.engine.reconcile.large_plans import LargePlans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,5 +62,4 @@ class Environment:
     sharded: bool = False
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
-    turns: Turns = field(default_factory=Turns)
-    slow_plans: SlowPlans = field(default_factory=SlowPlans)
+    large_plans: LargePlans = field(default_factory=LargePlans)

@@ -131,6 +131,12 @@ _kept = lru_cache(maxsize=MAX_KEPT)(_parsed)
 """A pass asks several times for the same few objects."""
 
 
+def parse(kind: Kind, entry: Entry) -> Object:
+    """The object, which nobody changes. From any thread."""
+    size = len(entry.packed) + len(entry.packed_status or b"")
+    return (_kept if size <= MAX_KEPT_BYTES else _parsed)(kind, entry)
+
+
 class Change(NamedTuple):
     """An object was added (`old` is None), changed, or deleted (`new` is None). A new uid under an old name is two
     changes."""
@@ -167,6 +173,46 @@ Belief = Callable[["ObjectKey", str], bool]
 """Whether the operator itself may have written to an object by a field manager of this name."""
 _FEW: Final = 16
 _MANAGER: Final = f'"{PATCH_MANAGER}'.encode()
+
+
+@dataclass(slots=True)
+class StoreSnapshot:
+    """A store as it was at one instant, for the plan of one CR. Entries are immutable, and the store copies a mapping
+    that a snapshot has before it changes the mapping."""
+
+    source: Source
+    state: State
+    _entries: Mapping[ObjectKey, Entry]
+    _children: tuple[ObjectKey, ...]  # of the CR
+    _patched: tuple[ObjectKey, ...]
+    _owned: Mapping[str, dict[ObjectKey, None]] | None
+
+    def entry(self, key: ObjectKey) -> Entry | None:
+        return self._entries.get(key)
+
+    def get(self, key: ObjectKey) -> Object | None:
+        entry = self._entries.get(key)
+        return self.parse(entry) if entry is not None else None
+
+    def parse(self, entry: Entry) -> Object:
+        return parse(self.source.resource.kind, entry)
+
+    def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
+        return sorted(key for key in self._entries if namespace in {None, key.namespace})
+
+    def owned_keys(self, uid: str, namespace: str | None = None) -> list[ObjectKey]:
+        if self._owned is None:  # nobody has asked yet
+            owned = {key: None for key, entry in self._entries.items() if uid in _owners(entry)}
+        else:
+            owned = self._owned.get(uid, {})
+        return sorted(key for key in owned if namespace in {None, key.namespace})
+
+    def children(self, part_of: str) -> Iterator[Object]:  # noqa: ARG002 - those of one CR
+        for key in self._children:
+            yield self.parse(self._entries[key])
+
+    def patched(self, part_of: str) -> list[Object]:  # noqa: ARG002
+        return [self.parse(self._entries[key]) for key in self._patched]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +261,7 @@ class Store:
         self._packing: Packing | None = None
         self._warm: dict[ObjectKey, int] = {}  # bytes of objects that are not compressed yet, the last changed last
         self._warm_bytes = 0
+        self._is_shared = False  # a snapshot has the mappings of entries and owners
 
     # For readers
 
@@ -235,8 +282,7 @@ class Store:
         return self.parse(entry) if entry is not None else None
 
     def parse(self, entry: Entry) -> Object:
-        size = len(entry.packed) + len(entry.packed_status or b"")
-        return (_kept if size <= MAX_KEPT_BYTES else _parsed)(self.kind, entry)
+        return parse(self.kind, entry)
 
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
         """All keys, or those of one namespace; sorted. Objects are indexed by namespace from the first call with one
@@ -262,11 +308,9 @@ class Store:
         return [self.parse(self._entries[key]) for key in self.select_keys(namespace)]
 
     def children(self, part_of: str) -> Iterator[Object]:
-        """The objects with this label, by namespace and name. A large pass reads them in several turns of the loop:
-        one that was deleted since the first is left out."""
+        """The objects with this label, by namespace and name."""
         for key in sorted(self._children.get(part_of, ())):
-            if (entry := self._entries.get(key)) is not None and entry.part_of == part_of:
-                yield self.parse(entry)
+            yield self.parse(self._entries[key])
 
     def patched(self, part_of: str) -> list[Object]:
         """The objects with fields that a child of this CR has set, by namespace and name."""
@@ -275,6 +319,14 @@ class Store:
     def patches(self, part_of: str) -> bool:
         """Whether there are such objects."""
         return part_of in self._patched
+
+    def snapshot(self, part_of: str) -> StoreSnapshot:
+        """The objects as they are now, for a plan of the CR with this label in another thread."""
+        self._is_shared = True
+        children, patched = self._children.get(part_of, ()), self._patched.get(part_of, ())
+        return StoreSnapshot(
+            self.source, self.state, self._entries, tuple(sorted(children)), tuple(sorted(patched)), self._owned
+        )
 
     def is_at_least(self, version: str | int, key: ObjectKey | None = None) -> bool:
         """Whether the store has all changes up to `version`; with a key, all changes of that object.
@@ -479,6 +531,13 @@ class Store:
             self._entries[cold] = packed = self._packed(entry)
             self._bytes += _size(packed) - _size(entry)
 
+    def _unshare(self) -> None:
+        """Leaves the mappings to the snapshots that have them."""
+        if self._is_shared:
+            self._is_shared, self._entries = False, self._entries.copy()
+            if self._owned is not None:
+                self._owned = {uid: keys.copy() for uid, keys in self._owned.items()}
+
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
 
@@ -498,6 +557,7 @@ class Store:
             if old.uid != entry.uid:
                 self._remove(key, origin)
                 old = None
+        self._unshare()
         self._entries[key] = entry
         if self._patched or _MANAGER in entry.packed:
             self._index_patches(key, old, entry)
@@ -518,6 +578,7 @@ class Store:
         return True
 
     def _remove(self, key: ObjectKey, origin: Origin) -> None:
+        self._unshare()
         old = self._entries.pop(key)
         self._bytes -= _size(old)
         self._warm_bytes -= self._warm.pop(key, 0)

@@ -26,7 +26,7 @@ from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.other_operators import OtherOperators
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey
-from ruleop.operator.engine.reconcile.reconciler import Reconciler
+from ruleop.operator.engine.reconcile.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST, Reconciler
 from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.telemetry.metrics import Metrics
@@ -116,6 +116,11 @@ class Cluster:
     def seen_from(self, _namespace: str) -> Any:
         return self
 
+    def snapshot(self, _part_of: str) -> Any:
+        found = Cluster(self.kinds)
+        found.bodies, found.of = dict(self.bodies), {part_of: dict(keys) for part_of, keys in self.of.items()}
+        return found
+
     def is_synced(self, _kind: Any) -> bool:
         return True
 
@@ -164,7 +169,10 @@ class Large:
             finalizer="ruleop.dev/ruleop",
             other_operators=OtherOperators(events, metrics),
         )
-        queue = SimpleNamespace(queue=SimpleNamespace(has_ready=lambda: False), add=lambda *_: None)
+        self.woken = {request: asyncio.Event() for request in self.requests}
+        queue: Any = SimpleNamespace(
+            queue=SimpleNamespace(has_ready=lambda: False), add=lambda request, *_: self.woken[request].set()
+        )
         rule = self.project.rules[0]
         self.reconciler = Reconciler(rule.kind, self.project.rules, environment, queue)
 
@@ -181,10 +189,17 @@ class Large:
         turns: list[float] = []
         watch = asyncio.create_task(_watch(turns.append))
         try:
-            await asyncio.gather(*(self.reconciler.reconcile(request) for request in self.requests))
+            await asyncio.gather(*map(self._until_done, self.requests))
         finally:
             watch.cancel()
         return turns
+
+    async def _until_done(self, request: Request) -> None:
+        """A pass, in its turn if it is large."""
+        while (result := await self.reconciler.reconcile(request)).reason == PLAN_IS_SLOW:
+            if result.requeue_after == TURN_AT_LATEST:
+                await self.woken[request].wait()
+            self.woken[request].clear()
 
 
 async def _watch(report: Callable[[float], object]) -> None:
