@@ -151,7 +151,7 @@ KINDS_OF_WORK = {
 
 
 @pytest.mark.parametrize("name", KINDS_OF_WORK)
-def test_whatever_a_plan_does_it_is_ended_and_the_next_plan_of_another_resource_is_as_before(name):
+def test_a_plan_is_ended_whatever_it_does_and_others_are_as_before(name):
     (shape,) = (each for each in SHAPES if each.name == name)
     found = shape.prepared()
     planned = in_thread(found.run, LITTLE / 2)
