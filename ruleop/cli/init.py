@@ -12,13 +12,12 @@ from ruleop.authoring.scaffold.from_crd import crd_projects
 from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
-from ruleop.authoring.scaffold.manifests.compared_project import Rendering, compared_project
 from ruleop.authoring.scaffold.new_project import AGENTS, EXISTING, IGNORED, README, project_files
 from ruleop.authoring.scaffold.readme import CI
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import ExistsError, write_files
 from ruleop.cli.generating.generate_rules import schema_files
-from ruleop.cli.inputs.input_files import read_documents, read_values
+from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.core.kinds import Kind
@@ -65,14 +64,6 @@ if TYPE_CHECKING:
     help="Start from ResourceGraphDefinitions of kro, with --from-sample for examples of their kinds. Repeatable.",
 )
 @click.option(
-    "--with-values",
-    "values",
-    multiple=True,
-    metavar="FILE",
-    help="With several --from-manifests that `helm template` printed: the values file of each, in the same order; the "
-    "first one is the values.yaml of the chart. What differs becomes the spec. Repeatable.",
-)
-@click.option(
     "--lift",
     multiple=True,
     metavar="FIELD",
@@ -86,7 +77,6 @@ def command(
     crds: tuple[str, ...],
     manifests: tuple[str, ...],
     graphs: tuple[str, ...],
-    values: tuple[str, ...],
     lift: tuple[str, ...],
     ci: str | None,
     **names: str,
@@ -98,11 +88,6 @@ def command(
     """
     if lift and not manifests:
         raise UsageError("--lift names fields of manifests: use it with --from-manifests")
-    if values and (lift or len(values) != len(manifests) or len(values) < 2):
-        raise UsageError(
-            "--with-values names the values of a rendering, and the spec is what differs between them: use it at least "
-            "twice, once for each --from-manifests, and without --lift"
-        )
     if graphs and (crds or manifests or any(names.values())):
         raise UsageError("--from-kro has the kind: leave out --group, --version, --kind and other --from options")
     if samples and (crds or manifests or any(names.values())):
@@ -119,15 +104,8 @@ def command(
         elif manifests:
             group, version = names["group"] or DEFAULT.group, names["version"] or DEFAULT.version
             asked = Asked(group, version, names["kind"], Path(folder).resolve().name, lift)
-            if values:
-                renderings = (
-                    Rendering(_documents((each,)), read_values(file), Path(file).stem)
-                    for each, file in zip(manifests, values, strict=True)
-                )
-                projects = [compared_project(list(renderings), asked)]
-            else:
-                documents = _documents(manifests)
-                projects = [application_project([each.data for each in documents], asked, documents=documents)]
+            documents = _documents(manifests)
+            projects = [application_project([each.data for each in documents], asked, documents=documents)]
         else:
             named = Kind(*(names[each] or getattr(DEFAULT, each) for each in ("group", "version", "kind")))
             check_kind(named)

@@ -229,7 +229,6 @@ def test_a_project_starts_from_a_graph_of_kro_with_a_sample(here, ruleop):
         (("init", "x", "--from-crd", "blog.yaml"), "no CustomResourceDefinition among the objects (Blog)"),
         (("init", "x", "--from-kro", "blog.yaml", "--kind", "Y"), "--from-kro has the kind: leave out --group"),
         (("init", "x", "--from-kro", "blog.yaml"), "no ResourceGraphDefinition among the objects (Blog)"),
-        (("init", "x", "--from-manifests", "blog.yaml", "--with-values", "blog.yaml"), "use it at least twice"),
         (("init", "x", "--lift", "spec.replicas"), "--lift names fields of manifests: use it with --from-manifests"),
     ],
 )
@@ -297,31 +296,6 @@ def test_lifted_fields_are_named(here, ruleop):
     assert (watch["kind"], watch["schema"]["spec"]["size"]) == ("Blog", "integer | default=2")
     assert watch["schema"]["scale"]["replicas"] == ".spec.size"
     assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
-
-
-def test_renderings_of_a_chart_are_compared(here, ruleop):
-    for name, replicas in (("a", 2), ("b", 5)):
-        (here / f"{name}.yaml").write_text(MANIFESTS.replace("replicas: 2", f"replicas: {replicas}"))
-        (here / f"{name}-values.yaml").write_text(f"# of the chart\nsize: {replicas}\n")
-    renderings = ("--from-manifests", "a.yaml", "--with-values", "a-values.yaml")
-    ran = ruleop("init", "op", *renderings, "--from-manifests", "b.yaml", "--with-values", "b-values.yaml")
-    assert (ran.status, ran.err) == (0, "")
-    assert "  spec.size        Deployment/news\n" in ran.out
-    (watch,) = yaml.safe_load((here / "op/watches.yaml").read_text())
-    assert watch["schema"]["spec"]["size"] == "integer | default=2"
-    assert yaml.safe_load((here / "op/examples/news-b-values.yaml").read_text())["spec"]["size"] == 5
-    assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
-    assert ruleop("test", "-C", "op").status == 0
-
-
-@pytest.mark.parametrize("values", ["- a\n", "a: 1\n---\nb: 2\n", "a: hunter2: b\n"])
-def test_values_that_are_not_one_mapping_are_refused_without_quoting_them(here, ruleop, values):
-    (here / "news.yaml").write_text(MANIFESTS)
-    (here / "v.yaml").write_text(values)
-    ran = ruleop("init", "op", *("--from-manifests", "news.yaml", "--with-values", "v.yaml") * 2)
-    assert ran.status == 2
-    assert "v.yaml cannot be used: the values of a chart are one mapping" in ran.err
-    assert "hunter2" not in ran.err
 
 
 def test_lines_of_manifests_are_not_quoted_in_errors(here, ruleop):

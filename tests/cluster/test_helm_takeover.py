@@ -58,13 +58,20 @@ class Release:
         chart = str(folder / "web")
         helm("create", chart)
         (folder / "prod.yaml").write_text(yaml.safe_dump(PROD))
-        rendered = []
-        for name, more in (("default", ()), ("prod", ("--values", str(folder / "prod.yaml")))):
-            (folder / f"{name}-objects.yaml").write_text(helm("template", "web", chart, *more, namespace=namespace))
-            values = folder / "prod.yaml" if more else folder / "web" / "values.yaml"
-            rendered += ["--from-manifests", str(folder / f"{name}-objects.yaml"), "--with-values", str(values)]
-        self.run("init", str(self.project), "--group", GROUP, "--version", "v1", *rendered)
-        helm("install", "web", chart, "--values", str(folder / "prod.yaml"), namespace=namespace)
+        values = ("--values", str(folder / "prod.yaml"))
+        objects = folder / "objects.yaml"
+        objects.write_text(helm("template", "web", chart, *values, namespace=namespace))
+        self.run("init", str(self.project), "--group", GROUP, "--version", "v1", "--from-manifests", str(objects))
+        self.adopt()
+        helm("install", "web", chart, *values, namespace=namespace)
+
+    def adopt(self) -> None:
+        """Lets each child adopt its object of the release."""
+        watches = self.project / "watches.yaml"
+        (watch,) = yaml.safe_load(watches.read_text())
+        for child in watch["children"].values():
+            child["adopt"] = "helm"
+        watches.write_text(yaml.safe_dump([watch], sort_keys=False))
 
     def run(self, *arguments: str) -> str:
         ran = CliRunner().invoke(program, list(arguments), prog_name="ruleop")
@@ -74,7 +81,7 @@ class Release:
     @property
     def custom_resource(self) -> dict[str, Any]:
         """That of the release's values, with its name."""
-        found: dict[str, Any] = yaml.safe_load((self.project / "examples" / "web-prod.yaml").read_text())
+        found: dict[str, Any] = yaml.safe_load((self.project / "examples" / "web.yaml").read_text())
         found["metadata"] = {"name": "web", "namespace": self.namespace}
         return found
 
@@ -135,11 +142,12 @@ def test_a_release_is_adopted_without_a_change_and_follows_the_custom_resource(
         unchanged = (0, "0 of 1 would change.\n")  # the status may still be on its way
         eventually("nothing to change", lambda: release.plan(control_plane.kubeconfig()) == unchanged)
 
-        admin.merge(f"{resources}/web", {"spec": {"nodeSelector": None, "podLabels": {"tier": "back"}}}, "kubectl-edit")
+        edit = {"spec": {"resources": {"limits": None}, "image": "nginx:1.28"}}
+        admin.merge(f"{resources}/web", edit, "kubectl-edit")
 
         def has_followed() -> bool:
-            pod = admin.get(release.path("Deployment"))["spec"]["template"]
-            return "nodeSelector" not in pod["spec"] and pod["metadata"]["labels"]["tier"] == "back"
+            (container,) = admin.get(release.path("Deployment"))["spec"]["template"]["spec"]["containers"]
+            return "limits" not in container["resources"] and container["image"] == "nginx:1.28"
 
         eventually("the removed value to be removed from the Deployment", has_followed)
         assert not operator.refused()

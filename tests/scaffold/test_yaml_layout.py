@@ -9,16 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.yaml_layout import (
-    Expr,
-    Guarded,
-    Joined,
-    Noted,
-    Repeated,
-    Spread,
-    rules_text,
-    template_text,
-)
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
 from ruleop.core.templating import read_yaml
 from tests.templating.rendering import render
 
@@ -122,27 +113,14 @@ def test_yaml_is_written_in_blocks_as_people_write_it():
     )
 
 
-BLOCKS = {
-    "first": [Guarded("spec.on", {"a": 1}), {"a": Guarded("spec.on", 2), "b": 3}, Spread("spec.more")],
-    "second": Guarded("not spec.on", {"x": [1]}),
-    "third": [Repeated("each", "spec.more", {"name": Expr("each.a"), "text": Joined((Expr("each.a"),))})],
-    "fourth": {"x": "y", Spread("spec.labels"): None},
-    "fifth": [{Spread("spec.labels"): None, "x": "y"}],
-    "sixth": Joined((Expr("'a' if spec.on else 'b'"), "\x07")),
-}
-
-
 @pytest.mark.parametrize("is_on", [True, False])
-def test_blocks_render_their_content_where_they_apply(is_on):
-    spec = {"on": is_on, "more": [{"a": 7}, {"a": 8}], "labels": {"tier": "z"}}
-    assert render(template_text(BLOCKS), spec=spec) == {
-        "first": [*([{"a": 1}] if is_on else []), {**({"a": 2} if is_on else {}), "b": 3}, {"a": 7}, {"a": 8}],
-        **({} if is_on else {"second": {"x": [1]}}),
-        "third": [{"name": 7, "text": "7"}, {"name": 8, "text": "8"}],
-        "fourth": {"x": "y", "tier": "z"},
-        "fifth": [{"tier": "z", "x": "y"}],
-        "sixth": "a\x07" if is_on else "b\x07",
-    }
+def test_a_choice_before_text_that_needs_escapes_is_in_parentheses(is_on):
+    value = Joined((Expr("'a' if spec.on else 'b'"), "\x07"))
+    assert render(template_text({"k": value}), spec={"on": is_on}) == {"k": "a\x07" if is_on else "b\x07"}
+
+
+def test_a_number_can_be_written_as_text():
+    assert render(template_text({"k": Joined((Expr("spec.a"),))}), spec={"a": 7}) == {"k": "7"}
 
 
 def test_an_item_may_have_a_comment_above_it():

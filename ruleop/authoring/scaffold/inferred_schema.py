@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 OPEN: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 
 _FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
-MAPS: Final = frozenset(
+_MAPS: Final = frozenset(
     {
         *("labels", "annotations", "nodeSelector", "matchLabels", "selector", "extraLabels", "extraAnnotations"),
         *("podLabels", "podAnnotations", "data", "stringData", "binaryData", "env", "config", "settings"),
@@ -106,7 +106,7 @@ def _mapping(samples: list[Mapping[str, JSON]], name: str, *, defaults: bool) ->
         return _AMOUNTS
     values = [value for sample in samples for value in sample.values()]
     has_scalars = not any(isinstance(value, (Mapping, list)) for value in values)
-    if (name in MAPS and has_scalars) or not all(_FIELD.fullmatch(key) for key in keys):
+    if (name in _MAPS and has_scalars) or not all(_FIELD.fullmatch(key) for key in keys):
         return {"type": "object", "additionalProperties": infer(values, defaults=False)}
     return fields(samples, defaults=defaults)
 

@@ -94,7 +94,6 @@ class NewChild:
     settings: Mapping[str, Any] = field(default_factory=dict)  # other keys of the child
     condition: str = ""  # of an `if` of Jinja around the document
     tested: bool = True  # whether a new custom resource has it at once
-    missing_in: frozenset[str] = frozenset()  # the names of the samples that do not have it
 
     @property
     def file(self) -> str:
@@ -241,15 +240,12 @@ def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
     case: dict[str, Any] = {"name": f"a new {kind} ({name})", "resource": f"../examples/{project.example(sample)}"}
     if project.existing:
         case["existing"] = [f"../{EXISTING}/{_name(each)}.yaml" for each in project.existing]
-    present = [child for child in project.children if child.tested and name not in child.missing_in]
-    children = {child.id: expected(child.template, sample) for child in present}
+    children = {child.id: expected(child.template, sample) for child in project.children if child.tested}
     if project.watch:
         given = {name: each for name, each in children.items() if each is not None}
         fields = {"children": Noted(_ABOUT_CHILDREN, given)} if given else {}
         return {**case, "expect": {**fields, "conditions": {"Stalled": "False"}}}
     expect: dict[str, Any] = {"children": Noted(_ABOUT_CHILDREN, children)}
-    if absent := [child.id for child in project.children if name in child.missing_in]:
-        expect["absent"] = absent
     if project.status:
         expect["status"] = dict.fromkeys(project.status, 0)
     in_place = {

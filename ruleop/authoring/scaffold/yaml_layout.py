@@ -1,8 +1,7 @@
 """YAML for people to edit, with templates in it: blocks, one item a line, comments.
 
-The data is plain JSON, in which `Expr` and `Joined` stand for what a template computes, `Guarded`, `Repeated` and
-`Spread` for its blocks, and `Noted` puts a comment above a key or an item. Literal text that Jinja would read as a tag
-is written so that it renders as it is.
+The data is plain JSON, in which `Expr` and `Joined` stand for what a template computes, and `Noted` puts a comment
+above a key or an item. Literal text that Jinja would read as a tag is written so that it renders as it is.
 """
 
 from __future__ import annotations
@@ -44,30 +43,6 @@ class Noted:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """A member of a mapping or an item of a list that is there only where the condition is true."""
-
-    condition: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """Items of a list: one for each value of the expression, which goes by the name."""
-
-    name: str
-    code: str
-    item: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """The items of a list, or as a key of a mapping the members of another one, that an expression yields."""
-
-    code: str
-
-
 def template_text(value: Any) -> str:
     """A file of templates/."""
     return _document(value, is_template=True)
@@ -86,10 +61,7 @@ def _document(value: Any, *, is_template: bool) -> str:
 def _lines(value: Any, is_template: bool) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for key, member in value.items():
-            if isinstance(key, Spread):
-                yield f"{{{{ {key.code} }}}}"
-            else:
-                yield from _entry(f"{_scalar(key, is_template)}:", member, is_template)
+            yield from _entry(f"{_scalar(key, is_template)}:", member, is_template)
     elif isinstance(value, list) and value:
         for item in value:
             yield from _item(item, is_template)
@@ -98,9 +70,6 @@ def _lines(value: Any, is_template: bool) -> Iterator[str]:
 
 
 def _entry(key: str, value: Any, is_template: bool) -> Iterator[str]:
-    if isinstance(value, Guarded):
-        yield from _block_of(f"if {value.condition}", _entry(key, value.value, is_template))
-        return
     if isinstance(value, Noted):
         yield from _comment(value)
         value = value.value
@@ -119,27 +88,11 @@ def _comment(value: Noted) -> Iterator[str]:
     return (f"# {line}".rstrip() for line in value.comment.split("\n"))
 
 
-def _block_of(tag: str, lines: Iterator[str]) -> Iterator[str]:
-    yield f"{{% {tag} %}}"
-    yield from lines
-    yield f"{{% end{tag.partition(' ')[0]} %}}"
-
-
 def _item(value: Any, is_template: bool) -> Iterator[str]:
-    match value:
-        case Guarded(condition, inner):
-            yield from _block_of(f"if {condition}", _item(inner, is_template))
-            return
-        case Repeated(name, code, inner):
-            yield from _block_of(f"for {name} in {code}", _item(inner, is_template))
-            return
-        case Spread(code):
-            yield f"{{{{ {code} }}}}"
-            return
     if isinstance(value, Noted):
         yield from _comment(value)
         value = value.value
-    if isinstance(value, Mapping) and value and not _begins_with_block(value):
+    if isinstance(value, Mapping) and value and not isinstance(next(iter(value.values())), Noted):
         lines = list(_lines(value, is_template))
     elif isinstance(value, (Mapping, list)) and value:
         yield "-"
@@ -151,11 +104,6 @@ def _item(value: Any, is_template: bool) -> Iterator[str]:
         lines = [_flow(value, is_template)]
     yield f"- {lines[0]}"
     yield from (f"{'':{_INDENT}}{line}" if line else "" for line in lines[1:])
-
-
-def _begins_with_block(value: Mapping[Any, Any]) -> bool:
-    key, member = next(iter(value.items()))
-    return isinstance(key, Spread) or isinstance(member, (Noted, Guarded))
 
 
 def _flow(value: Any, is_template: bool) -> str:
@@ -182,7 +130,7 @@ def _scalar(value: Any, is_template: bool) -> str:
     if isinstance(value, Joined):
         return _joined(value, is_template)
     if isinstance(value, str) and is_template and _TAG.search(value):
-        return f"{{{{ {literal(value)} }}}}"
+        return f"{{{{ {_literal(value)} }}}}"
     return yaml_text(value)
 
 
@@ -201,7 +149,7 @@ def _joined(value: Joined, is_template: bool) -> str:
         return _quoted("".join(map(_part, value.parts)))
     literals = [part for part in value.parts if isinstance(part, str)]
     if not _is_template_text(value) or not all(part.isprintable() for part in literals):
-        return f"{{{{ {' ~ '.join(map(_code, value.parts)) or literal('')} }}}}"
+        return f"{{{{ {' ~ '.join(map(_code, value.parts)) or _literal('')} }}}}"
     # A letter takes the place of each expression to see whether the text around them needs quotes.
     outline = "".join("x" if isinstance(part, Expr) else part for part in value.parts)
     if yaml_text(outline) == outline:
@@ -220,7 +168,7 @@ def _part(part: str | Expr) -> str:
 
 def _code(part: str | Expr) -> str:
     if isinstance(part, str):
-        return literal(part)
+        return _literal(part)
     return f"({part.code})" if _CHOICE.search(part.code) else part.code
 
 
@@ -230,7 +178,7 @@ def _is_template_text(value: Joined) -> bool:
     return len(_TAG.findall(outline)) == sum(isinstance(part, Expr) for part in value.parts) and "{{{" not in outline
 
 
-def literal(text: str) -> str:
+def _literal(text: str) -> str:
     """A string of Jinja."""
     return "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ruleop.authoring.offline.documents import SUFFIXES, documents_in
 from ruleop.cli.outputs.finding_formats import excerpt, mistake
@@ -12,7 +12,6 @@ from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
 from ruleop.core.errors import Site
 from ruleop.core.files import read_named, read_stream, why_unreadable
-from ruleop.core.templating.tree.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,17 +39,6 @@ def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -
     if unusable:
         raise UsageError(f"{', '.join(unusable)} cannot be used")
     return found
-
-
-def read_values(file: str) -> dict[str, Any]:
-    """A values file of Helm. Its lines are not quoted in errors: they may be credentials."""
-    nodes, mistakes = read_resources(_text(file, "."), file)
-    for each in mistakes:
-        print_diagnostics(mistake(str(each.site), each.message))
-    found = [each.data() for each in nodes]
-    if mistakes or len(found) > 1 or not all(isinstance(each, dict) for each in found):
-        raise UsageError(f"{file} cannot be used: the values of a chart are one mapping")
-    return found[0] if found else {}
 
 
 def _expanded(files: Iterable[str]) -> Iterator[str]:

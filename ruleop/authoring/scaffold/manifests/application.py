@@ -25,7 +25,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ruleop.authoring.offline.documents import Document
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
@@ -105,25 +105,10 @@ def application_project(
 
 
 class Application:
-    """The objects of an application, and what their templates need to know of each other. `conditional` are those that
-    only some custom resources have, `missing` those of them that this rendering lacks. `of_helm`: whether a release may
-    have made them, which the custom resource of its name takes over."""
+    """The objects of an application, and what their templates need to know of each other."""
 
-    def __init__(
-        self,
-        manifests: list[Manifest],
-        shared: SharedName,
-        kind: Kind,
-        notes: list[str],
-        *,
-        conditional: Collection[str] = (),
-        missing: Collection[str] = (),
-        of_helm: bool = False,
-    ) -> None:
+    def __init__(self, manifests: list[Manifest], shared: SharedName, kind: Kind, notes: list[str]) -> None:
         self.kind = kind
-        self.conditional = conditional
-        self.missing = missing
-        self.of_helm = of_helm
         self.shared = shared
         self.notes = notes
         known = [each for each in manifests if each.role is SecretRole.GIVEN or not _is_unused_secret(each, manifests)]
@@ -145,25 +130,42 @@ class Application:
 
     def project(self, lift_paths: tuple[str, ...]) -> NewProject:
         lifted = Lifted()
-        children = self.templates(lifted, lift_paths)
-        return self.assembled(lifted, children)
+        children = self._templates(lifted, lift_paths)
+        sample = {
+            "apiVersion": self.kind.api_version,
+            "kind": self.kind.kind,
+            "metadata": {"name": self.name},
+            "spec": lifted.spec,
+        }
+        return NewProject(
+            kind=self.kind,
+            samples=(sample,),
+            spec=lifted.schema(),
+            children=tuple(children),
+            longest_name=max(len(self.name), longest_name(self.children, self.shared)),
+            observe={self.ids[str(each)]: _observe(self.names[str(each)]) for each in self.observed},
+            status=self._status(),
+            existing=tuple(placeholder(each) for each in self.observed),
+            notes=tuple(dict.fromkeys([*self.notes, *self._secret_notes(self.names)])),
+            lifted=tuple(lifted.shown),
+            left=tuple(self.left),
+        )
 
-    def templates(self, lifted: Lifted, lift_paths: tuple[str, ...] | None) -> list[NewChild]:
-        """The children, with lifted fields: those of the paths, or else those that usually vary; with None, none."""
+    def _templates(self, lifted: Lifted, lift_paths: tuple[str, ...]) -> list[NewChild]:
+        """The children, with lifted fields: those of the paths, or else those that usually vary."""
         self._leave_replicas_to_autoscalers()
         followed = {str(each): list(references(each.body)) for each in self.children}
         known = Names.of([*self.children, *self.observed])
         texts = {str(each): text_changes(each, known, self.shared) for each in self.children}
         self.left = [row for each in texts.values() for row in each.left]
         hosts = {name: each.changes for name, each in texts.items()}
-        if lift_paths is not None:
-            taken = {
-                name: [*(each.path for each in found if self._target(each)), *hosts[name]]
-                for name, found in followed.items()
-            }
-            named_ones = named(self.children, self.shared, lift_paths) if lift_paths else None
-            lift(list(named_ones or usual(self.children, self.shared)), taken, lifted)
-        self.names = self.secret_names(lifted)
+        taken = {
+            name: [*(each.path for each in found if self._target(each)), *hosts[name]]
+            for name, found in followed.items()
+        }
+        named_ones = named(self.children, self.shared, lift_paths) if lift_paths else None
+        lift(list(named_ones or usual(self.children, self.shared)), taken, lifted)
+        self.names = self._secret_names(lifted)
         labels = label_changes(self.children, self.shared)
         children = []
         for manifest in self.children:
@@ -179,30 +181,9 @@ class Application:
             children.append(self._child(manifest, changes))
         return children
 
-    def assembled(self, lifted: Lifted, children: Sequence[NewChild]) -> NewProject:
-        sample = self.sample(self.name, lifted.spec)
-        return NewProject(
-            kind=self.kind,
-            samples=(sample,),
-            spec=lifted.schema(),
-            children=tuple(children),
-            longest_name=max(len(self.name), longest_name(self.children, self.shared)),
-            observe={self.ids[str(each)]: _observe(self.names[str(each)]) for each in self.observed},
-            status=self._status(),
-            existing=tuple(placeholder(each) for each in self.observed),
-            notes=tuple(dict.fromkeys([*self.notes, *self._secret_notes(self.names)])),
-            lifted=tuple(lifted.shown),
-            left=tuple(self.left),
-        )
-
-    def sample(self, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """A custom resource."""
-        metadata = {"name": name}
-        return {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": metadata, "spec": spec}
-
     def _leave_replicas_to_autoscalers(self) -> None:
         for number, manifest in enumerate(self.children):
-            for scaler in (each for each in self.children if str(each) not in self.missing):
+            for scaler in self.children:
                 kind, name = (value_at(scaler.body, ("spec", "scaleTargetRef", each)) for each in ("kind", "name"))
                 same = (kind, name) == (manifest.kind.kind, manifest.name)
                 if same and value_at(manifest.body, ("spec", "replicas")) is not None:
@@ -224,8 +205,7 @@ class Application:
                 self._note_other(manifest, reference, changes)
                 continue
             there = self.ids[str(target)]
-            is_certain = not _is_optional(target) and str(target) not in self.conditional
-            if is_certain and self.links.add(own, there):
+            if not _is_optional(target) and self.links.add(own, there):
                 changes[reference.path] = Expr(f"{there}.metadata.name")
             else:
                 changes[reference.path] = self.shared.template(reference.name)
@@ -259,15 +239,12 @@ class Application:
         template = replaced({**body, "metadata": {"name": manifest.name, **metadata}}, changes)
         if manifest.role is SecretRole.FILE:
             template = self._with_data(template)
-        settings = {"deletion": "orphan"} if manifest.stays else {}
-        if self.of_helm and not is_secret:
-            settings["adopt"] = "helm"
         return NewChild(
             self.ids[str(manifest)],
             template,
             create_only=is_secret,
             optional=_is_optional(manifest),
-            settings=settings,
+            settings={"deletion": "orphan"} if manifest.stays else {},
         )
 
     def _with_data(self, value: Any) -> Any:
@@ -285,7 +262,7 @@ class Application:
             found += [] if isinstance(part, str) else [part]
         return Joined(tuple(each for each in found if each))
 
-    def secret_names(self, lifted: Lifted) -> dict[str, str]:
+    def _secret_names(self, lifted: Lifted) -> dict[str, str]:
         """The expressions for the names of Secrets that users make, which the spec has from now on."""
         found = {}
         for manifest in self.observed:

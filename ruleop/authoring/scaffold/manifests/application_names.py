@@ -16,7 +16,7 @@ from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
 from ruleop.core.names import MAX_LABEL, MAX_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
 
@@ -34,11 +34,9 @@ _SHORT: Final = {"Deployment": ["deploy"], "Service": ["svc"], "StatefulSet": ["
 
 @dataclass(frozen=True, slots=True)
 class SharedName:
-    """The name that is replaced by that of the custom resource. `given`: the expressions for names that are not made of
-    it, where those stay as they are; with None, it is put before them."""
+    """The name that is replaced by that of the custom resource."""
 
     text: str
-    given: Mapping[str, str] | None = None
 
     def rest(self, name: str) -> str:
         """The part of a name besides the shared one: `db` of `blog-db`; the whole name where it does not have it."""
@@ -49,22 +47,15 @@ class SharedName:
     def has(self, name: str) -> bool:
         return name == self.text or name.startswith(f"{self.text}-")
 
-    def template(self, name: str) -> Expr | Joined | str:
+    def template(self, name: str) -> Expr | Joined:
         """The name of the child."""
-        if self._stays(name):
-            return Expr(self.given[name]) if self.given and name in self.given else name
         rest = self.rest(name)
         return Joined((NAME, f"-{rest}")) if rest else NAME
 
     def rendered(self, name: str, resource: str) -> str:
         """The name of the child of a custom resource."""
-        if self._stays(name):
-            return name
         rest = self.rest(name)
         return f"{resource}-{rest}" if rest else resource
-
-    def _stays(self, name: str) -> bool:
-        return self.given is not None and not self.has(name)
 
 
 def shared_name(manifests: Sequence[Manifest], fallback: str) -> SharedName:
@@ -94,7 +85,7 @@ def longest_name(manifests: Sequence[Manifest], shared: SharedName) -> int:
     """The maximum length of a custom resource's name with which all names and labels made of it are valid."""
     limits = [MAX_LABEL]
     for manifest in manifests:
-        suffix = len(shared.rendered(manifest.name, "")) if shared.rendered(manifest.name, "") != manifest.name else 0
+        suffix = len(shared.rendered(manifest.name, ""))
         limits.append(_LONGEST.get(manifest.kind.kind, MAX_NAME) - suffix)
         limits.append(MAX_LABEL - suffix if shared.has(manifest.name) else MAX_LABEL)
     return max(1, min(limits))

@@ -59,8 +59,6 @@ _FREE_KEYS: Final = frozenset({"annotations", "volumeAttributes", "options", "pa
 """Fields of built-in kinds whose keys are the author's."""
 _DIGEST: Final = re.compile(r"(?:sha256:)?[0-9a-f]{16,128}")
 _TEXT_FILE: Final = re.compile(r".*\.(conf|cfg|cnf|ini|json|ya?ml|toml|properties|xml|sh|sql|env|txt|html?|js|py)")
-_NAMES_OF_SECRETS: Final = frozenset({"existing", "pull"})
-"""Words of values that name a Secret: `existingSecret`, `imagePullSecrets`."""
 _SHELLS: Final = re.compile(r"(?:.*/)?(?:ba|da|k|z)?sh")
 
 
@@ -75,7 +73,7 @@ class Extracted:
 def extract(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]], secret: str) -> Extracted:
     """The manifests without credentials. `objects` are all that are known, `secret` a name for a new Secret."""
     taken = {each.name for each in manifests}
-    origins, known, movable = origins_of(manifests, objects), {str(each) for each in manifests}, _movable(manifests)
+    origins, known, movable = _origins_of(manifests, objects), {str(each) for each in manifests}, _movable(manifests)
     # What is a credential in one place is one everywhere.
     found = _Vault("", origins, known)
     for manifest in manifests:
@@ -108,7 +106,7 @@ def extract(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]],
     return Extracted(given, vault.moved)
 
 
-def origins_of(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]]) -> Origins:
+def _origins_of(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]]) -> Origins:
     """The data of the Secrets among the objects, and what is public anyway."""
     places: dict[str, tuple[str, str]] = {}
     for obj in objects:
@@ -336,22 +334,6 @@ def _is_checksum(names: Sequence[str], value: Any) -> bool:
         return True
     is_digest = isinstance(value, str) and _DIGEST.fullmatch(value) is not None
     return is_digest and words(names[-1])[-1:] in (["hash"], ["checksum"]) and not is_secret_name(names[-1])
-
-
-def without_credentials(values: Any, origins: Origins, name: str = "") -> Any:
-    """The values of a chart with a placeholder in place of each credential."""
-    if isinstance(values, dict):
-        names = {"value": str(values.get("name", name))}
-        return {key: without_credentials(each, origins, names.get(key) or str(key)) for key, each in values.items()}
-    if isinstance(values, list):
-        return [without_credentials(each, origins, name) for each in values]
-    if isinstance(values, int) and not isinstance(values, bool) and is_password(name):
-        return PLACEHOLDER
-    if not isinstance(values, str):
-        return values
-    if is_secret_name(name) and _NAMES_OF_SECRETS.isdisjoint(words(name)) and not is_plain(values):
-        return PLACEHOLDER
-    return with_replaced(values, credentials(values, origins), lambda _: PLACEHOLDER)
 
 
 def _with_env(container: Mapping[str, Any], env: list[Any]) -> dict[str, Any]:

@@ -214,7 +214,7 @@ def _texts(manifest: Manifest) -> Iterator[tuple[TreePath, str, str, bool]]:
             yield path, value, names[-1], in_file or "annotations" in names or not is_builtin
 
 
-def _parts(name: Expr | Joined | str) -> tuple[str | Expr, ...]:
+def _parts(name: Expr | Joined) -> tuple[str | Expr, ...]:
     return name.parts if isinstance(name, Joined) else (name,)
 
 
