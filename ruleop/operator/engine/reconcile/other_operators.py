@@ -38,7 +38,10 @@ class OtherOperators:
         self.log = structlog.get_logger()
 
     def notice(self, resource: Object) -> None:
-        """Called in each pass of a CR that this operator reconciles, unless there is no sign of others."""
+        """Called in each pass of a CR that this operator reconciles."""
+        finalizers = resource["metadata"].get("finalizers")
+        if not (self.times or self.found or (finalizers and finalizers != self.usual)):
+            return  # there is no sign of others
         key = ObjectKey.of(resource)
         names = other_operators(resource, self.finalizer)
         other = names[0] if names else self._by_status.get(key, "")

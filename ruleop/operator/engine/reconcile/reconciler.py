@@ -7,7 +7,7 @@ being written, after them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.core.planning import Outcome, Requeue
+    from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.queue.workers import Workers
@@ -45,6 +46,16 @@ LARGE = 0.5  # accounts that the plans of a pass have used: the next plan, which
 PLAN_IS_SLOW = "its plan takes long"
 TURN_AT_LATEST = 60.0  # seconds until a slow CR asks again whether it is its turn, should nobody have woken it
 RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The last plan of the children, and what came of its writes; no outcome if there was nothing to write."""
+
+    planned: Plan
+    outcome: Outcome | None = None
+    others: bool = False  # children of other CRs are being written
+    is_gone: bool = False  # the CR has no finalizer of this operator any more: no status can be written
 
 
 class Reconciler:
@@ -70,39 +81,38 @@ class Reconciler:
         return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
 
     async def reconcile(self, request: Request) -> Result:
-        key = self.key(request)
-        resource = self.cache.resource(key)
-        owns = self.environment.owns
-        if resource is None or key in self.environment.own or (owns is not None and not owns(resource)):
-            self.remove(request)
+        """One pass. What it has learned is kept, however it ends."""
+        # 1. The custom resource and its rule.
+        found = self._find(request)
+        if found is None:
             return Result()
-        rule, rollout, is_frozen = choose_rule(self.rules, resource), None, False
-        if self.has_rollouts and self.environment.rollouts is not None:
-            rule, rollout, is_frozen = self.environment.rollouts.choose(self.rules, resource)
-        if is_frozen:
-            return Result()
+        resource, rule, rollout = found
         if rule is None:
             self.remove(request)
             return await self._unmatched(request, resource)
-        if rule.kind != Kind.of(resource):
-            resource = self.cache.resource(key, rule.kind.version)
-            if resource is None:
-                return Result()  # the watch of its version does not have it yet, or no longer
+
+        # 2. Whether it is time: the stores have its own writes, and a plan that takes long has its turn.
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
-        finalizers, others = resource["metadata"].get("finalizers"), self.environment.other_operators
-        if others.times or others.found or (finalizers and finalizers != others.usual):
-            others.notice(resource)
+        self.environment.other_operators.notice(resource)
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = CurrentPass(request, rule, resource, history, self.held_until, rollout)
         if (request in self.large or history.late is not None) and (postponed := self._postponed(current)) is not None:
             return postponed
         try:
+            # 3. The plan, and the writes of the children.
             await self.planning.begin(current)
-            planned, outcome = await self._write_children(current)
+            written = await self._write_children(current)
+            if written.is_gone:
+                return Result()
+            # 4. The status, by what is there now: at once, or in another pass.
+            planned = await self._plan_of_status(current, written)
             if planned is None:
                 return Result(requeue_after=current.status_in)
-            return await self._write_status(current, planned, outcome)
+            if (result := await self._write_status(current, planned, written.outcome)) is not None:
+                return result
+            # 5. What came of it, and when to look again.
+            return await self._report(current, planned, written.outcome)
         except (Unsynced, TooSlow) as end:
             return self._given_up(request, end)
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
@@ -112,6 +122,25 @@ class Reconciler:
             self.histories[request] = current.history
             if current.is_large:
                 self._end_turn(current)
+
+    def _find(self, request: Request) -> tuple[Object, Rule | None, Condition | None] | None:
+        """The custom resource, its rule, and the revision of the rules; None if there is nothing to reconcile."""
+        key, owns = self.key(request), self.environment.owns
+        resource = self.cache.resource(key)
+        if resource is None or key in self.environment.own or (owns is not None and not owns(resource)):
+            self.remove(request)
+            return None
+        if self.has_rollouts and self.environment.rollouts is not None:
+            rule, rollout, is_frozen = self.environment.rollouts.choose(self.rules, resource)
+            if is_frozen:
+                return None
+        else:
+            rule, rollout = choose_rule(self.rules, resource), None
+        if rule is not None and rule.kind != Kind.of(resource):
+            resource = self.cache.resource(key, rule.kind.version)
+            if resource is None:
+                return None  # the watch of its version does not have it yet, or no longer
+        return resource, rule, rollout
 
     def _given_up(self, request: Request, end: Unsynced | TooSlow) -> Result:
         if isinstance(end, Unsynced):
@@ -151,45 +180,26 @@ class Reconciler:
 
     # -- the children --------------------------------------------------------------------------------------------------
 
-    async def _write_children(self, current: CurrentPass) -> tuple[Plan | None, Outcome | None]:
-        """Plans and writes, repeatedly if a plan was outdated. Returns the plan of the status, if there is one now, and
-        the outcome of the last writes."""
-        outcome: Outcome | None = None
+    async def _write_children(self, current: CurrentPass) -> _Written:
+        """Plans and writes, repeatedly if a plan was outdated."""
         for _ in range(MAX_REPLANS):
             current.history = current.history.before_writes()
             planned = await self.planning.plan_actions(current)
             if not planned.actions or self.environment.dry_run:
-                return planned, None
+                return _Written(planned)
             await self.environment.inventory.before_writes(current.rule, planned)
             outcome, others = await self._execute(current, planned)
-            resource = outcome.resource or self.cache.resource(self.key(current.request), current.rule.kind.version)
-            if resource is None or ObjectKey.of(resource) in outcome.deleted:  # the watch may not have reported it yet
-                return None, outcome
-            current.resource = resource
+            latest = outcome.resource or self.cache.resource(self.key(current.request), current.rule.kind.version)
+            if latest is None or ObjectKey.of(latest) in outcome.deleted:  # the watch may not have reported it yet
+                return _Written(planned, outcome, is_gone=True)
+            current.resource = latest
             if not outcome.replan or current.accounts > LARGE:
                 break
-        assert outcome is not None
         is_released = any(isinstance(action, RemoveFinalizer) for action in planned.actions)
         if outcome.clean and is_released and current.resource["metadata"].get("deletionTimestamp"):
-            # The CR is deleted without ruleop's finalizer: no status can be written.
             self.environment.events.record(current.resource, planned.events)
-            return None, outcome
-        waits = outcome.clean and (others or self.workers.queue.has_ready())
-        if waits and not planned.steady and self._may_wait(current, WRITTEN):
-            return None, outcome
-        if outcome.clean and current.accounts > LARGE:  # the next pass has nothing to write, and plans the status
-            current.status_in = IMMEDIATELY
-            return None, outcome
-        # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
-        # there is nothing to delay.
-        of_status = await self.planning.plan(current)
-        if of_status.watches != planned.watches:  # it has objects of children that were just created
-            label = part_of(current.resource)
-            if self.index.update(current.request, label, of_status.watches) and current.is_large:
-                of_status = await self.planning.plan(current)
-        if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
-            return None, outcome
-        return of_status, outcome
+            return _Written(planned, outcome, is_gone=True)
+        return _Written(planned, outcome, others=others)
 
     async def _execute(self, current: CurrentPass, planned: Plan) -> tuple[Outcome, bool]:
         """Carries out the actions. Returns their outcome, and whether children of other CRs are being written."""
@@ -215,21 +225,48 @@ class Reconciler:
 
     # -- the status ----------------------------------------------------------------------------------------------------
 
-    async def _write_status(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
+    async def _plan_of_status(self, current: CurrentPass, written: _Written) -> Plan | None:
+        """The plan with the status as it is after the writes; None if another pass plans and writes it. While children
+        of many CRs are being written, they come first."""
+        planned, outcome = written.planned, written.outcome
+        if outcome is None:
+            return planned
+        waits = outcome.clean and (written.others or self.workers.queue.has_ready())
+        if waits and not planned.steady and self._may_wait(current, WRITTEN):
+            return None
+        if outcome.clean and current.accounts > LARGE:  # the next pass has nothing to write, and plans the status
+            current.status_in = IMMEDIATELY
+            return None
+        # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
+        # there is nothing to delay.
+        of_status = await self.planning.plan(current)
+        if of_status.watches != planned.watches:  # it has objects of children that were just created
+            label = part_of(current.resource)
+            if self.index.update(current.request, label, of_status.watches) and current.is_large:
+                of_status = await self.planning.plan(current)
+        if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
+            return None
+        return of_status
+
+    async def _write_status(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result | None:
+        """The result of the pass if the status is written later, or cannot be written."""
         status = planned.status
-        if status is not None and status.missing and not self.environment.dry_run:
+        if status is None or self.environment.dry_run:
+            return None
+        if status.missing:
             self.status.report_missing(current, status)
-        if status is not None and status.patch is not None and not self.environment.dry_run:
-            if outcome is None and planned.late is None and self.debounce.busy and self._may_wait(current, CHANGED):
-                return Result(requeue_after=current.status_in)
-            self.debounce.done((self.kind, current.request))
-            if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
-                current.status_in = wait
-            elif (result := await self.status.write(current, planned, status)) is not None:
-                return self._with_next_check(current, planned, result) if result.failed else result
-            else:
-                current.again = current.rule.reads_status
-        return await self._report(current, planned, outcome)
+        if status.patch is None:
+            return None
+        if outcome is None and planned.late is None and self.debounce.busy and self._may_wait(current, CHANGED):
+            return Result(requeue_after=current.status_in)
+        self.debounce.done((self.kind, current.request))
+        if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
+            current.status_in = wait
+            return None
+        if (result := await self.status.write(current, planned, status)) is not None:
+            return self._with_next_check(current, planned, result) if result.failed else result
+        current.again = current.rule.reads_status
+        return None
 
     async def _report(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
