@@ -142,7 +142,7 @@ class Knowledge:
 
 
 class Work:
-    """What reconciles, and what changes its course."""
+    """The reconcilers, and all that changes their course."""
 
     def __init__(
         self,

@@ -111,7 +111,7 @@ class Reconciler:
                 return Result(requeue_after=current.status_in)
             if (result := await self._write_status(current, planned, written.outcome)) is not None:
                 return result
-            # 5. What came of it, and when to look again.
+            # 5. What came of it, and when the next pass is.
             return await self._report(current, planned, written.outcome)
         except (Unsynced, TooSlow) as end:
             return self._given_up(request, end)
