@@ -386,7 +386,7 @@ SHAPES = [
     once(
         "a double loop with output",
         lambda: {"items": texts(5000)},
-        MEMORY,
+        WORK,
         "  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{{ b }}{% endfor %}{% endfor %}'\n",
     ),
     once(

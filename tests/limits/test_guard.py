@@ -29,6 +29,7 @@ from ruleop.core.templating.values.cost import METER
 from tests.limits.guarded import in_thread
 from tests.limits.shapes import CONFIG, FROM_FILE, SHAPES, created, template
 from tests.planning.harness import Harness, as_bytes
+from tests.waiting import PATIENCE, eventually
 
 TOO_LONG = "the plan takes more than a second of CPU time"
 
@@ -169,8 +170,9 @@ def test_a_plan_is_ended_whatever_it_does_and_others_are_as_before(name):
 @given(at=st.integers(0, 400))
 def test_a_thread_that_is_ended_at_any_moment_of_short_work_still_reports_its_end(at: int) -> None:
     """Before the work begins, in it, after it, and while it reports to its owner. Then the thread ends."""
-    done, left = threading.Event(), iter(range(at))
-    thread = PlanThread(lambda: sum(range(10)), done.set)
+    reports: list[bool] = []
+    left = iter(range(at))
+    thread = PlanThread(lambda: sum(range(10)), lambda: reports.append(True))
 
     def run() -> None:
         def is_due(_: FrameType) -> bool:
@@ -180,10 +182,9 @@ def test_a_thread_that_is_ended_at_any_moment_of_short_work_still_reports_its_en
 
     thread._thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert done.wait(10)
+    eventually("its report", lambda: reports)
     thread.release()
-    thread._thread.join(10)
-    assert not thread._thread.is_alive()
+    eventually("its end", lambda: not thread._thread.is_alive())
     assert thread.result in {None, (45,)}
 
 
@@ -191,10 +192,9 @@ def test_nothing_is_raised_in_a_thread_that_was_released() -> None:
     done = threading.Event()
     thread = PlanThread(lambda: 1, done.set)
     thread.start()
-    done.wait(10)
+    assert done.wait(PATIENCE)
     thread.release()
-    thread._thread.join(10)
-    assert not thread._thread.is_alive()
+    eventually("its end", lambda: not thread._thread.is_alive())
     assert thread.result == (1,)
 
 
@@ -204,18 +204,18 @@ def test_the_time_of_a_thread_is_its_own() -> None:
 
     def work() -> None:
         begun.set()
-        end.wait(10)
+        end.wait(PATIENCE)
 
     done = threading.Event()
     thread = PlanThread(work, done.set)
     thread.start()
-    begun.wait(10)
+    assert begun.wait(PATIENCE)
     start = time.thread_time()
     while time.thread_time() < start + 0.05:
         pass
     assert thread.seconds < 0.05
     end.set()
-    done.wait(10)
+    assert done.wait(PATIENCE)
     assert thread.seconds < 0.05
     thread.release()
 
