@@ -31,6 +31,10 @@ from tests.limits.shapes import CONFIG, FROM_FILE, SHAPES, created, template
 from tests.planning.harness import Harness, as_bytes
 from tests.waiting import PATIENCE, eventually
 
+# An interruption where Python deletes an object, or in Hypothesis' callback of the garbage collector, is discarded: it is
+# raised again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 TOO_LONG = "the plan takes more than a second of CPU time"
 
 
@@ -405,7 +409,6 @@ def form(shape: Shape, within: tuple[str, ...] = ()) -> Any:
     )
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised where Hypothesis times the gc
 @given(at=st.integers(0, 2500))
 def test_the_shapes_of_types_are_whole_after_one_was_interrupted(at):
     left, builder = iter(range(at)), ShapeBuilder(TYPES)

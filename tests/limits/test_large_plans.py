@@ -16,6 +16,11 @@ from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
 
 
+# An interruption where Python deletes an object, or in Hypothesis' callback of the garbage collector, is discarded: it is
+# raised again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 def test_a_plan_leaves_nothing_for_the_garbage_collector():
     harness = Harness.of(
         EACH + "    let: {x: \"{{ spec['items'] }}\"}\n",

@@ -16,6 +16,10 @@ from tests.limits.guarded import in_thread
 from tests.limits.shapes import FROM_FILE, SHAPES, TIME, Shape, created, template
 from tests.planning.harness import Harness
 
+# An interruption where Python deletes an object, or in Hypothesis' callback of the garbage collector, is discarded: it is
+# raised again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than", TIME)
 
 
