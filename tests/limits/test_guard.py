@@ -31,7 +31,7 @@ from tests.limits.shapes import CONFIG, FROM_FILE, SHAPES, created, template
 from tests.planning.harness import Harness, as_bytes
 from tests.waiting import PATIENCE, eventually
 
-# An interruption where Python deletes an object, or in Hypothesis' callback of the garbage collector, is discarded: it is
+# Python discards an interruption where it deletes an object, and in Hypothesis' callback of the garbage collector: it is
 # raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 

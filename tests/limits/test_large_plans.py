@@ -15,8 +15,7 @@ from tests.limits.large import Large
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
 
-
-# An interruption where Python deletes an object, or in Hypothesis' callback of the garbage collector, is discarded: it is
+# Python discards an interruption where it deletes an object, and in Hypothesis' callback of the garbage collector: it is
 # raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 

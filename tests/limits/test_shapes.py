@@ -16,7 +16,7 @@ from tests.limits.guarded import in_thread
 from tests.limits.shapes import FROM_FILE, SHAPES, TIME, Shape, created, template
 from tests.planning.harness import Harness
 
-# An interruption where Python deletes an object, or in Hypothesis' callback of the garbage collector, is discarded: it is
+# Python discards an interruption where it deletes an object, and in Hypothesis' callback of the garbage collector: it is
 # raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
