@@ -31,8 +31,8 @@ from tests.limits.shapes import CONFIG, FROM_FILE, SHAPES, created, template
 from tests.planning.harness import Harness, as_bytes
 from tests.waiting import PATIENCE, eventually
 
-# Python discards an interruption where it deletes an object, and in Hypothesis' callback of the garbage collector: it is
-# raised again.
+# Python discards an interruption where it deletes an object, and in a callback of the garbage collector, which
+# Hypothesis has: it is raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 TOO_LONG = "the plan takes more than a second of CPU time"

@@ -15,8 +15,8 @@ from tests.limits.large import Large
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
 
-# Python discards an interruption where it deletes an object, and in Hypothesis' callback of the garbage collector: it is
-# raised again.
+# Python discards an interruption where it deletes an object, and in a callback of the garbage collector, which
+# Hypothesis has: it is raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 

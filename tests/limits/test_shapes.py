@@ -16,8 +16,8 @@ from tests.limits.guarded import in_thread
 from tests.limits.shapes import FROM_FILE, SHAPES, TIME, Shape, created, template
 from tests.planning.harness import Harness
 
-# Python discards an interruption where it deletes an object, and in Hypothesis' callback of the garbage collector: it is
-# raised again.
+# Python discards an interruption where it deletes an object, and in a callback of the garbage collector, which
+# Hypothesis has: it is raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than", TIME)
