@@ -21,7 +21,8 @@ import yaml
 
 from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.authoring.report.tree import is_ready, tree_lines
-from ruleop.cli.inputs.project import Folder, load
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
@@ -145,7 +146,7 @@ async def main() -> None:
     settings = Settings(samples=documents("examples"), definitions=partial(documents, "crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
     view = Started()
-    session = Session(load(Folder(str(ROOT)), ()), ROOT, options, settings, view)
+    session = Session(load_with_sources(Folder(str(ROOT)), ()).project, ROOT, options, settings, view)
     running = asyncio.create_task(session.run())
     await asyncio.wait_for(view.running.wait(), PATIENCE)
     demo = asyncio.create_task(Demo(session).run())
