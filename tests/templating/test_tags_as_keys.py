@@ -161,7 +161,10 @@ def test_a_file_that_is_imported_in_a_loop_is_known():
         ('a: 1\n"{% if a %}": 5\n', "2:15: this tag is among keys, so it holds a mapping, and this is a number"),
         ('a: 1\n"{% if a %}": [b]\n', "2:15: this tag is among keys, so it holds a mapping, and this is a list"),
         ('a: 1\n"{% if a %}": text\n', "2:15: this tag is among keys, so it holds a mapping, and this is text"),
-        ('- "{% for x in y recursive %}": 1\n', "1:3: a loop among keys cannot be `recursive`: there is no text"),
+        (
+            '- "{% for x in y recursive %}": 1\n',
+            "1:3: a loop in a key cannot be `recursive`: its body is a value, and `loop(...)` inserts text",
+        ),
         ('- "{% for x in y | nope %}": 1\n', "1:3: unknown filter nope"),
         ('- "{% for x in y %}":\n    a: "{{ x | nope }}"\n', "2:8: unknown filter nope"),
         ('"{% if a %}":\n  b: 1\n"{% elif a | nope %}": {c: 1}\n', "1:1: unknown filter nope"),

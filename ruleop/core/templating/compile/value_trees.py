@@ -44,7 +44,7 @@ _NO_END: Final = "{} is not needed: what a tag holds ends with the value of its 
 _NO_START: Final = "{} needs its {{% if %}} or {{% for %}} in the key before it"
 _NOTHING: Final = "this tag holds nothing: write the entries or items below it"
 _NO_ENTRIES: Final = "this tag is among keys, so it holds a mapping, and this is {}"
-_RECURSIVE: Final = "a loop among keys cannot be `recursive`: there is no text that `loop(...)` could insert"
+_RECURSIVE: Final = "a loop in a key cannot be `recursive`: its body is a value, and `loop(...)` inserts text"
 
 
 def tag_of(key: str) -> str:

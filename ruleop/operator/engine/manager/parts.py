@@ -41,7 +41,7 @@ from ruleop.operator.engine.reconcile.status.status_debounce import StatusDeboun
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.engine.revisions.revision_data import revisions_key
 from ruleop.operator.engine.revisions.revision_store import RevisionStore
-from ruleop.operator.engine.rollouts.rollout_driver import RolloutDriver
+from ruleop.operator.engine.rollouts.rollout_driver import RolloutDriver, watch_of_record
 from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, prefix_of, rollouts_key
 from ruleop.operator.engine.rollouts.rollouts import Rollouts
 from ruleop.operator.engine.shards.ownership import BySelector, Ownership, Pod, Sharding
@@ -122,7 +122,7 @@ class Knowledge:
         )
         leases = map(self.lease_key, range(BUCKETS)) if options.pod is not None else [self.lease_key()]
         self.own = frozenset({inventory_key(namespace, name), revisions, rollouts, key, *leases})
-        self.seen_by_itself: WatchSpec | None = None  # the watch of its record of rollouts
+        self._record_of_rollouts = watch_of_record(rollouts)
 
     def lease_key(self, ordinal: int | None = None) -> ObjectKey:
         """Of this process, or of another shard."""
@@ -137,7 +137,7 @@ class Knowledge:
 
     def _selection(self, need: WatchSpec) -> Selection:
         """The operator's own objects are in no store of the rules, so that no rule can read them."""
-        own = self.own if need != self.seen_by_itself else frozenset()
+        own = self.own if need != self._record_of_rollouts else frozenset()
         return selection(need, own, self.owner_key.proofs)
 
 
@@ -189,7 +189,6 @@ class Work:
             drives=self._drives_rollouts,
             other_owner=self.ownership.other_owner if isinstance(self.ownership, BySelector) else None,
         )
-        known.seen_by_itself = self.rollout_driver.need
         self.controller_set.earlier_rules = known.rollouts.rules_of
         self.controller_set.extra_watches = self.rollout_driver.watches
         self.inventory_gc = InventoryCollector(

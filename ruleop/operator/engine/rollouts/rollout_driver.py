@@ -69,6 +69,12 @@ class _Known(NamedTuple):
     view: View
 
 
+def watch_of_record(key: ObjectKey) -> WatchSpec:
+    """The watch of the ConfigMap with the records, by a label that no observed resource has in its watch: no rule reads
+    this store."""
+    return WatchSpec(Kind("", "v1", "ConfigMap"), OWN_LABEL, f"metadata.name={key.name}", key.namespace)
+
+
 class RolloutDriver:
     def __init__(
         self,
@@ -86,9 +92,7 @@ class RolloutDriver:
         self.rollouts, self.store, self.informers, self.cache = rollouts, store, informers, cache
         self.queues, self.drives, self.other_owner = queues, drives, other_owner
         self.leading = False
-        key = store.store.key
-        # With a label that no observed resource has in its watch: no rule reads this store.
-        self.need = WatchSpec(Kind("", "v1", "ConfigMap"), OWN_LABEL, f"metadata.name={key.name}", key.namespace)
+        self.need = watch_of_record(store.store.key)
         self.log = structlog.get_logger()
         self._views: dict[ObjectKey, _Known] = {}
         self._changed = asyncio.Event()
