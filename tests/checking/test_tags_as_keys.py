@@ -14,23 +14,9 @@ from tests.checking.typed_projects import findings
 from tests.definitions import definition
 from tests.rules.projects import watch
 
-HEAD = """\
-children:
-  a: {template: a.yaml}
-  web:
-    object:
-      apiVersion: apps/v1
-      kind: Deployment
-      metadata: {name: web}
-      spec:
-        selector: {matchLabels: {app: a}}
-        template:
-          metadata: {labels: {app: a}}
-          spec:
-            containers:
-              - name: app
-                image: app
-"""
+HEAD = "children:\n  a: {template: a.yaml}\n  web:\n    object:\n" + textwrap.indent(
+    typed_projects.DEPLOYMENT.strip().replace("{name: a}", "{name: web}") + "\n", " " * 6
+)
 
 
 def container(text: str) -> list[str]:
