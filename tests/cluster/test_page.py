@@ -60,6 +60,8 @@ def project(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Path]:
     eventually("a note", lambda: control_plane.kubectl("apply", "--filename=-", stdin=json.dumps(note("a"))))
     yield root
     control_plane.kubectl("delete", "--filename=-", stdin=json.dumps(note("a")))
+    # The garbage collector may not know the kind yet, and when the kind has gone, it never will.
+    control_plane.kubectl("delete", "configmap", "a", "--ignore-not-found")
     for text in (roles, NOTES["crds/notes.yaml"], text_of(METRICS)):
         control_plane.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=text)
     control_plane.kubectl("delete", "namespace", NAMESPACE, "monitoring", "--ignore-not-found", "--wait=true")
