@@ -60,12 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
         exploration.repeat_examples()
 
 
-@pytest.hookimpl(trylast=True)  # the slow ones are left out before
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--few-cases"):
-        kept = exploration.one_of_each(items)
-        items[:], left_out = [each for each in items if each in kept], [each for each in items if each not in kept]
-        config.hook.pytest_deselected(items=left_out)
+@pytest.hookimpl(tryfirst=True)  # pytest reads the tables of a test in this hook, too
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.config.getoption("--few-cases"):
+        exploration.draw_one_case(metafunc)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,16 +35,6 @@ settings.register_profile(
 )
 # All examples, without chance: in CI, a failure is of the change that it tests.
 settings.register_profile("repeatable", settings.get_profile("full"), derandomize=True, database=None)
-
-
-class Case(Protocol):
-    """A test of pytest."""
-
-    @property
-    def nodeid(self) -> str: ...
-
-
-AnyCase = TypeVar("AnyCase", bound=Case)
 
 
 def examples(number: int) -> int:
@@ -70,9 +60,23 @@ def others_slow(cases: Iterable[Any], *fast: Any) -> list[Any]:
     return [case if case in fast else pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
-def one_of_each(cases: Iterable[AnyCase]) -> set[AnyCase]:
-    """Of each test, the case that its name draws: so they are spread over a table."""
-    tests: dict[str, list[AnyCase]] = {}
-    for case in cases:
-        tests.setdefault(case.nodeid.partition("[")[0], []).append(case)
-    return {Random(name).choice(found) for name, found in tests.items()}  # noqa: S311
+def draw_one_case(metafunc: pytest.Metafunc) -> None:
+    """Lets each table of this test have one case, which its name draws: so they are spread over a table.
+
+    Drawn before pytest makes a test of each: making all of them takes longer than running these.
+    """
+    table = metafunc.parametrize
+    name = metafunc.definition.nodeid
+
+    def parametrize(argnames: Any, argvalues: Iterable[Any], *rest: Any, ids: Any = None, **more: Any) -> None:
+        cases, named = list(argvalues), None if ids is None or callable(ids) else list(ids)
+        fast = [number for number, case in enumerate(cases) if not _is_slow(case)]
+        drawn = Random(f"{name} {argnames}").sample(fast or range(len(cases)), k=min(len(cases), 1))  # noqa: S311
+        chosen = ids if named is None else [named[number] for number in drawn]
+        table(argnames, [cases[number] for number in drawn], *rest, ids=chosen, **more)
+
+    metafunc.parametrize = parametrize  # type: ignore[method-assign]
+
+
+def _is_slow(case: Any) -> bool:
+    return any(mark.name == "slow" for mark in getattr(case, "marks", ()))

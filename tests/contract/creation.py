@@ -19,7 +19,7 @@ class Cases:
     """A table beside the tests: for each kind, or part of one, its path, a valid object, and cases in groups."""
 
     def __init__(self, name: str) -> None:
-        self._table = yaml.safe_load(Path(__file__).with_name(name).read_text())
+        self._table = yaml.load(Path(__file__).with_name(name).read_text(), Loader=yaml.CSafeLoader)
 
     def named(self, group: str) -> list[Any]:
         found = [(about, name) for about, row in self._table.items() for name in row.get(group, ())]
