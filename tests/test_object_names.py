@@ -96,6 +96,7 @@ PROCESSES = st.builds(dict, selector=st.sampled_from(["", "team=a", "!team", "1"
 )
 
 
+@pytest.mark.slow
 @given(OPERATORS, OPERATORS, PROCESSES, PROCESSES)
 def test_two_operators_never_share_a_lease(one, other, process, others):
     """An operator may have the name of a pod of another one."""

@@ -79,6 +79,7 @@ def test_a_saved_search_is_resumed(tmp_path: Path) -> None:
     assert State.load(path, 6).runs == 0, "each seed has its own search"
 
 
+@pytest.mark.slow
 def test_a_search_of_other_code_measures_first_what_it_has_found(tmp_path: Path) -> None:
     search = Search(State(5), tmp_path / "state.json", measure=planted)
     instantly(search, 20)
@@ -269,6 +270,7 @@ def test_every_change_keeps_the_type_of_a_value(name: str) -> None:
     assert isinstance(CHANGES[name](value), dict)
 
 
+@pytest.mark.slow
 def test_the_most_expensive_function_is_reported() -> None:
     template = "{% for a in range(9999) %}{% if a == 1 %}{% endif %}{% endfor %}\n  a: b"
     reading = run(simple(template), LIMITS, passes)

@@ -170,6 +170,7 @@ def test_each_rule_that_is_left_out_is_reported(said, rule: str):
     assert said(EXACT.replace(f"{line}\n", ""), *FLAGS) == LEFT_OUT[rule]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("far")
 def test_the_flags_of_run_decide_what_is_needed(said):
     assert any("for leader election (other)" in line for line in said(EXACT, *FLAGS, "--name", "other"))
@@ -279,6 +280,7 @@ rules:
 """
 
 
+@pytest.mark.slow
 def test_a_role_needs_what_it_grants_or_escalate(said, project):
     project.write("templates/config.yaml.j2", ROLE_CHILD.replace("VERB", "patch"))
     assert said(ROLE + ALL_RBAC) == []

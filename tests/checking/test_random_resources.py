@@ -59,6 +59,7 @@ def problems(loaded: Loaded, count: int, *, start: int = 0) -> list[str]:
     return list(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("project", PROJECTS)
 def test_projects_without_findings_render_random_resources(project: str) -> None:
     assert problems(with_definitions(load_with_sources(ROOT / project, environ={})), FAST) == []

@@ -102,6 +102,7 @@ def test_labels_that_controllers_set_are_known() -> None:
     assert found(f"{{statefulset.kubernetes.io/pod-name: '{NAME}-0'}}", kind="StatefulSet") == []
 
 
+@pytest.mark.slow
 def test_a_budget_is_read_with_its_expressions() -> None:
     assert found("{matchLabels: {tier: web}}", selecting=BUDGET) == []
     (only,) = found("{matchLabels: {tier: db}}", selecting=BUDGET)

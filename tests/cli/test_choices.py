@@ -49,6 +49,7 @@ def test_the_environment_overrides_the_file_and_an_env_file_both(project, ruleop
     assert "host: of the env file" in ruleop(*render, "--env-file", str(project / "env")).out
 
 
+@pytest.mark.slow
 def test_a_generated_file_does_not_depend_on_the_environment(project, ruleop, monkeypatch):
     before = [ruleop("generate", each, "-C", str(project)).out for each in ("manifests", "helm")]
     monkeypatch.setenv("DOMAIN", "of the environment")
@@ -56,6 +57,7 @@ def test_a_generated_file_does_not_depend_on_the_environment(project, ruleop, mo
     assert all("of the file" in each for each in before)
 
 
+@pytest.mark.slow
 def test_run_does_not_read_the_file(project, ruleop):
     ran = ruleop("run", "-C", str(project))
     assert ran.status == 1

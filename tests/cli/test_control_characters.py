@@ -105,6 +105,7 @@ def test_no_traceback_contains_control_characters(project, ruleop, monkeypatch):
     assert_safe(ran.out + ran.err)
 
 
+@pytest.mark.slow
 def test_no_error_of_the_project_at_the_start_of_run_contains_control_characters(project, ruleop):
     project.edit("watches.yaml", "kind: Site", f"kind: Site\n  {QUOTED}: 1")
     ran = ruleop("run")

@@ -27,6 +27,7 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_second_run_writes_nothing_and_check_agrees(generate, chart):
     assert generate().status == 0
     before = files(chart)
@@ -43,6 +44,7 @@ def test_without_out_each_file_follows_its_path(project, ruleop, chart, generate
     assert printed.count("\n# path: ") == len(files(chart)) - 1
 
 
+@pytest.mark.slow
 def test_a_file_of_rules_that_are_gone_is_removed(generate, project, chart):
     (project / "templates" / "macros.yaml").write_text("{# nothing #}\n")
     generate()
@@ -54,6 +56,7 @@ def test_a_file_of_rules_that_are_gone_is_removed(generate, project, chart):
     assert not gone.exists()
 
 
+@pytest.mark.slow
 def test_templates_of_the_user_stay(generate, chart):
     generate()
     (chart / "templates" / "extra.yaml").write_text("# mine\n")
@@ -103,6 +106,7 @@ def test_nothing_is_written_for_a_project_with_a_mistake(generate, project, char
     assert 'ruleop.yaml:1:1: error[RO201]: unknown key "nam" in ruleop.yaml (did you mean "name"?)' in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["helm", "manifests"])
 def test_a_breaking_change_of_a_crd_needs_force(ruleop, project, tmp_path, what):
     folder = tmp_path / what

@@ -49,6 +49,7 @@ def test_a_write_that_fails_leaves_no_file_and_no_folder(generate, tmp_path):
     assert ran.err.endswith("cannot be written: File too large; nothing was written\n")
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_leaves_the_files_of_before(generate, project, tmp_path):
     assert generate("helm").status == 0
     (project / "ruleop.yaml").write_text(f"{CHOICES}version: 0.2.0\n")

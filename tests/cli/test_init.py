@@ -28,6 +28,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_new_project_passes_check_and_can_be_planned(here, ruleop):
     ran = ruleop("init", "app")
     assert (ran.status, ran.err) == (0, "")
@@ -93,6 +94,7 @@ def test_a_readme_and_a_list_of_ignored_files_stay_as_they_are(here, ruleop):
     assert ruleop("check").status == 0
 
 
+@pytest.mark.slow
 def test_a_definition_that_is_written_into_the_project_agrees_with_its_schema(here, ruleop):
     ruleop("init", ".")
     assert ruleop("generate", "crd", "--out", "crds").status == 0

@@ -185,6 +185,7 @@ def test_an_invalid_resource_is_reported_with_its_line(project, ruleop, old, new
         assert ran.err.startswith(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [

@@ -264,6 +264,7 @@ def test_an_address_in_use_is_reported(project, ended):
             )
 
 
+@pytest.mark.slow
 def test_a_project_with_errors_has_status_1_also_without_a_server(project, ruleop):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     ran = ruleop("run", *ADDRESSES, "--kubeconfig", config(project))
@@ -271,6 +272,7 @@ def test_a_project_with_errors_has_status_1_also_without_a_server(project, ruleo
     assert ran.err.startswith('templates/web.yaml.j2:4:12: "metadta" is not known')
 
 
+@pytest.mark.slow
 def test_all_errors_of_a_project_that_cannot_be_loaded_are_printed(project, ended):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     project.write("watches.yaml", (project.root / "watches.yaml").read_text("utf-8") + "  reach: clustr\n")
@@ -280,6 +282,7 @@ def test_all_errors_of_a_project_that_cannot_be_loaded_are_printed(project, ende
     assert 'did you mean "cluster"?' in err
 
 
+@pytest.mark.slow
 def test_an_unreadable_project_has_status_2(project, ended):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
     assert ended("--kubeconfig", config(project)) == (2, "templates/web.yaml.j2:1: is not valid UTF-8\n")

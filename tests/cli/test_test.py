@@ -117,6 +117,7 @@ def test_a_missing_snapshot_fails_until_it_is_written(project: Project, ruleop: 
     assert (project.root / "tests/snapshots/site.yaml").read_text() == text
 
 
+@pytest.mark.slow
 def test_a_different_snapshot_is_a_diff(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", SNAPSHOT)
     ruleop("test", "--update")

@@ -241,6 +241,7 @@ _ENTRY = st.builds(
 _ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
 
+@pytest.mark.slow
 @given(_ENTRIES)
 def test_decoding_reverses_encoding(entries):
     data = encode(entries)

@@ -353,6 +353,7 @@ def test_changed_resources_go_before_failed_ones():
     assert [name for _, name in lane(test)][AT_ONCE] == "changed"
 
 
+@pytest.mark.slow
 def test_a_plan_that_certainly_takes_long_has_a_turn_however_many_come_first():
     def test(found: Lane) -> None:
         found.add("first", seconds=0.1)

@@ -139,6 +139,7 @@ async def test_a_child_that_fails_does_not_delay_what_the_writes_changed() -> No
     assert (await harness.reconcile(catch_up=False)).requeue_after is None, "then only its backoff counts"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", ["live.u.data.x", "status.seen"])
 async def test_rules_that_never_come_to_rest_are_slowed_down(read: str) -> None:
     more = "status: {seen: '{{ u.data.x | int + 1 }}'}"

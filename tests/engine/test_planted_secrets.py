@@ -108,6 +108,7 @@ async def test_nothing_that_the_operator_emits_has_a_value_of_a_secret(what, tmp
         assert MARK in repr(harness.live("last"))
 
 
+@pytest.mark.slow
 def test_readyz_and_metrics_have_no_value_of_a_secret(tmp_path):
     """Of an operator that observes the Secret, while all children that read it fail or are written."""
     texts = {**FAILING, **WORKING}

@@ -234,6 +234,7 @@ async def test_a_child_that_others_no_longer_change_is_reverted_after_the_first_
     assert cluster.condition()["reason"] != "FieldConflict"
 
 
+@pytest.mark.slow
 async def test_the_backoff_of_a_failing_child_does_not_delay_the_check_of_another():
     cluster = await undisturbed()
     await cluster.replace("a")

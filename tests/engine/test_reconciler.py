@@ -308,6 +308,7 @@ async def test_edits_of_the_cr_are_not_a_field_conflict():
     assert {each[1] for each in harness.events} == {"Synced"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deletion", ["delete", "orphan"])
 async def test_ruleops_own_deletions_are_not_a_field_conflict(deletion):
     """An annotation is switched on and off: the CR's generation and the desired state stay the same."""

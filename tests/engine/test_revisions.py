@@ -130,6 +130,7 @@ def test_invalid_files_are_ignored(files):
     assert unpack("?" if files is None else base64.b64encode(files).decode()) is None
 
 
+@pytest.mark.slow
 def test_files_that_would_unpack_to_more_than_the_limit_are_ignored_and_not_stored():
     assert pack({"a": "b" * MAX_UNPACKED}) is None
     assert pack({"a": incompressible(2 * MAX_BYTES)}) is None
@@ -220,6 +221,7 @@ async def test_a_revision_that_this_environment_does_not_accept_is_not_found():
     assert "WORD" in line["errors"]
 
 
+@pytest.mark.slow
 async def test_a_project_that_is_too_large_is_in_the_index_and_its_files_are_not_kept():
     harness, files = Harness(), {**ONE.files, "templates/large": incompressible(2 * MAX_BYTES)}
     large = SimpleNamespace(files=files, revision=digest_of_files(files), reads_environment=False, root="rules")

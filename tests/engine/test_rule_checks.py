@@ -55,6 +55,7 @@ def files(tmp_path):
     return RuleFiles.read(sound(tmp_path))
 
 
+@pytest.mark.slow
 async def test_a_field_that_no_custom_resource_has_is_an_error_of_the_rules(tmp_path, monkeypatch):
     """Nothing is imported from the folder of the rules, which is the operator's current folder."""
     files = RuleFiles.read(sound(tmp_path, "imge"))
@@ -65,6 +66,7 @@ async def test_a_field_that_no_custom_resource_has_is_an_error_of_the_rules(tmp_
     assert "spec.imge" in error.message
 
 
+@pytest.mark.slow
 async def test_mistakes_that_only_checks_find_are_errors_with_those_of_files_that_cannot_be_read(tmp_path):
     write_files(sound(tmp_path), {"templates/web.yaml.j2": WEB.replace("spec.IMAGE", "imge")})
     (tmp_path / "templates/gone.yaml.j2").symlink_to("nowhere")

@@ -72,6 +72,7 @@ def test_a_request_is_answered_over_tls(served, version):
     assert len(served.get("/long", version)[1]) == 50_000_000
 
 
+@pytest.mark.slow
 def test_a_new_pair_is_used_by_new_connections(served):
     served.use("second")
     assert served.get()[0] == "first", "read a moment ago"

@@ -105,6 +105,7 @@ def test_rules_in_the_image_are_not(project: Path) -> None:
     assert not [path for path in bundle(project, "--rules", "image") if "rules" in path]
 
 
+@pytest.mark.slow
 def test_the_same_project_gives_the_same_bytes_and_an_older_file_goes(project: Path) -> None:
     first = bundle(project)
     stale = project.parent / "bundle" / "manifests" / "old.yaml"

@@ -79,6 +79,7 @@ def test_the_choices_are_the_default_values() -> None:
     assert values(Choices(leader_elect=False))["leaderElect"] is False
 
 
+@pytest.mark.slow
 def test_the_default_values_are_valid() -> None:
     schema = json.loads(chart()["values.schema.json"])
     jsonschema.Draft7Validator.check_schema(schema)

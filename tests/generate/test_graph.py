@@ -262,6 +262,7 @@ def test_the_rules_of_one_kind_can_be_drawn() -> None:
     assert 'no rule is of the kind "Memcache" (did you mean "Memcached"?)' in generated("--kind", "Memcache", status=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["mermaid", "dot", "svg"])
 def test_a_file_that_was_generated_is_replaced_and_no_other(tmp_path: Path, output: str) -> None:
     write = ("-o", output, "--out", str(tmp_path))

@@ -84,6 +84,7 @@ def test_shards_are_the_pods_of_a_stateful_set() -> None:
     assert sets in found["Role"]["rules"]
 
 
+@pytest.mark.slow
 def test_a_selector_has_a_lease_of_its_own() -> None:
     found = objects(Choices(name="shop", selector="team=a"))
     lease = lease_name("shop", selector="team=a")

@@ -260,6 +260,7 @@ async def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypa
         assert server.seen[1].query["resourceVersion"] == "6"
 
 
+@pytest.mark.slow
 async def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resumes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -429,6 +429,7 @@ def test_a_token_file_takes_precedence_over_an_inline_token(tmp_path: Path) -> N
     assert arrives(tmp_path, {"token": "old", "tokenFile": "token"}).headers["authorization"] == "Bearer of-the-file"
 
 
+@pytest.mark.slow
 def test_a_renewed_client_certificate_opens_new_connections(tmp_path: Path, certificates: Certificates) -> None:
     certificates.sign("joe")
     certificates.sign("jane")
@@ -604,6 +605,7 @@ def test_a_user_without_a_home_has_no_kubeconfig(monkeypatch: pytest.MonkeyPatch
         find_credentials(environ={})
 
 
+@pytest.mark.slow
 def test_configuration_errors_of_the_kubeconfig_are_full_sentences(tmp_path: Path, certificates: Certificates) -> None:
     config = kubeconfig(tmp_path, NOWHERE, {"token": "x"})
     with pytest.raises(

@@ -24,6 +24,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(value=st.lists(JSON, min_size=1), levels=st.integers(255, 1000))
 def test_deeply_nested_json_is_written_as_orjson_would_write_it(value: Any, levels: int) -> None:
     expected = b"[" * levels + orjson.dumps(value) + b"]" * levels

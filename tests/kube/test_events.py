@@ -127,6 +127,7 @@ async def test_an_event_that_was_deleted_on_the_server_is_created_again() -> Non
     assert [each.method for each in sender.sent] == ["POST", "PATCH", "POST"]
 
 
+@pytest.mark.slow
 async def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -140,6 +141,7 @@ async def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
     assert "event dropped: internal error" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 async def test_a_server_that_refuses_all_events_holds_nothing_up() -> None:
     sender = Sender(*[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)])
     events = recorder(sender)

@@ -254,6 +254,7 @@ class Pretending:
         return io.BytesIO(self.data)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_an_answer_in_any_chunks_is_read_as_the_standard_library_reads_it(data: st.DataObject) -> None:
     said = data.draw(answers())
@@ -266,6 +267,7 @@ def test_an_answer_in_any_chunks_is_read_as_the_standard_library_reads_it(data: 
     }
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_bytes_are_parsed_alike_however_they_are_chunked(data: st.DataObject) -> None:
     said = bytearray(data.draw(answers()) + data.draw(st.sampled_from([b"", b"more"])))

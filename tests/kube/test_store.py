@@ -113,6 +113,7 @@ def test_a_status_write_without_the_subresource_still_counts_as_a_change_of_stat
     assert store.get(key())["metadata"]["generation"] == 2
 
 
+@pytest.mark.slow
 def test_a_failing_listener_does_not_stop_the_others(store: Store) -> None:
     heard: list[Change] = []
 

@@ -42,6 +42,7 @@ def edited(harness: ReconcilerHarness) -> None:
         harness.edit(f"a-{number}", data=dict.fromkeys(live["data"], "other") | dict.fromkeys(texts(FIELDS), "more"))
 
 
+@pytest.mark.slow
 async def test_the_log_of_many_writes_names_outer_fields_beyond_the_allowance(compared):
     fields = "".join(f"  f{number}: x\n" for number in range(FIELDS))
     harness = ReconcilerHarness(EACH, {"items": texts(CHILDREN)}, **of_each(fields))

@@ -164,6 +164,7 @@ def ended(shape: ExpensivePass) -> Plan:
             return planned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS_OF_WORK)
 def test_a_plan_is_ended_whatever_it_does_and_others_are_as_before(name):
     (shape,) = (each for each in SHAPES if each.name == name)

@@ -54,6 +54,7 @@ def made(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 async def test_several_large_resources_are_planned_in_a_thread_while_others_write(made):
     large = Large(6, 60)
     await large.reconcile()
@@ -76,6 +77,7 @@ observe:
 """
 
 
+@pytest.mark.slow
 async def test_a_large_plan_that_starts_a_watch_is_planned_again(made):
     """An object that it reads may change after the snapshot, before its watch exists."""
     counts = []
@@ -88,6 +90,7 @@ async def test_a_large_plan_that_starts_a_watch_is_planned_again(made):
     assert counts == [2, 1, 3, 1]
 
 
+@pytest.mark.slow
 async def test_a_plan_in_the_thread_sees_one_instant(made, monkeypatch):
     """Every object of the cluster is replaced while it reads them."""
     large = Large(1, 60)

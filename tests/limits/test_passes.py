@@ -41,6 +41,7 @@ def accounts(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 async def test_the_status_of_a_large_pass_is_planned_by_the_next_one(accounts):
     large = harness()
     assert await large.reconcile() == CONTINUED
@@ -52,6 +53,7 @@ async def test_the_status_of_a_large_pass_is_planned_by_the_next_one(accounts):
     assert len(accounts) == 2
 
 
+@pytest.mark.slow
 async def test_failed_writes_of_a_large_pass_are_reported_at_once(accounts):
     large = harness()
     large.server.answer_with("create", "a-7", *[Answer.FORBIDDEN] * 9)
@@ -64,6 +66,7 @@ async def test_failed_writes_of_a_large_pass_are_reported_at_once(accounts):
     assert large.condition()["reason"] == "Ready"
 
 
+@pytest.mark.slow
 async def test_an_edit_before_the_status_of_a_large_pass_is_planned_first(accounts):
     large = harness()
     assert await large.reconcile() == CONTINUED
@@ -74,6 +77,7 @@ async def test_an_edit_before_the_status_of_a_large_pass_is_planned_first(accoun
     assert large.live("a-7") is None
 
 
+@pytest.mark.slow
 async def test_a_large_pass_that_is_outdated_fails_and_reports_that(accounts):
     large = harness()
     await large.until_settled()

@@ -34,6 +34,7 @@ def test_a_search_in_short_text_is_charged_by_the_characters_that_may_be_compare
     assert units(expression, t=text, n=sought) >= compared // 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression", SEARCHES)
 def test_a_search_for_most_of_a_long_text_is_charged_by_the_characters_that_may_be_compared(expression):
     text, sought = "a" * 100_000, "a" * 98_000 + "b" + "a" * 9

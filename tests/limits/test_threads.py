@@ -44,6 +44,7 @@ def at_once(*works) -> None:
         raise errors[0]
 
 
+@pytest.mark.slow
 def test_plans_at_once_are_the_same_plans_and_charge_the_same():
     """They share a rule, and so all that is made of its templates."""
     harness = Harness.of(
@@ -70,6 +71,7 @@ def test_plans_at_once_are_the_same_plans_and_charge_the_same():
     assert found[0][0] == alone
 
 
+@pytest.mark.slow
 def test_templates_that_several_threads_use_first_are_made_whole():
     for _ in range(20):
         harness = Harness.of(

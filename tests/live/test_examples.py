@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(each.parent.name for each in ROOT.glob("examples/*/watches.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", others_slow(EXAMPLES, "crontab"))
 def test_an_example_is_as_its_rules_desire(name, tmp_path):
     shutil.copytree(ROOT / "examples" / name, tmp_path / "project")

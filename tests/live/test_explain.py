@@ -32,6 +32,7 @@ def without_names(lines):
     return [re.sub(r"(?<=\S) {2,}", "  ", line) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_tree_shows_the_state_of_each_child_and_who_changed_it_last(ready_sites):
     status, out, err = ready_sites.run("explain", "Site/a")
     assert (status, err) == (0, "")
@@ -58,6 +59,7 @@ def test_a_resource_that_a_rollout_holds_back_is_shown_with_its_revision():
     assert "It is held back: it has revision 0123456789ab; stopped. What follows is by the rules of the project" in text
 
 
+@pytest.mark.slow
 def test_the_environment_variables_of_run_name_the_cluster_too(ready_sites, monkeypatch):
     monkeypatch.setenv("RULEOP_KUBECONFIG", str(ready_sites.kubeconfig))
     monkeypatch.chdir(ready_sites.root)
@@ -65,6 +67,7 @@ def test_the_environment_variables_of_run_name_the_cluster_too(ready_sites, monk
     assert (result.exit_code, result.stdout.split()[:3]) == (0, ["Site", "default/a", "ready"])
 
 
+@pytest.mark.slow
 def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(troubled):
     status, out, _ = troubled.run("explain", "Shop/a")
     assert status == 0
@@ -159,6 +162,7 @@ def test_a_field_that_another_client_changed_is_shown_with_the_change_to_come(re
     assert document["next"]["actions"][0]["patch"] == [{"op": "replace", "path": "/spec/replicas", "value": 2}]
 
 
+@pytest.mark.slow
 def test_every_field_is_listed_on_request(ready_sites):
     _, out, _ = ready_sites.run("explain", "Site/a", "--fields")
     assert without_names(section(out, "Fields"))[:3] == [
@@ -191,6 +195,7 @@ def test_a_name_conflict_is_an_error_and_its_fields_are_not_ruleops(sites):
     assert events[event + 1].strip().startswith("ConfigMap a-config in namespace default already exists")
 
 
+@pytest.mark.slow
 def test_explain_without_rules_reports_what_the_cluster_contains(troubled, tmp_path, monkeypatch):
     empty = tmp_path / "elsewhere"
     empty.mkdir()
@@ -207,6 +212,7 @@ def test_explain_without_rules_reports_what_the_cluster_contains(troubled, tmp_p
     assert "no watches.yaml in this folder (use -C DIR for the rules); not shown: which expression" in out
 
 
+@pytest.mark.slow
 def test_errors_in_the_rules_are_reported_and_the_rest_is_explained(troubled):
     troubled.edit("watches.yaml", "children:", "childen:")
     status, out, err = troubled.run("explain", "Shop/a")
@@ -231,6 +237,7 @@ def test_the_custom_resource_of_a_child_or_a_pod_is_explained(ready_sites, name)
     assert "belongs to Site/a, which is shown here" in out
 
 
+@pytest.mark.slow
 def test_the_graph_has_a_node_for_each_object_and_an_edge_for_each_wait(troubled):
     status, out, _ = troubled.run("explain", "Shop/a", "-o", "dot")
     assert status == 0
@@ -249,6 +256,7 @@ def test_nothing_is_written(troubled):
     assert troubled.version() == version
 
 
+@pytest.mark.slow
 def test_kinds_that_cannot_be_listed_are_reported(troubled):
     troubled.cluster.faults.add(Fault(Effect.ERROR, resources=("events", "pods"), status=403))
     status, out, _ = troubled.run("explain", "Shop/a")
@@ -307,6 +315,7 @@ def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported
     assert "immutable" in out
 
 
+@pytest.mark.slow
 def test_a_deletion_that_an_error_holds_back_is_shown_as_such(ready_sites):
     ready_sites.edit("templates/config.yaml.j2", "-config", "-new")
     ready_sites.edit("templates/web.yaml.j2", "replicas: 2", "replicas: {{ spec.nope }}")
@@ -316,6 +325,7 @@ def test_a_deletion_that_an_error_holds_back_is_shown_as_such(ready_sites):
     assert "to delete" not in out
 
 
+@pytest.mark.slow
 def test_a_paused_resource_waits_for_the_annotation(ready_sites):
     ready_sites.apply(site("a", page="bye").replace("name: a,", "name: a, annotations: {ruleop.dev/paused: 'true'},"))
     status, out, _ = ready_sites.run("explain", "Site/a")
@@ -324,6 +334,7 @@ def test_a_paused_resource_waits_for_the_annotation(ready_sites):
     assert section(out, "Next reconcile") == ["  Nothing, while the annotation ruleop.dev/paused stops all changes."]
 
 
+@pytest.mark.slow
 def test_a_resource_that_is_being_deleted_names_its_finalizers(ready_sites):
     ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [example.com/held],"))
     ready_sites.delete("sites", "a")
@@ -334,6 +345,7 @@ def test_a_resource_that_is_being_deleted_names_its_finalizers(ready_sites):
     assert reason == "  It is being deleted, since now; finalizers: example.com/held"
 
 
+@pytest.mark.slow
 def test_an_older_status_is_named(ready_sites):
     ready_sites.apply(site("a", page="bye"))
     _, out, _ = ready_sites.run("explain", "Site/a")
@@ -342,6 +354,7 @@ def test_an_older_status_is_named(ready_sites):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
@@ -421,6 +434,7 @@ def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):
     assert not any("a-cert" in line for line in section(out, "Why it is not ready"))
 
 
+@pytest.mark.slow
 def test_events_and_statuses_do_not_show_a_value_of_a_secret(troubled):
     troubled.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: swordfish-77}\n")
     about = "{apiVersion: example.com/v1, kind: Shop, namespace: default, name: a}"
@@ -457,6 +471,7 @@ def test_very_many_objects_of_one_child_are_counted(shops):
     assert "  and 9 more objects are not ready" in section(out, "Why it is not ready")
 
 
+@pytest.mark.slow
 def test_a_value_of_a_child_is_shown_with_the_state_of_that_child(troubled):
     troubled.edit("templates/late.yaml.j2", "config.metadata.uid", "db.status.readyReplicas")
     troubled.edit("watches.yaml", ", dependsOn: [db]", "")
@@ -469,6 +484,7 @@ def test_a_value_of_a_child_is_shown_with_the_state_of_that_child(troubled):
     ]
 
 
+@pytest.mark.slow
 def test_a_rule_that_writes_no_status_is_explained_by_its_plan(sites):
     sites.edit("watches.yaml", "  observe:", "  manageStatus: false\n  observe:")
     sites.edit("watches.yaml", '  status:\n    pods: "{{ pods | length }}"\n', "")

@@ -148,6 +148,7 @@ def test_the_latest_of_very_many_changes_are_listed():
 # -- what is found -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_edits_of_the_resource_and_its_children_are_found_with_their_managers(ready_sites):
     edit_as(ready_sites, "kubectl-scale", "apps/deployments", "a", {"replicas": 5})
     ready_sites.apply(site("a", page="changed"))
@@ -169,6 +170,7 @@ def test_edits_of_the_resource_and_its_children_are_found_with_their_managers(re
     assert [line for line in lines if "/b" in line] == []
 
 
+@pytest.mark.slow
 def test_revisions_since_the_creation_and_the_one_before_are_listed(ready_sites):
     late = "2999-01-01T00:00:00Z"
     ready_sites.apply(revisions((ONE, "2025-01-01T00:00:00Z"), (TWO, "2025-01-02T00:00:00Z"), (ONE, late), (TWO, late)))
@@ -208,6 +210,7 @@ def test_a_revision_that_a_rollout_has_not_brought_to_it_is_held_back(ready_site
     assert found(replace(Record.complete(old), undo=True, rejected=new)) == ([False, True], [])
 
 
+@pytest.mark.slow
 def test_a_child_leads_to_the_history_of_its_resource(ready_sites):
     status, out, _ = ready_sites.run("history", "configmap/a-config")
     assert status == 0
@@ -287,6 +290,7 @@ def far(sites):
     return sites
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [(), ("--name", "far")])
 def test_children_in_other_namespaces_are_shown_also_without_the_operator(far, name):
     lines = [told(each) for each in changes(far, "Site/a", *name)]
@@ -302,6 +306,7 @@ def test_kinds_of_children_that_cannot_be_listed_are_in_a_note(far):
     assert "not permitted to list in other namespaces: ConfigMap" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("child", ["configmap/a-config", "Namespace/of-a"])
 def test_a_child_leads_to_its_resource_also_without_the_operator(far, child):
     status, out, _ = far.run("history", child)
@@ -311,11 +316,13 @@ def test_a_child_leads_to_its_resource_also_without_the_operator(far, child):
     assert 'no operator "ruleop" found; found: "far" in namespace default: use --name far' in out
 
 
+@pytest.mark.slow
 def test_an_object_of_nobody_is_shown_itself_without_the_operator(far):
     far.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: default}\n")
     assert far.run("history", "configmap/mine")[1].startswith("ConfigMap default/mine")
 
 
+@pytest.mark.slow
 def test_wrong_usage_is_reported(ready_sites):
     assert ready_sites.run("history") == (2, "", "ruleop: name the custom resource: KIND/NAME\n")
     assert ready_sites.run("history", "Site") == (2, "", "ruleop: expected KIND/NAME, not Site\n")

@@ -1,5 +1,7 @@
 """`explain` and `plan --live` of fields that a child sets in an object of somebody else."""
 
+import pytest
+
 from ruleop.localcluster import LocalCluster
 from tests.definitions import definition
 from tests.live.harness import new_live
@@ -25,6 +27,7 @@ spec: {team: red}
 """
 
 
+@pytest.mark.slow
 def test_fields_of_an_object_of_others_are_explained_and_planned(tmp_path):
     with LocalCluster() as cluster:
         live = new_live(tmp_path, cluster, {"watches.yaml": RULES, "crds/teams.yaml": definition("Team")})
@@ -48,6 +51,7 @@ def test_fields_of_an_object_of_others_are_explained_and_planned(tmp_path):
 SELECTED = RULES.replace('name: "{{ metadata.namespace }}"', 'selector: {tier: "{{ spec.tier }}"}')
 
 
+@pytest.mark.slow
 def test_fields_of_all_objects_that_match_are_planned_and_those_that_no_longer_match_are_released(tmp_path):
     with LocalCluster() as cluster:
         live = new_live(tmp_path, cluster, {"watches.yaml": SELECTED, "crds/teams.yaml": definition("Team")})
@@ -70,6 +74,7 @@ def test_fields_of_all_objects_that_match_are_planned_and_those_that_no_longer_m
             assert f"Namespace/{name}" in out
 
 
+@pytest.mark.slow
 def test_fields_that_another_custom_resource_holds_are_not_ready(tmp_path):
     with LocalCluster() as cluster:
         live = new_live(tmp_path, cluster, {"watches.yaml": RULES, "crds/teams.yaml": definition("Team")})

@@ -17,12 +17,14 @@ from tests.live.projects import site
 IMAGE = ("templates/web.yaml.j2", "nginx:1.28", "nginx:1.29")
 
 
+@pytest.mark.slow
 def test_a_live_plan_of_reconciled_resources_has_no_changes(ready_sites):
     status, out, err = ready_sites.run("plan", "--live", "--all")
     assert (status, err) == (0, "")
     assert out == "0 of 3 would change.\n"
 
 
+@pytest.mark.slow
 def test_one_custom_resource_is_planned_like_an_offline_one(ready_sites):
     ready_sites.edit(*IMAGE)
     status, out, _ = ready_sites.run("plan", "--live", "Site/a")
@@ -32,6 +34,7 @@ def test_one_custom_resource_is_planned_like_an_offline_one(ready_sites):
     assert out.endswith("1 to change.\n")
 
 
+@pytest.mark.slow
 def test_a_change_of_the_rules_is_summarised_by_field(ready_sites):
     ready_sites.edit(*IMAGE)
     ready_sites.edit("templates/config.yaml.j2", "data: {page", "data: {colour: blue, page")
@@ -61,6 +64,7 @@ def test_a_new_default_of_the_projects_crd_is_planned_before_the_cluster_has_it(
     assert "    data.colour: blue  in 3: Site default/a, Site default/b, Site other/c\n" in out
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_live_plan_can_be_json(ready_sites):
     ready_sites.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page }} {{ metadata.name }}")
     status, out, _ = ready_sites.run("plan", "--live", "Site", "-n", "default", "-o", "json")
@@ -82,6 +86,7 @@ def test_the_summary_of_a_live_plan_can_be_json(ready_sites):
     }, "the values differ, so none is shown"
 
 
+@pytest.mark.slow
 def test_objects_that_would_be_created_and_deleted_are_counted(ready_sites):
     ready_sites.edit("watches.yaml", "config: {template: config.yaml.j2}", "other: {template: other.yaml.j2}")
     ready_sites.write(
@@ -102,6 +107,7 @@ def test_a_kind_is_named_as_with_kubectl(sites, name):
     assert (status, out.splitlines()[0]) == (0, "Site/a in default  by the rule Site.example.com")
 
 
+@pytest.mark.slow
 def test_a_file_is_planned_as_it_would_be_once_applied(ready_sites):
     ready_sites.write("a.yaml", site("a", page="bye"))
     status, out, _ = ready_sites.run("plan", "--live", "-f", str(ready_sites.root / "a.yaml"))
@@ -160,6 +166,7 @@ def test_the_requests_do_not_grow_with_the_custom_resources(sites):
     assert count() == few + 1, "the selectors of their pods are too long for one request"
 
 
+@pytest.mark.slow
 def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkeypatch):
     assert live_planner.BATCH == 100
     monkeypatch.setattr("ruleop.authoring.live.live_planner.BATCH", 4)
@@ -171,6 +178,7 @@ def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkey
     assert out.endswith("10 of 10 would change.\n")
 
 
+@pytest.mark.slow
 def test_an_expired_list_is_restarted_and_nothing_is_counted_twice(sites, monkeypatch):
     monkeypatch.setattr("ruleop.authoring.live.live_planner.BATCH", 4)
     for number in range(10):
@@ -236,6 +244,7 @@ def test_a_cluster_that_does_not_answer_is_an_error(sites):
     sites.cluster.start()
 
 
+@pytest.mark.slow
 def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
     ready_sites.edit("templates/web.yaml.j2", "replicas: 2", 'replicas: "{{ spec.page }}"')
     status, out, _ = ready_sites.run("plan", "--live", "--all")
@@ -255,6 +264,7 @@ def with_another_selector(live, *, recreate=False):
         live.edit("watches.yaml", "{template: web.yaml.j2}", "{template: web.yaml.j2, apply: {onImmutable: recreate}}")
 
 
+@pytest.mark.slow
 def test_a_change_of_an_immutable_field_is_an_error(ready_sites):
     with_another_selector(ready_sites)
     status, out, _ = ready_sites.run("plan", "--live", "--all")
@@ -269,6 +279,7 @@ def test_a_change_of_an_immutable_field_is_an_error(ready_sites):
     )
 
 
+@pytest.mark.slow
 def test_a_change_of_an_immutable_field_is_shown_as_a_recreation_if_the_child_asks_for_it(ready_sites):
     with_another_selector(ready_sites, recreate=True)
     status, out, _ = ready_sites.run("plan", "--live", "Site/a")
@@ -291,6 +302,7 @@ def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
     assert "+ add the finalizer ruleop.dev/ruleop to Site/b" in out
 
 
+@pytest.mark.slow
 def test_a_resource_in_another_namespace_is_suggested(sites):
     sites.apply(site("a", namespace="shop"))
     sites.apply(site("a", namespace="blog"))

@@ -70,11 +70,13 @@ def forge(teams: Live, name: str, uid: str) -> None:
     teams.send("POST", "/api/v1/namespaces/team-red/configmaps", body)
 
 
+@pytest.mark.slow
 def test_the_message_names_the_command_and_no_deletion(teams: Live) -> None:
     assert "`ruleop recover`" in teams.message("Team")
     assert "delete" not in teams.message("Team")
 
 
+@pytest.mark.slow
 def test_objects_are_listed_first_and_nothing_is_written(teams: Live) -> None:
     before = teams.version()
     status, out, _ = teams.run("recover", "--operator-namespace", "default")
@@ -103,6 +105,7 @@ def test_signed_objects_are_owned_again(teams: Live) -> None:
     assert "team-red" not in [each["metadata"]["name"] for each in teams.objects("Namespace")]
 
 
+@pytest.mark.slow
 def test_an_annotation_for_another_custom_resource_of_that_name_is_not_on_the_list(teams: Live) -> None:
     """It was deleted and made again, with another uid."""
     (red,) = teams.objects("Team")
@@ -141,6 +144,7 @@ def managers(live: Live) -> list[str]:
     return [name.rpartition(":")[0] for name in names if name.startswith("ruleop:")]
 
 
+@pytest.mark.slow
 def test_fields_of_objects_of_others_are_given_back_too(tmp_path: Path) -> None:
     with LocalCluster() as cluster:
         found = new_live(tmp_path, cluster, MARKED)

@@ -75,6 +75,7 @@ def test_the_new_operator_has_all_that_the_old_one_had(renamed: Live) -> None:
     assert [each for each in renamed.objects("ConfigMap") if each["metadata"]["name"].endswith("away")] == []
 
 
+@pytest.mark.slow
 def test_the_old_one_of_two_finalizers_is_removed(renamed: Live) -> None:
     """The new operator ran already, under its name, and the deletion hung."""
     both = {"metadata": {"finalizers": ["ruleop.dev/pv", "ruleop.dev/shop"]}}
@@ -118,6 +119,7 @@ def test_a_deletion_that_only_the_old_operator_can_end_is_an_error(renamed: Live
     assert sorted({**own(renamed, "ConfigMap")}) == ["pv-inventory", "pv-revisions"], "nothing is written"
 
 
+@pytest.mark.slow
 def test_the_two_keys_are_both_valid_afterwards(renamed: Live) -> None:
     key = base64.b64encode(b"k" * 32).decode()
     old = own(renamed, "Secret")["pv-owner-key"]["data"]["key"]
@@ -128,6 +130,7 @@ def test_the_two_keys_are_both_valid_afterwards(renamed: Live) -> None:
     assert own(renamed, "Secret")["shop-owner-key"]["data"] == {"key": key, "previous-key": old}
 
 
+@pytest.mark.slow
 def test_an_operator_that_runs_is_not_renamed(renamed: Live) -> None:
     renamed.apply(lease("pv", "pv-x_a"))
     status, _, err = renamed.run("rename", "pv")
@@ -138,12 +141,14 @@ def test_an_operator_that_runs_is_not_renamed(renamed: Live) -> None:
     assert own(renamed, "Lease") == {}
 
 
+@pytest.mark.slow
 def test_an_operator_moves_to_another_namespace(renamed: Live) -> None:
     status, out, _ = renamed.run("rename", "pv", "--name", "pv", "--operator-namespace", "other")
     assert (status, "finalizers replaced: 0" in out) == (0, True)
     assert {each["metadata"]["namespace"] for each in own(renamed, "ConfigMap").values()} == {"other"}
 
 
+@pytest.mark.slow
 def test_without_its_objects_the_finalizers_are_replaced(renamed: Live) -> None:
     """The namespace of the operator was deleted."""
     for name in ("pv-inventory", "pv-revisions"):
@@ -154,6 +159,7 @@ def test_without_its_objects_the_finalizers_are_replaced(renamed: Live) -> None:
     assert finalizers(renamed) == [["ruleop.dev/shop"]] * 2
 
 
+@pytest.mark.slow
 def test_a_misspelt_name_is_an_error(renamed: Live) -> None:
     status, _, err = renamed.run("rename", "vp")
     assert (status, err) == (
@@ -164,6 +170,7 @@ def test_a_misspelt_name_is_an_error(renamed: Live) -> None:
     assert (status, err) == (1, 'ruleop: the operator "pv" in namespace default has this name already\n')
 
 
+@pytest.mark.slow
 def test_two_operators_of_one_resource_are_named_in_an_event(renamed: Live) -> None:
     renamed.converge(lambda: any(each.get("reason") == "OtherOperator" for each in renamed.objects("Event")))
     messages = {each["message"] for each in renamed.objects("Event") if each.get("reason") == "OtherOperator"}
@@ -173,6 +180,7 @@ def test_two_operators_of_one_resource_are_named_in_an_event(renamed: Live) -> N
     )
 
 
+@pytest.mark.slow
 def test_a_deletion_that_waits_for_another_operator_names_it(renamed: Live) -> None:
     renamed.delete("sites", "a")
     renamed.converge(lambda: any("pv" in each for each in deletion_messages(renamed)))

@@ -116,6 +116,7 @@ def test_other_commands_name_it_too(ready_sites: Live, arguments: tuple[str, ...
     assert 'no operator "shop" found; found: "ruleop" in namespace default: use --name ruleop' in out + err
 
 
+@pytest.mark.slow
 def test_a_rollout_waits_for_a_shard_that_does_not_run(progressing: Live) -> None:
     progressing.apply(lease("pv.0", "pv-0_a", epoch="7/2"))
     progressing.apply(lease("pv.1", "pv-1_b", epoch="7/2", age=3600))
@@ -126,6 +127,7 @@ def test_a_rollout_waits_for_a_shard_that_does_not_run(progressing: Live) -> Non
     assert waits(progressing) == []
 
 
+@pytest.mark.slow
 def test_a_rollout_waits_for_a_leader(progressing: Live) -> None:
     assert waits(progressing) == [], "without a Lease, nobody knows whether the operator runs"
     progressing.apply(lease("pv", ""))

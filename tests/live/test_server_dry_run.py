@@ -54,6 +54,7 @@ def with_another_selector(live) -> None:
     live.edit("templates/web.yaml.j2", 'labels: {app: "{{ metadata.name }}"}', "labels: {app: new}")
 
 
+@pytest.mark.slow
 def test_a_change_that_the_server_accepts_is_shown_with_its_answer(ready_sites):
     ready_sites.edit(*IMAGE)
     status, out, err = asked(ready_sites, "Site/a")
@@ -74,6 +75,7 @@ def test_fields_that_the_server_adds_to_a_new_object_are_named(sites):
     assert "accepted by the server; the server adds spec.progressDeadlineSeconds, spec.revisionHistoryLimit, " in out
 
 
+@pytest.mark.slow
 def test_the_servers_own_words_are_reported_for_a_refused_write(ready_sites):
     with_another_selector(ready_sites)
     status, out, _ = asked(ready_sites, "Site/a")
@@ -85,6 +87,7 @@ def test_the_servers_own_words_are_reported_for_a_refused_write(ready_sites):
     assert out.endswith("\n1 error.\n")
 
 
+@pytest.mark.slow
 def test_a_write_that_only_the_server_can_refuse_is_found(ready_sites):
     ready_sites.edit(*IMAGE)
     ready_sites.cluster.faults.add(Fault(Effect.ERROR, verbs=("patch",), resources=("deployments",), status=422))
@@ -93,6 +96,7 @@ def test_a_write_that_only_the_server_can_refuse_is_found(ready_sites):
     assert (status, "refused by the server" in out) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_refused_change_of_an_immutable_field_becomes_a_recreation_if_the_child_asks_for_it(ready_sites):
     with_another_selector(ready_sites)
     ready_sites.edit(
@@ -105,6 +109,7 @@ def test_a_refused_change_of_an_immutable_field_becomes_a_recreation_if_the_chil
     assert [each.method for each in ready_sites.requests if each.method != "GET"] == ["PATCH", "DELETE"]
 
 
+@pytest.mark.slow
 def test_a_recreation_is_shown_beside_a_write_that_is_refused_for_good(ready_sites):
     with_another_selector(ready_sites)
     ready_sites.edit(CONFIG, "data: {page", "data: {colour: blue, page")
@@ -117,6 +122,7 @@ def test_a_recreation_is_shown_beside_a_write_that_is_refused_for_good(ready_sit
     assert "Ready        True -> False  ApplyFailed" in out
 
 
+@pytest.mark.slow
 def test_a_deletion_is_asked_about_and_not_done(ready_sites):
     ready_sites.edit("watches.yaml", "    config: {template: config.yaml.j2}\n", "")
     status, out, _ = asked(ready_sites, "Site/a")
@@ -125,6 +131,7 @@ def test_a_deletion_is_asked_about_and_not_done(ready_sites):
     assert len([each for each in ready_sites.objects("ConfigMap") if each["metadata"]["name"] == "a-config"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["replace", "server-side"])
 def test_every_strategy_is_asked_by_the_operators_own_requests(ready_sites, strategy):
     ready_sites.edit(*IMAGE)
@@ -148,6 +155,7 @@ def test_a_summary_counts_the_answers_of_the_server(ready_sites):
     assert json.loads(out)["server"] == {"accepted": 3, "refused": 3, "unasked": 0, "remarks": []}
 
 
+@pytest.mark.slow
 def test_the_json_of_a_plan_has_the_answers(ready_sites):
     ready_sites.edit(*IMAGE)
     _, out, _ = asked(ready_sites, "Site/a", "-o", "json")
@@ -168,6 +176,7 @@ def test_the_json_of_a_plan_has_the_answers(ready_sites):
     ]
 
 
+@pytest.mark.slow
 def test_warnings_of_the_server_are_shown(sites):
     sites.write(
         CONFIG,
@@ -185,6 +194,7 @@ def test_warnings_of_the_server_are_shown(sites):
     assert "? config: the server warns: metadata.annotations[volume.beta.kubernetes.io/storage-class]: depr" in out
 
 
+@pytest.mark.slow
 def test_a_write_that_needs_an_object_of_the_same_plan_cannot_be_asked(sites):
     for path, text in TEAMS.items():
         sites.write(path, text)
@@ -218,6 +228,7 @@ def test_a_write_into_a_namespace_that_nothing_creates_is_an_error(sites):
     assert 'namespaces "a-team" not found (404 NotFound)' in out
 
 
+@pytest.mark.slow
 def test_a_missing_permission_names_the_verb_to_grant(ready_sites, monkeypatch):
     ready_sites.edit(*IMAGE)
     monkeypatch.setattr(server_errors, "_BY_AUTHORIZER", re.compile("a fault that was asked for"))
@@ -245,6 +256,7 @@ def test_values_of_secrets_are_in_no_answer(ready_sites):
         assert "(not shown, because it may quote a Secret)" in out
 
 
+@pytest.mark.slow
 def test_the_option_needs_a_cluster(ready_sites):
     ready_sites.write("a.yaml", site("a"))
     status, _, err = ready_sites.run("plan", "-f", "a.yaml", "--server-dry-run")

@@ -23,6 +23,7 @@ def accounted(sites: Live) -> Live:
     return sites
 
 
+@pytest.mark.slow
 def test_the_operator_writes_only_children_as_the_account(accounted: Live) -> None:
     entries = [each for each in accounted.cluster.audit.entries if each.verb in {"create", "patch", "update"}]
     assert {each.resource for each in entries if each.user == ACCOUNT} == {"configmaps", "deployments"}
@@ -32,6 +33,7 @@ def test_the_operator_writes_only_children_as_the_account(accounted: Live) -> No
     assert not [each for each in accounted.cluster.audit.entries if each.user == ACCOUNT and each not in entries]
 
 
+@pytest.mark.slow
 def test_a_dry_run_on_the_server_asks_as_the_account(accounted: Live) -> None:
     accounted.write("templates/web.yaml.j2", SITES["templates/web.yaml.j2"].replace("nginx:1.28", "nginx:1.29"))
     accounted.cluster.audit.entries.clear()
@@ -44,6 +46,7 @@ def test_a_dry_run_on_the_server_asks_as_the_account(accounted: Live) -> None:
     assert [(each.resource, each.user) for each in asked] == [("deployments", ACCOUNT)]
 
 
+@pytest.mark.slow
 def test_commands_show_the_account_and_the_end(accounted: Live) -> None:
     (found,) = accounted.objects("Site")
     year = int(found["metadata"]["creationTimestamp"][:4])

@@ -76,6 +76,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled_out(play):
     assert [each["spec"]["containers"][0]["image"] for each in play.all(PODS)] == ["nginx:2"] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 2])
 def test_old_replica_sets_beyond_the_limit_are_deleted(play, limit):
     play.apply(workload("Deployment", revisionHistoryLimit=limit))

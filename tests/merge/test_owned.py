@@ -118,6 +118,7 @@ def test_existing_items_of_others_are_removed_with_their_keys():
         assert three_way(existing.object, {"list": []}, existing.fields, shape, own=own).object["list"] == left
 
 
+@pytest.mark.slow
 @MANY
 @given(states())
 def test_an_owned_list_equals_the_desired_list_and_a_second_merge_changes_nothing(t):

@@ -188,6 +188,7 @@ def patched(target, patch):
     return result
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_every_desired_value_is_in_the_result(t):
@@ -215,6 +216,7 @@ def test_a_merge_without_a_record_removes_nothing(t):
     assert all(in_a_union(path, t.shape) for path in set(fields_in(t.live, t.shape)) - result)
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_fields_that_are_no_longer_desired_are_removed(t):
@@ -236,6 +238,7 @@ def test_a_second_merge_changes_nothing(t):
     assert three_way(copy.deepcopy(first.object), t.wanted, first.fields, t.shape).fields == first.fields
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_the_record_lists_the_desired_fields(t):
@@ -277,6 +280,7 @@ def test_the_order_of_items_does_not_change_the_merged_items(t, random):
     assert one.fields == other.fields
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_arguments_of_a_merge_are_not_modified_and_types_are_kept(t):

@@ -54,6 +54,7 @@ def test_every_corrected_edit_counts_as_a_removal_from_others(edit):
     assert removes_items_of_others(edit.live, merged.object, edit.applied.root, SERVICE)
 
 
+@pytest.mark.slow
 @MANY
 @given(triples())
 def test_a_merge_without_edits_and_owned_lists_removes_nothing_of_others(t):

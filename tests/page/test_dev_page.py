@@ -72,6 +72,7 @@ def test_a_child_that_waits_has_its_expression_its_place_and_its_values(tmp_path
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_the_plan_of_the_next_pass_is_shown_and_values_of_secrets_are_masked(tmp_path: Path) -> None:
     async def look() -> None:
         samples = [SECRET, note("a", go=True)]
@@ -148,6 +149,7 @@ def test_the_list_is_filtered_and_paged(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_viewers_of_one_page_get_it_again_after_a_change_and_it_is_rendered_once(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
@@ -193,6 +195,7 @@ def test_a_page_of_one_custom_resource_is_not_rendered_for_changes_of_others(tmp
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_without_viewers_nothing_is_subscribed_to_and_nothing_rendered(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:

@@ -29,6 +29,7 @@ def with_page(folder: Path, check: Callable[[Running], Awaitable[None]], page: N
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_without_the_token_nothing_is_shown(tmp_path: Path) -> None:
     async def check(shown: Running) -> None:
         shown.http.cookie_jar.clear()
@@ -91,6 +92,7 @@ def test_the_page_itself_and_a_followed_link_are_admitted(tmp_path: Path) -> Non
     with_page(tmp_path, check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
 def test_only_get_is_answered(tmp_path: Path, method: str) -> None:
     async def check(shown: Running) -> None:
@@ -99,6 +101,7 @@ def test_only_get_is_answered(tmp_path: Path, method: str) -> None:
     with_page(tmp_path, check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["/", "/resource?kind=Note", "/other", "/static/style.css", "/static/page.js", "/?token=x"]
 )
@@ -175,6 +178,7 @@ def test_a_user_of_the_cluster_shows_a_token_or_types_it_as_a_password(
     with_page(tmp_path, check, page)
 
 
+@pytest.mark.slow
 def test_a_user_needs_permission_for_the_path_of_the_page(tmp_path: Path) -> None:
     """As for /metrics: the cluster reviews the token, and whether its user may get /page."""
     asked: list[tuple[str, str]] = []

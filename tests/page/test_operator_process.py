@@ -78,6 +78,7 @@ def test_the_page_asks_for_nothing_that_the_roles_of_the_operator_do_not_permit(
     asyncio.run(look())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("denied", "reported"),
     [

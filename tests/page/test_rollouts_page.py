@@ -34,6 +34,7 @@ def test_a_stopped_rollout_shows_what_failed_and_what_is_held_back_by_wave(tmp_p
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_rules_without_rollouts_are_reported(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
@@ -42,6 +43,7 @@ def test_rules_without_rollouts_are_reported(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_the_operator_names_its_checks_and_the_permissions_that_it_lacks(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:
@@ -58,6 +60,7 @@ def test_the_operator_names_its_checks_and_the_permissions_that_it_lacks(tmp_pat
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_custom_resources_whose_plans_are_slow_are_named(tmp_path: Path) -> None:
     async def look() -> None:
         async with running(tmp_path, [note("a")], files=NOTES) as shown:

@@ -170,6 +170,7 @@ def test_a_ca_in_its_own_secret_signs_later_certificates() -> None:
         assert trusted(after["x"]["tls.crt"], after[name]["crt"], name)
 
 
+@pytest.mark.slow
 def test_a_recorded_pass_generates_the_same_certificate_again() -> None:
     slots = f"{AUTHORITY}\n{{% set cert = genSignedCert('web', dns=['web'], ca=authority) %}}\nc: {{{{ cert.Cert }}}}\nh: {{{{ htpasswd('me', 'secret', rounds=5) }}}}"
     one, two = Harness.of(ONE, x=secret(slots)), Harness.of(ONE, x=secret(slots))

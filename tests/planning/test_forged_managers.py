@@ -92,6 +92,7 @@ def test_thousands_of_forged_managers_make_no_writes_and_cost_little():
     assert account.share < 0.1
 
 
+@pytest.mark.slow
 def test_each_manager_is_charged():
     def share(managers: int) -> float:
         harness = harness_of()

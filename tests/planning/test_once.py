@@ -96,6 +96,7 @@ def test_a_new_request_runs_again_and_an_old_one_does_not():
     assert found.objects[ObjectKey("", "ConfigMap", "shop", "web")]["data"] == {"v": "1"}
 
 
+@pytest.mark.slow
 def test_an_old_request_does_not_run_again_after_any_number_of_others():
     found = harness("1")
     finish(found)
@@ -111,6 +112,7 @@ def test_an_old_request_does_not_run_again_after_any_number_of_others():
     assert runs(found) == recorded
 
 
+@pytest.mark.slow
 def test_an_old_request_that_failed_is_still_reported():
     found = harness("0")
     fail(found)
@@ -250,6 +252,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS, st.integers(0, 3))
 @example([("finish", 0), ("restart", 0), ("delete", 0), ("restart", 0), ("finish", 0)], 3)
 def test_no_run_ends_twice(steps: list[tuple[str, Any]], history: int) -> None:

@@ -215,6 +215,7 @@ def test_items_of_loops_in_loops_have_names_of_both():
     assert sorted(each["item"] for each in found.status["ruleop"]["once"]["m"]) == ["red,dev", "red,prod"]
 
 
+@pytest.mark.slow
 def test_the_record_is_bounded_and_has_the_last_run_of_each_item():
     names = {f"n{number}": "0" for number in range(20)}
     found = harness(", history: 0", **names)

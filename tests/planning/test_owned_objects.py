@@ -180,6 +180,7 @@ def test_forged_references_do_no_harm(references: Any):
     assert names(harness) == []
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.sampled_from("abc"), st.sampled_from(["web", "other"])),
     st.dictionaries(st.sampled_from("pqrst"), st.lists(st.sampled_from([*"abc", "web"]), max_size=3)),

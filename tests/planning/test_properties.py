@@ -6,6 +6,7 @@ import copy
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def touched(planned: Plan) -> set[Any]:
     return {action.key for action in planned.actions if not isinstance(action, (AddFinalizer, RemoveFinalizer))}
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(WORLDS, SPECS, st.integers(0, 3), st.integers(0, 3))
 def test_planning_is_deterministic_and_does_not_modify_its_arguments(start: Any, spec: Any, foreign: int, passes: int):
@@ -144,6 +146,7 @@ def test_planning_is_deterministic_and_does_not_modify_its_arguments(start: Any,
     assert as_bytes(other.plan()) == as_bytes(first)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(WORLDS, st.lists(SPECS, max_size=3), st.integers(0, 3))
 def test_plans_converge_from_any_state_and_keep_fields_of_others(start: Any, history: Any, foreign: int):
@@ -159,6 +162,7 @@ def test_plans_converge_from_any_state_and_keep_fields_of_others(start: Any, his
     assert not touched(harness.plan()) & theirs.keys()
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(WORLDS, SPECS, st.integers(0, 6))
 def test_a_crash_after_any_write_ends_in_the_same_state(start: Any, spec: Any, writes: int):

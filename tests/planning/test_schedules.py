@@ -364,6 +364,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS, st.sampled_from(["*/30 * * * *", "0 */2 * * *", "7 3,4 * * *"]), st.sampled_from(["10m", "1h", "5h"]))
 def test_no_run_ends_twice_or_begins_after_its_deadline(
     steps: list[tuple[str, Any]], schedule: str, deadline: str
@@ -404,6 +405,7 @@ def test_no_run_ends_twice_or_begins_after_its_deadline(
     assert all(number == 1 for number in ends.values())
 
 
+@pytest.mark.slow
 @given(st.integers(0, 3000), st.lists(st.floats(0, 1), max_size=5), st.sampled_from(["*/30 * * * *", "7 3,4 * * *"]))
 def test_nothing_changes_before_the_promised_moment(minutes: int, fractions: list[float], schedule: str) -> None:
     found = harness(f"schedule: '{schedule}', startingDeadline: 20m")

@@ -264,6 +264,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(STEPS, max_size=8), st.lists(st.booleans(), min_size=8, max_size=8))
 def test_after_any_changes_exactly_the_objects_that_match_have_the_fields_and_in_the_end_none(
     steps: list[tuple[str, Any, Any]], settles: list[bool]

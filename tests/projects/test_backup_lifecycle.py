@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.docs.messages import ROOT
 from tests.projects.samples import BACKUP, PG, PROGRESSING, READY, backup, sample
 from tests.projects.simulation import FINALIZER, Simulation
@@ -9,6 +11,7 @@ from tests.projects.simulation import FINALIZER, Simulation
 RUN, RESTORE = "Job/pg-run-2025-11-21-hb3uhcptq3dbjg", "Job/pg-restore-r1"
 
 
+@pytest.mark.slow
 def test_a_backup_and_a_restore_run_once() -> None:
     cluster = backup()
     assert cluster.names == ["CronJob/pg", PG, RESTORE, RUN]

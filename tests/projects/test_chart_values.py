@@ -192,6 +192,7 @@ def contexts(path: str) -> tuple[int, ...]:
     return (2,) if path.endswith("privileged") else (0, 2, 1)
 
 
+@pytest.mark.slow
 def test_each_value_is_set_by_a_rule_test() -> None:
     files = [*sorted((CHART / "tests").glob("*.test.yaml")), *sorted((CHART / "examples").glob("*.yaml"))]
     given = {

@@ -11,6 +11,7 @@ from tests.projects.samples import CONTAINERS, EVENTS, KAFKA, READY, WAITING, ka
 from tests.projects.simulation import Simulation
 
 
+@pytest.mark.slow
 def test_brokers_wait_for_all_addresses() -> None:
     cluster = Simulation(ROOT / KAFKA)
     cluster.add(sample(KAFKA, "events"))
@@ -93,6 +94,7 @@ def test_five_brokers_are_scaled_to_three_and_then_to_six() -> None:
     assert cluster.names == []
 
 
+@pytest.mark.slow
 def test_an_undesired_drain_is_deleted() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
@@ -102,6 +104,7 @@ def test_an_undesired_drain_is_deleted() -> None:
     assert cluster.ready(EVENTS) == READY
 
 
+@pytest.mark.slow
 def test_a_failed_drain_stops_the_scaling() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
@@ -115,6 +118,7 @@ def test_a_failed_drain_stops_the_scaling() -> None:
     assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
 
 
+@pytest.mark.slow
 def test_a_single_broker_has_no_disruption_budget() -> None:
     cluster = kafka(3)
     cluster.edit(EVENTS, {"spec": {"replicas": 1}})
@@ -152,6 +156,7 @@ def test_each_edit_of_a_kafka_writes_only_the_affected_children(spec: dict[str, 
     assert cluster.reconcile() == writes
 
 
+@pytest.mark.slow
 def test_a_broker_whose_service_is_deleted_keeps_running() -> None:
     cluster = kafka()
     cluster.delete("Service/events-1")

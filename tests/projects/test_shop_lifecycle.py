@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ruleop.core.kinds import Kind
 from tests.docs.messages import ROOT
 from tests.projects.samples import CREDENTIALS, PLATFORM, POD, READY, TLS, WAITING, sample, started
@@ -14,6 +16,7 @@ CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 WEB = {"home": "web", "namespaces": ["platform"]}
 
 
+@pytest.mark.slow
 def test_a_shop_waits_for_each_object_of_others() -> None:
     cluster = Simulation(ROOT / SHOP, **WEB)
     cluster.add(sample(SHOP, "shop"))
@@ -76,6 +79,7 @@ def test_the_shop_keeps_running_without_cert_manager() -> None:
     assert cluster.ready("App/shop") == READY
 
 
+@pytest.mark.slow
 def test_the_replicas_are_ignored_while_the_shop_has_an_autoscaler() -> None:
     cluster = shop()
     assert cluster["Deployment/shop"]["spec"]["replicas"] == 2
@@ -117,6 +121,7 @@ def test_a_change_of_observed_objects_restarts_the_shop() -> None:
     assert cluster.fields("App/shop")["domain"] == "example.net"
 
 
+@pytest.mark.slow
 def test_a_shop_whose_secret_is_deleted_is_not_changed() -> None:
     cluster = shop()
     before = cluster["Deployment/shop"]

@@ -28,6 +28,7 @@ from tests.projects.simulation import FINALIZER, Simulation
 # -- resources that come and go ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("project", ["App", "myapp", "kafka", "crontab"])
 def test_a_cr_recreated_before_the_garbage_collector_ran(project: str) -> None:
     cluster, resource = become_ready(project)
@@ -87,6 +88,7 @@ def test_two_blogs_do_not_affect_each_other() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_changed_scale_replaces_the_drain() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
@@ -233,6 +235,7 @@ def test_a_deleted_namespace_of_a_child_does_not_block_the_deletion_of_the_cr(tm
 # -- edits by users ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_brokers_added_by_hand_are_drained() -> None:
     """Surplus brokers are drained, even if another client added them."""
     cluster = kafka(3)

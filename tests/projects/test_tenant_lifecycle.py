@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.docs.messages import ROOT
 from tests.projects.samples import EXISTS, READY, foreign, sample, started
 from tests.projects.simulation import FINALIZER, Simulation
@@ -21,6 +23,7 @@ IN_ACME = [
 SHARED_BINDINGS = [f"RoleBinding/{place}/{user}" for place in ("monitoring", "tools") for user in (ALICE, BOB)]
 
 
+@pytest.mark.slow
 def test_a_tenant_becomes_ready_and_is_deleted() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     assert cluster.names == sorted(["Namespace/acme", ACME, *IN_ACME, *SHARED_BINDINGS])
@@ -47,6 +50,7 @@ def test_no_object_is_created_in_a_namespace_before_it_exists() -> None:
     assert writes[0] == "create Namespace/acme"
 
 
+@pytest.mark.slow
 def test_added_and_removed_users_and_namespaces_change_the_bindings() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     cluster.edit(
@@ -73,6 +77,7 @@ def test_added_and_removed_users_and_namespaces_change_the_bindings() -> None:
     assert cluster.ready(ACME) == READY
 
 
+@pytest.mark.slow
 def test_a_binding_is_recreated_because_its_role_is_immutable() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     uid = cluster[f"RoleBinding/acme/{DAVE}"]["metadata"]["uid"]

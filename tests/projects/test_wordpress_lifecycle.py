@@ -94,6 +94,7 @@ def _back(patch: Any, before: Any) -> Any:
     return {name: _back(each, before.get(name)) for name, each in patch.items()}
 
 
+@pytest.mark.slow
 def test_an_invalid_blog_is_not_changed() -> None:
     cluster = blog()
     cluster.edit(

@@ -116,6 +116,7 @@ def test_mutated_rules_load_or_are_refused_with_errors(value: Any) -> None:
         VALIDATOR.validate(value)  # what the reader accepts, the schema accepts
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(st.text(alphabet="-: {}[]%\n\"'#|>&*!?,.abspecx0\t", max_size=60))
 def test_any_text_loads_or_is_refused_with_errors(text: str) -> None:

@@ -248,6 +248,7 @@ FIELDS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(NAMES, FIELDS, max_size=4), st.dictionaries(st.sampled_from("TU"), FIELDS, max_size=2))
 @example({"a": {"type": "object", "properties": ["string"], "allOf": 3}}, {})
 def test_any_fields_make_a_definition_or_mistakes(spec, types):

@@ -38,6 +38,7 @@ def accepted(text: str) -> bool:
     return bool(VALIDATOR.is_valid(data(text)))
 
 
+@pytest.mark.slow
 def test_the_json_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(watches_schema())
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.coverage import FileCoverage, Probe, lcov, page, table
@@ -136,6 +138,7 @@ def test_coverage_counts_the_lines_of_a_file_that_another_extends(tmp_path: Path
     assert rows["templates/service.yaml.j2"] == "80 % 50 % 4; 3: if never true"
 
 
+@pytest.mark.slow
 def test_observed_templates_render_the_same(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     case = "- {name: a, resource: site.yaml, set: {spec: {public: true, jobs: [a, b]}}, existing: [{from: render, ready: true}], snapshot: s.yaml}\n"

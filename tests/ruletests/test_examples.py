@@ -43,6 +43,7 @@ SAMPLES = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample.parts[-3]}-{sample.stem}")
 def test_every_sample_becomes_ready_and_can_be_deleted(sample):
     root = sample.parents[1]

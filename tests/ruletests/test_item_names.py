@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.folders import write_files
 from tests.ruletests.running import FILES, WATCHES, shown
 
@@ -62,6 +64,7 @@ def test_a_failure_names_the_items(tmp_path: Path) -> None:
     assert "the rule has no child acess (did you mean access?)" in shown(tmp_path, wrong)
 
 
+@pytest.mark.slow
 def test_an_operator_in_a_cluster_has_the_same_names(tmp_path: Path) -> None:
     make(tmp_path)
     case = """\

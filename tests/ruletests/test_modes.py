@@ -59,6 +59,7 @@ LIFE = """\
 """
 
 
+@pytest.mark.slow
 def test_a_life_without_a_cluster(tmp_path: Path) -> None:
     assert shown(tmp_path, LIFE.replace("MODE", "plan")) == ""
 

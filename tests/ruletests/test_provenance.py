@@ -41,6 +41,7 @@ def test_a_differing_field_of_the_status_names_its_line(tmp_path: Path) -> None:
     assert "# watches.yaml:37:5" in expected(tmp_path, "{status: {replicas: 5}}")
 
 
+@pytest.mark.slow
 def test_a_field_rendered_by_a_macro_or_mapping_names_the_line_of_its_use(tmp_path: Path) -> None:
     expected(tmp_path, "{status: {replicas: 0}}")
     template = tmp_path / "templates/web.yaml.j2"
@@ -54,6 +55,7 @@ def test_a_field_rendered_by_a_macro_or_mapping_names_the_line_of_its_use(tmp_pa
     assert "# templates/web.yaml.j2:8" in expected(tmp_path, "{children: {web: {metadata: {annotations: {a: x}}}}}")
 
 
+@pytest.mark.slow
 def test_a_field_that_a_loop_made_names_its_line_in_watches_yaml(tmp_path: Path) -> None:
     expected(tmp_path, "{status: {replicas: 0}}")
     watches = tmp_path / "watches.yaml"

@@ -123,6 +123,7 @@ def test_an_object_of_an_owner_that_the_case_does_not_mention_stays(tmp_path: Pa
     assert expected(tmp_path, "{error: already exists}", f"existing: [{existing}], ") == ""
 
 
+@pytest.mark.slow
 def test_objects_of_a_loop_are_expected_by_kind_and_name(tmp_path: Path) -> None:
     case = "kinds: [], set: {spec: {jobs: [a, b]}}, "
     assert (
@@ -143,6 +144,7 @@ def test_objects_of_a_loop_are_expected_by_kind_and_name(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_case_can_list_the_kinds_that_the_cluster_serves(tmp_path: Path) -> None:
     assert expected(tmp_path, "{absent: [certificate]}", "kinds: [], ") == ""
     served = "kinds: [certificates.example.com/v1 Certificate], "
@@ -156,6 +158,7 @@ def test_a_case_can_set_environment_variables_of_the_rules(tmp_path: Path) -> No
     assert "image: nginx" in expected(tmp_path, expect)
 
 
+@pytest.mark.slow
 def test_steps_show_the_end_of_an_item(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     watches = tmp_path / "watches.yaml"
@@ -441,6 +444,7 @@ def test_a_namespace_takes_its_objects_with_it(tmp_path: Path) -> None:
     assert shown(tmp_path, steps) == ""
 
 
+@pytest.mark.slow
 def test_an_address_of_a_service_is_the_same_in_each_run(tmp_path: Path) -> None:
     case = "set: {spec: {public: true}}, existing: [{from: render, ready: true}], "
     first, second = (expected(tmp_path, "{children: {service: {spec: {clusterIP: none}}}}", case) for _ in range(2))

@@ -149,6 +149,7 @@ def reference(key: str, name: str = "web-credentials") -> dict[str, Any]:
     return {"secretKeyRef": {"name": name, "key": key}}
 
 
+@pytest.mark.slow
 def test_a_variable_refers_to_a_secret_that_users_make(tmp_path):
     objects = [deployment({"env": [{"name": "API_TOKEN", "value": "abc123"}, {"name": "DEBUG", "value": "1"}]})]
     project = made(objects)
@@ -182,6 +183,7 @@ def test_an_argument_expands_a_variable(tmp_path):
     assert [each["name"] for each in container["env"]] == ["TOKEN", "PASSWORD"]
 
 
+@pytest.mark.slow
 def test_a_new_variable_hides_none_of_the_container(tmp_path):
     env = [{"name": "TOKEN", "value": "plain"}, {"name": "X", "value": "Bearer abc123def"}]
     container = container_of(
@@ -214,6 +216,7 @@ def test_a_value_of_a_secret_of_the_application_refers_to_it(tmp_path):
     assert [each["valueFrom"] for each in found] == [reference("jwt", "web-jwt"), reference("user", "web-jwt")]
 
 
+@pytest.mark.slow
 def test_a_config_map_with_a_credential_becomes_a_secret_that_reads_it(tmp_path):
     config = obj("ConfigMap", "web-config", data={"app.ini": "[db]\nhost = web-db:5432\npassword = hunter2\n"})
     service = obj("Service", "web-db", spec={"ports": [{"port": 5432}]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+import pytest
 import yaml
 
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
@@ -28,6 +29,7 @@ def without_marks(value: Any) -> Any:
     return [without_marks(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_a_custom_resource_of_the_name_of_the_release_has_the_objects_of_the_rendering(tmp_path):
     objects = list(yaml.safe_load_all(WEB.read_text()))
     found = rendered(planned(made(objects), tmp_path))

@@ -376,6 +376,7 @@ def test_odd_manifests_are_refused_or_become_files(changes):
             yaml.safe_load(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [3, "x", 1.5, True, {"name": 7}])
 def test_only_a_number_of_replicas_can_be_scaled(replicas):
     objects = read(BLOG)

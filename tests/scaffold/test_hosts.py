@@ -64,6 +64,7 @@ LEFT = [
 NO_NAMES = ["web-db://example.com", "web-dbs", "my-web-db", "web-db.example.com", "/etc/web-db/x", "acme/web-db:5432"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text", "expected"), HOSTS)
 def test_a_host_name_in_a_variable_follows_the_service(name, text, expected, tmp_path):
     pods = deployment({"env": [{"name": name, "value": text}]})
@@ -115,6 +116,7 @@ def test_a_name_that_a_file_defines_itself_stays():
     assert project.left == (("web-db", "ConfigMap/web:data['nginx.conf']"),)
 
 
+@pytest.mark.slow
 def test_names_of_roles_and_pods_follow_their_objects(tmp_path):
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["web-config", "x"], "verbs": ["get"]}]
     role = obj("Role", "web", "rbac.authorization.k8s.io/v1", rules=rules)

@@ -277,6 +277,7 @@ def test_any_bytes_survive_as_latin_1(data):
     assert evaluate("e | b64decode('latin-1') | b64encode('latin-1')", e=encoded) == encoded
 
 
+@pytest.mark.slow
 @given(st.ip_addresses(), st.integers(0, 32), st.ip_addresses(v=4) | st.ip_addresses(v=6))
 @settings(deadline=None, max_examples=examples(200))
 def test_networks_contain_the_addresses_that_the_standard_library_puts_there(address, prefix, other):
@@ -298,6 +299,7 @@ class _LooseVersion:
 VERSIONS = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,3}(-?(rc|a|b)\.?[0-9])?", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(VERSIONS, VERSIONS)
 @settings(deadline=None, max_examples=examples(300))
 def test_loose_versions_have_the_order_of_ansible(a, b):

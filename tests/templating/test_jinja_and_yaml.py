@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jinja2
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +107,7 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(each) for each in value if each is not None] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @given(entries(0, 3, "k"))
 def test_a_random_template_renders_what_its_text_is_as_yaml(lines: list[str]) -> None:
     source = "\n".join(lines) + "\n"

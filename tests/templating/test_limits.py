@@ -279,6 +279,7 @@ def attacked():
         yield process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack", [pytest.param(name, marks=pytest.mark.slow) if name in PATIENT else name for name in ATTACKS]
 )

@@ -80,6 +80,7 @@ class TestViews:
 class TestBudgets:
     """What `test_limits` shows from outside, with its words."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("source", "message"),
         [
@@ -142,6 +143,7 @@ class TestBudgets:
             made.text_mapping("main.j2").render({"v": Lazy("v", force), "w": Lazy("w", force)})
         assert Burning.asked
 
+    @pytest.mark.slow
     def test_measuring_data_uses_the_budget_and_stops_at_the_limit(self):
         METER.refill()
         assert weigh({"a": ["x" * 100, 1]}) >= 100
@@ -164,6 +166,7 @@ class TestBudgets:
             made.text_mapping("main.j2").render({"f": TemplateFunction("f", fail)})
 
 
+@pytest.mark.slow
 def test_a_template_may_have_many_slots():
     source = "".join(f"k{number}: {{{{ v }}}}\n" for number in range(700))
     assert render(source, v=3) == {f"k{number}": 3 for number in range(700)}

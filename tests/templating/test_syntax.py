@@ -89,6 +89,7 @@ def test_every_class_that_jinjas_parser_makes_is_converted():
         assert hasattr(_Conversion, f"_{each.__name__.lower()}"), each
 
 
+@pytest.mark.slow
 def test_jinjas_nodes_are_known_to_their_conversion_alone():
     importing = set()
     for path in Path(ruleop.__file__).parent.rglob("*.py"):
@@ -211,6 +212,7 @@ LINES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.recursive(LINES, _around, max_leaves=12))
 def test_no_name_is_free_that_jinja_finds_set(text: str):
     """Jinja's generator of code calls more names free: also one that is set and read in the same branch."""

@@ -405,6 +405,7 @@ def outcome(render: Any) -> Any:
         return type(error)
 
 
+@pytest.mark.slow
 @given(values(3))
 @settings(max_examples=examples(400))
 def test_a_value_gives_the_same_as_the_equal_template(node):

@@ -107,6 +107,7 @@ def test_a_hostile_string_is_rendered_unchanged_in_every_position(place, compile
         assert shape(rendered) == shape(benign)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(PLACES)), st.text(st.characters(), max_size=30))
 @settings(max_examples=examples(600), deadline=None)
 def test_any_string_is_rendered_unchanged_in_every_position(place, value):

@@ -106,6 +106,7 @@ def test_any_text_in_any_position_is_read_back_unchanged(text, position):
     reads_as(yaml_document(value), [value])
 
 
+@pytest.mark.slow
 @given(JSON.filter(lambda value: value is not None))
 @settings(deadline=None, max_examples=examples(300))
 def test_any_data_is_read_back_unchanged(value):
@@ -121,6 +122,7 @@ def test_consecutive_documents_are_read_back_unchanged(values):
     reads_as("---\n".join(f"# a comment\n{yaml_document(value)}" for value in values), values)
 
 
+@pytest.mark.slow
 @given(JSON.filter(lambda value: value is not None), st.sampled_from(["", "more: 1\n"]))
 @settings(deadline=None, max_examples=examples(200))
 def test_indented_yaml_below_a_key_is_read_back_unchanged(value, behind):
@@ -131,6 +133,7 @@ def test_indented_yaml_below_a_key_is_read_back_unchanged(value, behind):
     reads_as(f"a:\n{indented}\n{behind}", [{"a": {"b": value}} | ({"more": 1} if behind else {})])
 
 
+@pytest.mark.slow
 @given(JSON.filter(lambda value: value is not None))
 @settings(deadline=None, max_examples=examples(100))
 def test_to_yaml_in_a_block_scalar_is_read_back_unchanged(value):

@@ -61,6 +61,7 @@ def test_brackets_in_texts_are_no_levels(kube_cluster: LocalCluster) -> None:
     assert send(kube_cluster, "POST", MAPS, body.encode(), JSON)[0] == 201
 
 
+@pytest.mark.slow
 def test_an_object_that_a_patch_makes_too_deep_is_refused(kube_cluster: LocalCluster) -> None:
     [crd] = yaml.safe_load_all(definition("Any"))
     kube_cluster.call(lambda: kube_cluster.apply(crd))

@@ -78,6 +78,7 @@ def test_operations_on_field_sets_are_those_on_sets_of_paths(three: list[JSON]) 
     assert union(a, b) == union(b, a)
 
 
+@pytest.mark.slow
 @MANY
 @given(field_sets())
 def test_fields_are_removed_from_a_set_with_their_children(three: list[JSON]) -> None:
@@ -87,6 +88,7 @@ def test_fields_are_removed_from_a_set_with_their_children(three: list[JSON]) ->
     assert members(without(a, b)) == expected
 
 
+@pytest.mark.slow
 @MANY
 @given(field_sets())
 def test_written_field_sets_are_read_back_unchanged(three: list[JSON]) -> None:
@@ -109,6 +111,7 @@ def test_a_comparison_accounts_for_all_fields(drawn: Any) -> None:
     assert not members(union(union(equal.added, equal.removed), equal.modified))
 
 
+@pytest.mark.slow
 @MANY
 @given(several(3), st.booleans())
 def test_applying_again_changes_nothing(drawn: Any, force: bool) -> None:
