@@ -12,12 +12,12 @@ import datetime as dt
 import functools
 import ipaddress
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import re2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 class InvalidPatternError(ValueError):
@@ -27,12 +27,7 @@ class InvalidPatternError(ValueError):
 @functools.lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Returns a function that tests whether a text contains a match. Raises InvalidPatternError."""
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        search = re2.compile(pattern, options).search
-    except re2.error as error:
-        raise InvalidPatternError(_reason(error)) from error
+    search = _compiled(pattern).search
 
     def matches(text: str) -> bool:
         try:
@@ -41,6 +36,20 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
             return False
 
     return matches
+
+
+def find_spans(pattern: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where the matches begin and end, empty ones too. Raises InvalidPatternError."""
+    return (match.span() for match in _compiled(pattern).finditer(text))
+
+
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise InvalidPatternError(_reason(error)) from error
 
 
 def _reason(error: re2.error) -> str:

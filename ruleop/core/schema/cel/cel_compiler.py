@@ -15,15 +15,19 @@ from ruleop.core.schema.cel import values
 from ruleop.core.schema.cel.cel_types import (
     BOOL,
     DOUBLE,
+    DURATION,
     DYN,
     INT,
     NULL,
     STRING,
+    TIMESTAMP,
     TYPE,
     Type,
     has_resource,
     list_of,
+    map_of,
     mismatch,
+    optional_of,
 )
 from ruleop.core.schema.cel.functions import FUNCTIONS
 from ruleop.core.schema.cel.parser import RESERVED, parse
@@ -39,7 +43,17 @@ from ruleop.core.schema.cel.syntax import (
     NotEvaluatedError,
     Select,
 )
-from ruleop.core.schema.cel.values import Budget, ListValue, MapValue, TypeValue, Value, compare, equal, type_name
+from ruleop.core.schema.cel.values import (
+    Budget,
+    ListValue,
+    MapValue,
+    OptionalValue,
+    TypeValue,
+    Value,
+    compare,
+    equal,
+    type_name,
+)
 from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
 from ruleop.core.schema.nearest import did_you_mean
 
@@ -61,7 +75,7 @@ _NAMESPACES: Final = frozenset(
     }
 )
 """The first names of functions and types that are not implemented."""
-_COMPILED: Final = frozenset({"bool", "double", "duration", "int", "matches"})
+_COMPILED: Final = frozenset({"bool", "double", "duration", "int", "matches", "timestamp"})
 """Functions whose literal arguments are read when a rule is compiled."""
 _ARITHMETIC: Final[Mapping[str, tuple[Callable[..., Value], tuple[tuple[str, ...], ...]]]] = {
     "-": (values.subtract, (("int",), ("double",), ("duration",))),
@@ -137,7 +151,7 @@ class _Compiler:
         if isinstance(node, ListLiteral):
             return self._list(node)
         if isinstance(node, MapLiteral):
-            raise NotEvaluatedError("maps in braces are not implemented")
+            return self._map(node)
         if isinstance(node, Macro):
             return self._macro(node)
         if node.name in ("&&", "||"):
@@ -163,19 +177,12 @@ class _Compiler:
         raise InvalidRuleError(f"{name} is undefined{did_you_mean(name, self.names)}")
 
     def _select(self, node: Select) -> _Typed:
-        if node.optional:
-            raise NotEvaluatedError("optional values are not implemented")
         type_, operand = self.compile(node.operand)
-        if type_.kind == "object":
-            # A field that is named like a reserved word may be selected by its own name, too.
-            exposed = f"__{node.field}__" if node.field in RESERVED else node.field
-            if exposed not in type_.fields:
-                raise InvalidRuleError(f"{node.field} is not in the schema{did_you_mean(node.field, type_.fields)}")
-            name, found = type_.fields[exposed]
-        elif type_.kind == "map" and type_.items is not None:
-            name, found = node.field, type_.items
-        else:
-            _refuse(f"{type_} has no fields", [type_])
+        if type_.kind == "optional" and type_.items is not None and not node.tests:
+            return self._chained(node, type_.items, operand)
+        if node.optional:
+            return self._chained(node, type_, operand)
+        name, found = self._field(node, type_)
         field = node.field
 
         def select(frame: Frame) -> Value:
@@ -191,7 +198,37 @@ class _Compiler:
 
         return (BOOL, has) if node.tests else (found, select)
 
-    def _index(self, _: str, target: _Typed, index: _Typed) -> _Typed:
+    def _chained(self, node: Select, type_: Type, operand: Run) -> _Typed:
+        """A field of what may be missing, or one that may be missing itself."""
+        name, found = self._field(node, type_)
+
+        def run(frame: Frame) -> Value:
+            frame.budget.charge()
+            owner = operand(frame)
+            if isinstance(owner, OptionalValue):
+                if not owner.held:
+                    return owner
+                (owner,) = owner.held
+            if not isinstance(owner, MapValue):
+                raise NotEvaluatedError("it reads a field of a null")
+            is_there, value = owner.find(name)
+            return OptionalValue((value,) if is_there else ())
+
+        return optional_of(found), run
+
+    def _field(self, node: Select, type_: Type) -> tuple[str, Type]:
+        """The name of a field in the object, and its type."""
+        if type_.kind == "map" and type_.items is not None:
+            return node.field, type_.items
+        if type_.kind != "object":
+            _refuse(f"{type_} has no fields", [type_])
+        # A field that is named like a reserved word may be selected by its own name, too.
+        exposed = f"__{node.field}__" if node.field in RESERVED else node.field
+        if exposed not in type_.fields:
+            raise InvalidRuleError(f"{node.field} is not in the schema{did_you_mean(node.field, type_.fields)}")
+        return type_.fields[exposed]
+
+    def _index(self, symbol: str, target: _Typed, index: _Typed) -> _Typed:
         (type_, operand), (index_type, at) = target, index
         key_type = {"list": INT, "map": STRING}.get(type_.kind)
         if key_type is None or type_.items is None:
@@ -200,30 +237,48 @@ class _Compiler:
 
         def run(frame: Frame) -> Value:
             frame.budget.charge()
-            owner, key = operand(frame), at(frame)
-            if isinstance(owner, MapValue) and isinstance(key, str):
-                return _member(owner, key, key)
-            if not isinstance(owner, ListValue) or type_name(key) != "int":
-                raise NotEvaluatedError("it has an index of another type than expected")
-            if not 0 <= key < len(owner):  # type: ignore[operator]
-                raise EvaluationError(f"index out of bounds: {key}")
-            return owner.at(key)  # type: ignore[arg-type]
+            return _item(operand(frame), at(frame))
 
-        return type_.items, run
+        def optional(frame: Frame) -> Value:
+            frame.budget.charge()
+            owner, key = operand(frame), at(frame)
+            try:
+                return OptionalValue((_item(owner, key),))
+            except EvaluationError:
+                return OptionalValue(())
+
+        return (type_.items, run) if symbol == "[]" else (optional_of(type_.items), optional)
+
+    def _map(self, node: MapLiteral) -> _Typed:
+        keys, held = [], []
+        for key, value in node.entries:
+            key_type, key_run = self.compile(key)
+            if key_type.kind != "string":
+                raise NotEvaluatedError("a map with other keys than strings is not implemented")
+            keys.append(key_run)
+            held.append(self.compile(value))
+        found = _common([type_ for type_, _ in held], "a map has values")
+        runs = [run for _, run in held]
+
+        def run(frame: Frame) -> Value:
+            frame.budget.charge(len(runs))
+            names = [each(frame) for each in keys]
+            if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
+                raise EvaluationError("Failed with repeated key")
+            return MapValue({str(name): each(frame) for name, each in zip(names, runs, strict=True)}, None)
+
+        return map_of(found), run
 
     def _list(self, node: ListLiteral) -> _Typed:
         compiled = [self.compile(each) for each in node.items]
-        types = [type_ for type_, _ in compiled]
-        for each in types[1:]:
-            if each.kind != types[0].kind or mismatch(types[0], each) is not False:
-                _refuse(f"a list has items of the types {types[0]} and {each}", [types[0], each])
+        found = _common([type_ for type_, _ in compiled], "a list has items")
         runs = [run for _, run in compiled]
 
         def run(frame: Frame) -> Value:
             frame.budget.charge(len(runs))
             return ListValue([each(frame) for each in runs])
 
-        return list_of(types[0] if types else DYN), run
+        return list_of(found), run
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
@@ -267,7 +322,7 @@ class _Compiler:
     def _order(self, symbol: str, left: _Typed, right: _Typed) -> _Typed:
         (first, one), (second, other) = left, right
         kinds = {first.kind, second.kind} - {"dyn"}
-        if not (kinds <= {"int", "double"} or kinds in ({"string"}, {"bool"}, {"duration"})):
+        if not (kinds <= {"int", "double"} or kinds in ({"string"}, {"bool"}, {"duration"}, {"timestamp"})):
             _refuse(f"{first} {symbol} {second} is not defined", [first, second])
         test = _ORDERS[symbol]
 
@@ -297,6 +352,8 @@ class _Compiler:
             if items.kind not in _SCALARS | {"dyn"} or first.list_type in ("set", "map"):
                 raise NotEvaluatedError(f"joining {first} is not implemented")
             found = list_of(items if items.kind != "dyn" else second.items or DYN)
+        elif {first.kind, second.kind} == {"timestamp", "duration"}:
+            found = TIMESTAMP
         else:
             found = self._result(symbol, (first, second), (("int",), ("double",), ("string",), ("duration",)))
         return found, lambda frame: values.add(one(frame), other(frame), frame.budget)
@@ -304,6 +361,9 @@ class _Compiler:
     def _arithmetic(self, symbol: str, left: _Typed, right: _Typed) -> _Typed:
         (first, one), (second, other) = left, right
         operation, kinds = _ARITHMETIC[symbol]
+        if symbol == "-" and first.kind == "timestamp" and second.kind in ("timestamp", "duration"):
+            found = DURATION if second.kind == "timestamp" else TIMESTAMP
+            return found, lambda frame: operation(one(frame), other(frame))
         return self._result(symbol, (first, second), kinds), lambda frame: operation(one(frame), other(frame))
 
     def _result(self, symbol: str, types: tuple[Type, Type], kinds: Iterable[tuple[str, ...]]) -> Type:
@@ -317,6 +377,8 @@ class _Compiler:
     # -- functions and macros ------------------------------------------------------------------------------------------
 
     def _function(self, node: Call) -> _Typed:
+        if isinstance(node.target, Name) and node.target.name in _NAMESPACES and node.target.name not in self.names:
+            node = Call(f"{node.target.name}.{node.name}", None, node.arguments)
         overloads = FUNCTIONS.get(node.name)
         if overloads is None:
             raise NotEvaluatedError(f"{node.name}() is not implemented")
@@ -324,7 +386,7 @@ class _Compiler:
         types, runs = [type_ for type_, _ in compiled], [run for _, run in compiled]
         is_method = node.target is not None
         fitting = [each for each in overloads if each.is_method == is_method and _fits(each, types)]
-        if not fitting or (fitting[0].parameters == ("list", "any") and mismatch(types[0].items or DYN, types[1])):
+        if not fitting or _differ(fitting[0].parameters, types):
             message = f"{node.name}() does not take {' and '.join(map(str, types)) or 'no arguments'}"
             if node.name != "duration" and all(each.kind in _SCALARS for each in types):
                 raise InvalidRuleError(message)
@@ -332,7 +394,7 @@ class _Compiler:
         if len(fitting) > 1 and types[0].kind == "list":
             raise NotEvaluatedError(f"{node.name}() of a list of values without a type is not implemented")
         _check_literal(node, fitting)
-        results = [each.result(types[0]) if callable(each.result) else each.result for each in fitting]
+        results = [each.result if isinstance(each.result, Type) else each.result(types[0]) for each in fitting]
 
         def run(frame: Frame) -> Value:
             frame.budget.charge()
@@ -378,6 +440,22 @@ class _Compiler:
         return list_of(type_ if transforms else item), run
 
 
+def _common(types: list[Type], what: str) -> Type:
+    """The type of all items of a literal."""
+    for each in types[1:]:
+        if each.kind != types[0].kind or mismatch(types[0], each) is not False:
+            _refuse(f"{what} of the types {types[0]} and {each}", [types[0], each])
+    return types[0] if types else DYN
+
+
+def _differ(parameters: tuple[str, ...], types: list[Type]) -> bool:
+    """Whether the second argument is of another type than what the first one has."""
+    if parameters not in (("list", "any"), ("list", "list"), ("optional", "any"), ("optional", "optional")):
+        return False
+    sought = types[1] if parameters[1] == "any" else types[1].items or DYN
+    return mismatch(types[0].items or DYN, sought) is not False
+
+
 def _refuse(message: str, types: Iterable[Type]) -> NoReturn:
     """Raises what says that the types do not fit: certain only of those that are fully implemented."""
     kinds = [each.kind for each in types]
@@ -420,6 +498,7 @@ def _check_literal(node: Call, overloads: list[Overload]) -> None:
 
 def _chosen(overloads: list[Overload], arguments: list[Value]) -> Callable[..., Value]:
     """The overload for values, of those that fit their types."""
+    values.refuse_unread(*arguments)
     names = [type_name(each) for each in arguments]
     for each in overloads:
         if all(map(_is_value_of, each.parameters, names, arguments)):
@@ -465,6 +544,16 @@ def _frames(frame: Frame, found: Value, variable: str) -> Iterator[Frame]:
         yield Frame({**frame.names, variable: each}, frame.budget)
 
 
+def _item(owner: Value, key: Value) -> Value:
+    if isinstance(owner, MapValue) and isinstance(key, str):
+        return _member(owner, key, key)
+    if not isinstance(owner, ListValue) or type_name(key) != "int":
+        raise NotEvaluatedError("it has an index of another type than expected")
+    if not 0 <= key < len(owner):  # type: ignore[operator]
+        raise EvaluationError(f"index out of bounds: {key}")
+    return owner.at(key)  # type: ignore[arg-type]
+
+
 def _member(owner: Value, name: str, field: str) -> Value:
     if not isinstance(owner, MapValue):
         raise NotEvaluatedError("it reads a field of a null")
@@ -487,6 +576,7 @@ def _contains(collection: Value, sought: Value, budget: Budget) -> bool:
 _LITERALS: Final[Mapping[type, Type]] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, type(None): NULL}
 _OPERATORS: Final[Mapping[str, str]] = {
     "[]": "_index",
+    "[?]": "_index",
     "!_": "_not",
     "-_": "_negate",
     "?:": "_conditional",

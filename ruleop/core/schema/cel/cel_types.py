@@ -47,7 +47,13 @@ INT: Final = Type("int")
 DOUBLE: Final = Type("double")
 STRING: Final = Type("string")
 DURATION: Final = Type("duration")
+TIMESTAMP: Final = Type("timestamp")
 QUANTITY: Final = Type("quantity")
+IP: Final = Type("ip")
+CIDR: Final = Type("cidr")
+URL: Final = Type("url")
+SEMVER: Final = Type("semver")
+FORMAT: Final = Type("format")
 NULL: Final = Type("null_type")
 TYPE: Final = Type("type")
 DYN: Final = Type("dyn")
@@ -58,6 +64,14 @@ _META: Final = {"name": STRING, "generateName": STRING}
 
 def list_of(items: Type) -> Type:
     return Type("list", items)
+
+
+def map_of(values: Type) -> Type:
+    return Type("map", values)
+
+
+def optional_of(held: Type) -> Type:
+    return Type("optional", held)
 
 
 def type_of_schema(schema: Schema, *, is_resource: bool = False) -> Type:

@@ -14,20 +14,45 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from ruleop.core.schema.cel.cel_types import BOOL, DOUBLE, DURATION, DYN, INT, QUANTITY, STRING, TYPE, Type, list_of
+from ruleop.core.schema.cel import libraries
+from ruleop.core.schema.cel.cel_types import (
+    BOOL,
+    CIDR,
+    DOUBLE,
+    DURATION,
+    DYN,
+    FORMAT,
+    INT,
+    IP,
+    QUANTITY,
+    SEMVER,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    URL,
+    Type,
+    list_of,
+    map_of,
+    optional_of,
+)
 from ruleop.core.schema.cel.syntax import EvaluationError, NotEvaluatedError
 from ruleop.core.schema.cel.values import (
     Budget,
     Duration,
     ListValue,
     MapValue,
+    OptionalValue,
     Quantity,
+    Timestamp,
     TypeValue,
+    Unread,
     Value,
     add,
+    bounded_time,
     compare,
     equal,
     parse_duration,
+    parse_timestamp,
     type_name,
 )
 from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
@@ -198,12 +223,39 @@ def _quantity(text: str) -> Value:
     return Quantity(amount)
 
 
-def _is_quantity(text: str) -> Value:
-    try:
-        _quantity(text)
-    except EvaluationError:
-        return False
-    return True
+def _reads(parse: Callable[..., Value]) -> Callable[..., Value]:
+    """Whether a text can be converted."""
+
+    def call(*arguments: Any) -> Value:
+        try:
+            parse(*arguments)
+        except EvaluationError:
+            return False
+        return True
+
+    return call
+
+
+# -- optional values ---------------------------------------------------------------------------------------------------
+
+
+def _held(value: OptionalValue) -> Value:
+    if not value.held:
+        raise EvaluationError("optional.none() dereference")
+    return _readable(value.held[0])
+
+
+def _readable(value: Value) -> Value:
+    if isinstance(value, Unread):
+        raise NotEvaluatedError("the words of reasons are the server's own")
+    return value
+
+
+# -- times -------------------------------------------------------------------------------------------------------------
+
+
+def _part(part: Callable[[Timestamp], int]) -> tuple[Overload, ...]:
+    return _method("timestamp", INT, part)
 
 
 # -- lists -------------------------------------------------------------------------------------------------------------
@@ -283,8 +335,14 @@ def _of_lists(kinds: str, call: Callable[[str], Callable[..., Value]], result: R
     return tuple(Overload(True, (f"list({kind})",), result, call(kind)) for kind in kinds.split())
 
 
+def _converted(name: str, kind: str, result: Type, parse: Callable[..., Value], more: str = "") -> dict[str, Any]:
+    """A type of Kubernetes that is made of a text, and the test whether it can be."""
+    texts = f"string|{more}" if more else "string"
+    return {kind: _function(texts, result, parse), f"is{name}": _function(texts, BOOL, _reads(parse))}
+
+
 _ZEROS: Final[Mapping[str, Value]] = {"int": 0, "double": 0.0, "duration": Duration(0)}
-_ORDERED: Final = "int double bool string duration"
+_ORDERED: Final = "int double bool string duration timestamp"
 
 FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
     "size": tuple(
@@ -324,6 +382,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
         *_function("double", INT, _int_of_double),
         *_function("string", INT, _int_of_text),
         *_function("duration", INT, lambda value: value.nanoseconds),
+        *_function("timestamp", INT, lambda value: value.nanoseconds // 10**9),
     ),
     "double": (
         *_function("double", DOUBLE, lambda value: value),
@@ -335,18 +394,94 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
         *_function("int", STRING, str),
         *_function("bool", STRING, lambda value: "true" if value else "false"),
         *_function("double", STRING, _text_of_double),
+        *_function("ip", STRING, str),
+        *_function("cidr", STRING, str),
     ),
     "bool": (*_function("bool", BOOL, lambda value: value), *_function("string", BOOL, _bool_of_text)),
     "duration": (
         *_function("duration", DURATION, lambda value: value),
         *_function("string", DURATION, parse_duration),
     ),
-    # quantities
-    "quantity": _function("string", QUANTITY, _quantity),
-    "isQuantity": _function("string", BOOL, _is_quantity),
-    "compareTo": _method("quantity quantity", INT, lambda a, b: (a.amount > b.amount) - (a.amount < b.amount)),
-    "isGreaterThan": _method("quantity quantity", BOOL, lambda a, b: a.amount > b.amount),
-    "isLessThan": _method("quantity quantity", BOOL, lambda a, b: a.amount < b.amount),
+    # times
+    "timestamp": (
+        *_function("timestamp", TIMESTAMP, lambda value: value),
+        *_function("string", TIMESTAMP, parse_timestamp),
+        *_function("int", TIMESTAMP, lambda seconds: bounded_time(seconds * 10**9)),
+    ),
+    "getFullYear": _part(lambda time: time.utc.year),
+    "getMonth": _part(lambda time: time.utc.month - 1),
+    "getDate": _part(lambda time: time.utc.day),
+    "getDayOfMonth": _part(lambda time: time.utc.day - 1),
+    "getDayOfWeek": _part(lambda time: time.utc.isoweekday() % 7),
+    "getDayOfYear": _part(lambda time: time.utc.timetuple().tm_yday - 1),
+    "getHours": _part(lambda time: time.utc.hour),
+    "getMinutes": _part(lambda time: time.utc.minute),
+    "getSeconds": _part(lambda time: time.utc.second),
+    "getMilliseconds": _part(lambda time: time.nanoseconds // 10**6 % 1000),
+    # quantities and versions
+    **_converted("Quantity", "quantity", QUANTITY, _quantity),
+    **_converted("Semver", "semver", SEMVER, libraries.parse_semver, "string bool"),
+    "compareTo": (
+        *_method("quantity quantity", INT, lambda a, b: (a.amount > b.amount) - (a.amount < b.amount)),
+        *_method("semver semver", INT, libraries.compare_semver),
+    ),
+    "isGreaterThan": (
+        *_method("quantity quantity", BOOL, lambda a, b: a.amount > b.amount),
+        *_method("semver semver", BOOL, lambda a, b: libraries.compare_semver(a, b) > 0),
+    ),
+    "isLessThan": (
+        *_method("quantity quantity", BOOL, lambda a, b: a.amount < b.amount),
+        *_method("semver semver", BOOL, lambda a, b: libraries.compare_semver(a, b) < 0),
+    ),
+    "major": _method("semver", INT, lambda value: value.numbers[0]),
+    "minor": _method("semver", INT, lambda value: value.numbers[1]),
+    "patch": _method("semver", INT, lambda value: value.numbers[2]),
+    # patterns and sets
+    "find": _overloads("string string", STRING, libraries.find),
+    "findAll": _overloads("string string|string string int", list_of(STRING), libraries.find_all),
+    "sets.contains": _overloads("list list", BOOL, libraries.contains_all, is_method=False),
+    "sets.equivalent": _overloads("list list", BOOL, libraries.is_equivalent, is_method=False),
+    "sets.intersects": _overloads("list list", BOOL, libraries.intersects, is_method=False),
+    # addresses
+    "ip": (
+        *_function("string", IP, libraries.parse_ip),
+        *_method("cidr", IP, lambda value: libraries.Ip(value.address)),
+    ),
+    "isIP": _function("string", BOOL, _reads(libraries.parse_ip)),
+    "ip.isCanonical": _function("string", BOOL, lambda text: str(libraries.parse_ip(text)) == text),
+    "family": _method("ip", INT, lambda ip: ip.address.version),
+    "isUnspecified": _method("ip", BOOL, lambda ip: ip.address.is_unspecified),
+    "isLoopback": _method("ip", BOOL, lambda ip: ip.address.is_loopback),
+    "isLinkLocalMulticast": _method("ip", BOOL, libraries.is_link_local_multicast),
+    "isLinkLocalUnicast": _method("ip", BOOL, lambda ip: ip.address.is_link_local),
+    "isGlobalUnicast": _method("ip", BOOL, libraries.is_global_unicast),
+    "cidr": _function("string", CIDR, libraries.parse_cidr),
+    "isCIDR": _function("string", BOOL, _reads(libraries.parse_cidr)),
+    "containsIP": _method("cidr ip|cidr string", BOOL, libraries.contains_ip),
+    "containsCIDR": _method("cidr cidr|cidr string", BOOL, libraries.contains_cidr),
+    "masked": _method("cidr", CIDR, lambda value: value.masked),
+    "prefixLength": _method("cidr", INT, lambda value: value.bits),
+    # URLs
+    **_converted("URL", "url", URL, libraries.parse_url),
+    "getScheme": _method("url", STRING, lambda url: url.scheme),
+    "getHost": _method("url", STRING, lambda url: url.host),
+    "getHostname": _method("url", STRING, lambda url: url.hostname),
+    "getPort": _method("url", STRING, lambda url: url.port),
+    "getEscapedPath": _method("url", STRING, lambda url: url.path),
+    "getQuery": _method("url", map_of(list_of(STRING)), lambda url: url.parameters),
+    # formats and optional values
+    **{
+        f"format.{name}": _overloads("", FORMAT, lambda _, name=name: libraries.Format(name), is_method=False)
+        for name in libraries.NAMED_FORMATS
+    },
+    "format.named": _function("string", optional_of(FORMAT), libraries.named_format),
+    "validate": _method("format string", optional_of(list_of(STRING)), libraries.validate),
+    "optional.of": _overloads("any", optional_of, lambda _, value: OptionalValue((value,)), is_method=False),
+    "optional.none": _overloads("", optional_of(DYN), lambda _: OptionalValue(()), is_method=False),
+    "hasValue": _method("optional", BOOL, lambda value: bool(value.held)),
+    "value": _method("optional", _items, _held),
+    "orValue": _method("optional any", _items, lambda value, other: _readable(value.held[0]) if value.held else other),
+    "or": _method("optional optional", lambda type_: type_, lambda value, other: value if value.held else other),
     # lists
     "isSorted": _of_lists(_ORDERED, lambda _: _is_sorted, BOOL),
     "sum": _of_lists("int double duration", lambda kind: _sum(_ZEROS[kind]), _items),

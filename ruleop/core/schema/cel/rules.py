@@ -16,9 +16,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.cel.cel_compiler import compile_rule
-from ruleop.core.schema.cel.cel_types import type_of_schema
+from ruleop.core.schema.cel.cel_types import optional_of, type_of_schema
 from ruleop.core.schema.cel.syntax import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.values import Budget, same_json, to_value
+from ruleop.core.schema.cel.values import Budget, OptionalValue, same_json, to_value
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class CelRule:
     field: tuple[str, ...]
     schema_type: str
     wrong_field: str = ""  # a `fieldPath` that the schema does not have
+    is_old_optional: bool = False  # it also concerns what has no value before
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +192,16 @@ def _rule(given: Mapping[str, Any], type_: Type, schema: Schema, path: FieldPath
     field_path = given.get("fieldPath") or ""
     rule = given["rule"].strip()
     program, problem, is_invalid = None, "", False
+    old = optional_of(type_) if given.get("optionalOldSelf") else type_
     try:
-        program = _program(rule, type_, "bool", _refusal(given, type_))
+        program = _program(rule, type_, old, "bool")
     except NotEvaluatedError as error:
         problem = str(error)
     except InvalidRuleError as error:
         problem, is_invalid = str(error), True
     try:
         expression = given.get("messageExpression")
-        message = _program(expression, type_, "string") if expression and program is not None else None
+        message = _program(expression, type_, old, "string") if expression and program is not None else None
     except (NotEvaluatedError, InvalidRuleError):
         message = None
     return CelRule(
@@ -214,19 +216,14 @@ def _rule(given: Mapping[str, Any], type_: Type, schema: Schema, path: FieldPath
         tuple(one or other.replace("\\", "") for one, other in _STEP.findall(field_path)),
         schema.get("type") or "",
         "" if _has_field(schema, field_path) else field_path,
+        bool(given.get("optionalOldSelf")),
     )
 
 
-def _refusal(given: Mapping[str, Any], type_: Type) -> str:
-    if given.get("optionalOldSelf"):
-        return "optionalOldSelf is not implemented"
-    return "its schema has no type" if type_.kind == "hidden" else ""
-
-
-def _program(text: str, type_: Type, kind: str, refusal: str = "") -> Program:
-    if refusal:
-        raise NotEvaluatedError(refusal)
-    program = compile_rule(text, {"self": type_, "oldSelf": type_})
+def _program(text: str, type_: Type, old: Type, kind: str) -> Program:
+    if type_.kind == "hidden":
+        raise NotEvaluatedError("its schema has no type")
+    program = compile_rule(text, {"self": type_, "oldSelf": old})
     if program.type.kind != kind:
         message = f"the result is of type {program.type}, not {kind}"
         raise NotEvaluatedError(message) if program.type.kind == "dyn" else InvalidRuleError(message)
@@ -350,13 +347,16 @@ class _Visit:
             yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, rule.problem)
             return
         uses_old = "oldSelf" in rule.program.names
-        if uses_old and before.old is None:
+        if uses_old and before.old is None and not rule.is_old_optional:
             return
         scalar = value if rule.schema_type not in ("object", "array") else None
         try:
             names = {"self": to_value(value, node.type)}
-            if before.old is not None:
-                names["oldSelf"] = to_value(before.old, node.type)
+            old = () if before.old is None else (to_value(before.old, node.type),)
+            if rule.is_old_optional:
+                names["oldSelf"] = OptionalValue(old)
+            elif old:
+                (names["oldSelf"],) = old
             if rule.program.evaluate(names, Budget(_STEPS_OF_A_RULE, self.budget)) is True:
                 return
             if not uses_old and before.is_unchanged(self.budget):

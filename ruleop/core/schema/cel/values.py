@@ -7,11 +7,14 @@ read, as on the server: most rules read a few fields.
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import math
 import operator
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ruleop.core.schema.cel.syntax import EvaluationError, NotEvaluatedError
 from ruleop.core.schema.go_durations import duration_parts
@@ -25,6 +28,39 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
     nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    nanoseconds: int  # since 1970
+
+    @property
+    def utc(self) -> dt.datetime:
+        return _EPOCH + dt.timedelta(seconds=self.nanoseconds // _SECOND)
+
+
+_SECOND: Final = 10**9
+_NO_TIME: Final = "type conversion error from 'string' to 'timestamp'"
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FIRST: Final = int((dt.datetime(1, 1, 1, tzinfo=dt.UTC) - _EPOCH).total_seconds()) * _SECOND
+_END: Final = (int((dt.datetime(9999, 12, 31, tzinfo=dt.UTC) - _EPOCH).total_seconds()) + 86_400) * _SECOND
+_RFC3339: Final = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d)(?:\.(\d{1,9}))?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
+)
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    """The time, as Go reads RFC 3339. Raises EvaluationError."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        if re.match(r"\d{4}-\d\d-\d\d[Tt]", text, re.ASCII):
+            raise NotEvaluatedError(f"{text[:50]!r} is a time in a rare form")
+        raise EvaluationError(_NO_TIME)
+    try:
+        seconds = int((dt.datetime.fromisoformat(match[1] + match[3]) - _EPOCH).total_seconds())
+    except (ValueError, OverflowError):
+        raise EvaluationError(_NO_TIME) from None
+    return Timestamp(seconds * _SECOND + int((match[2] or "").ljust(9, "0")))
 
 
 def parse_duration(text: str) -> Duration:
@@ -81,13 +117,15 @@ class ListValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapValue:
-    """A map or an object of the custom resource."""
+    """A map or an object of the custom resource, or one that the rule made: of values."""
 
     members: Mapping[str, Any]
-    type: Type
+    type: Type | None
 
     def find(self, key: str) -> tuple[bool, Value]:
         """Whether the key is there, and its value. A null counts as missing in an object, not in a map."""
+        if self.type is None:
+            return key in self.members, self.members.get(key)
         inner = self.type.properties.get(key, self.type.items)
         if key not in self.members or inner is None or (self.members[key] is None and self.type.kind == "object"):
             return False, None
@@ -107,6 +145,20 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
+class OptionalValue:
+    """A value that may be missing."""
+
+    held: tuple[Value, ...]  # of at most one
+
+
+class Opaque:
+    """A value that only functions of a library read."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Unread:
     """JSON without a type, and text of a format that is not read: only equality with itself is certain."""
 
@@ -114,7 +166,22 @@ class Unread:
     kind: str
 
 
-Value: TypeAlias = bool | int | float | str | ListValue | MapValue | TypeValue | Quantity | Duration | Unread | None
+Value: TypeAlias = (
+    bool
+    | int
+    | float
+    | str
+    | ListValue
+    | MapValue
+    | TypeValue
+    | Quantity
+    | Duration
+    | Timestamp
+    | OptionalValue
+    | Opaque
+    | Unread
+    | None
+)
 
 
 def to_value(raw: Any, type_: Type) -> Value:
@@ -141,6 +208,9 @@ def to_value(raw: Any, type_: Type) -> Value:
             return parse_duration(raw)
         except EvaluationError as error:  # the server reads more than Go's durations in fields
             raise NotEvaluatedError(str(error)) from error
+    if kind == "timestamp" and found is str:
+        with contextlib.suppress(EvaluationError, NotEvaluatedError):  # the server reads more than RFC 3339 in fields
+            return parse_timestamp(raw if "T" in raw else f"{raw}T00:00:00Z")
     if kind in ("hidden", "bytes", "timestamp"):
         return Unread(raw, kind)
     raise NotEvaluatedError(f"a value is not of type {kind}")
@@ -155,7 +225,7 @@ def _text(raw: str) -> str:
 def type_name(value: Value) -> str:
     if isinstance(value, MapValue):
         return "map"
-    if isinstance(value, Unread):
+    if isinstance(value, (Unread, Opaque)):
         return value.kind
     return _NAMES[type(value)]
 
@@ -170,6 +240,8 @@ _NAMES: Final[Mapping[type, str]] = {
     TypeValue: "type",
     Quantity: "quantity",
     Duration: "duration",
+    Timestamp: "timestamp",
+    OptionalValue: "optional",
 }
 
 
@@ -191,9 +263,14 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     if isinstance(left, MapValue) and isinstance(right, MapValue):
         return _equal_maps(left, right, budget)
     if kinds[0] != kinds[1]:
-        if kinds[0] in ("list", "map", "quantity"):  # an error for lists of the object, false for those of the rule
+        if kinds[0] in ("list", "map", "quantity") or isinstance(
+            left, Opaque
+        ):  # an error for lists of the object, false for those of the rule
             raise NotEvaluatedError(f"it compares values of type {kinds[0]} and {kinds[1]}")
         return False
+    if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
+        pairs = zip(left.held, right.held, strict=False)
+        return len(left.held) == len(right.held) and all(equal(one, other, budget) for one, other in pairs)
     if isinstance(left, str):
         budget.charge(len(left) // 100)
     return bool(left == right)
@@ -248,7 +325,7 @@ def _equal_maps(left: MapValue, right: MapValue, budget: Budget) -> bool:
         return False
     for key, raw in left.members.items():
         budget.charge()
-        if key in left.type.properties or left.type.items is not None:
+        if left.type is None or key in left.type.properties or left.type.items is not None:
             found, value = left.find(key)
             other_found, other = right.find(key)
             if found != other_found or (found and not equal(value, other, budget)):
@@ -275,6 +352,7 @@ def same_json(left: Any, right: Any, budget: Budget) -> bool:
 
 def compare(left: Any, right: Any) -> int:
     """-1, 0 or 1. Integers and doubles are compared as doubles, with Go's loss of digits."""
+    refuse_unread(left, right)
     kinds = type_name(left), type_name(right)
     if set(kinds) <= {"int", "double"}:
         if (isinstance(left, float) and math.isnan(left)) or (isinstance(right, float) and math.isnan(right)):
@@ -285,7 +363,7 @@ def compare(left: Any, right: Any) -> int:
             if left < _SMALLEST or left > 2.0**63:
                 return -1 if left < 0 else 1
             right = float(right)
-    elif kinds[0] != kinds[1] or kinds[0] not in ("string", "bool", "duration"):
+    elif kinds[0] != kinds[1] or kinds[0] not in ("string", "bool", "duration", "timestamp"):
         raise EvaluationError(_NO_OVERLOAD)
     return int(left > right) - int(left < right)
 
@@ -299,13 +377,26 @@ def add(left: Value, right: Value, budget: Budget) -> Value:
         return ListValue([*left, *right])
     if isinstance(left, Duration) and isinstance(right, Duration):
         return Duration(_bounded(left.nanoseconds + right.nanoseconds, "duration overflow"))
+    for time, delay in ((left, right), (right, left)):
+        if isinstance(time, Timestamp) and isinstance(delay, Duration):
+            return bounded_time(time.nanoseconds + delay.nanoseconds)
     return _number(left, right, operator.add)
 
 
 def subtract(left: Value, right: Value) -> Value:
     if isinstance(left, Duration) and isinstance(right, Duration):
         return Duration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
+    if isinstance(left, Timestamp) and isinstance(right, Timestamp):
+        return Duration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
+    if isinstance(left, Timestamp) and isinstance(right, Duration):
+        return bounded_time(left.nanoseconds - right.nanoseconds)
     return _number(left, right, operator.sub)
+
+
+def bounded_time(nanoseconds: int) -> Timestamp:
+    if not _FIRST <= nanoseconds < _END:
+        raise EvaluationError("timestamp overflow")
+    return Timestamp(nanoseconds)
 
 
 def multiply(left: Value, right: Value) -> Value:
@@ -352,7 +443,13 @@ def _quotient(left: Any, right: Any) -> Any:
     return found if (left < 0) == (right < 0) else -found
 
 
+def refuse_unread(*values: Value) -> None:
+    if any(isinstance(each, Unread) for each in values):
+        raise NotEvaluatedError("it reads a value in a form that is not implemented")
+
+
 def _number(left: Any, right: Any, operation: Any) -> Value:
+    refuse_unread(left, right)
     if _are_integers(left, right):
         return _bounded(operation(left, right))
     if isinstance(left, float) and isinstance(right, float):
