@@ -89,7 +89,7 @@ def test_a_word_is_a_rule(word: str, valid: Any, invalid: Any) -> None:
     assert len(fields({"a": word}, {"a": invalid})) == 1
 
 
-def test_of_items_with_one_key_the_later_ones_are_duplicates() -> None:
+def test_an_item_with_the_key_of_an_earlier_one_is_a_duplicate() -> None:
     items = [{"name": "a"}, {"name": "b"}, {"name": "a"}, {}, {}]
     assert fields({"items": unique("name")}, {"items": items}) == ["items[2].name"]
     assert fields({"items": unique("name", empty=True)}, {"items": items}) == ["items[2].name", "items[4].name"]

@@ -1,1 +1,1 @@
-"""What the API server refuses of the built-in kinds, and warns of: one file for each API group."""
+"""The tables of the built-in kinds, by their API groups."""
