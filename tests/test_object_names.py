@@ -18,7 +18,7 @@ from ruleop.core.names import (
     lease_name,
 )
 from ruleop.core.templating.filters.data_filters import dns_label
-from ruleop.core.validation.fields.field_names import key_problems, label_value_problems
+from ruleop.core.validation.field_names import key_problems, label_value_problems
 
 ROLE = ("rbac.authorization.k8s.io", "Role")
 NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]

@@ -14,6 +14,36 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _ADDRESS = re.compile(r"10\.\d+\.\d+\.\d+")
 
 
+OWN_WORDS = {
+    *(
+        f"{about} refused: {name}"
+        for about, names in {
+            "DaemonSet": ("an unknown strategy of a daemon set",),
+            "Deployment": ("an unknown strategy",),
+            "PodDisruptionBudget": ("a budget with both numbers",),
+            "StatefulSet": (
+                "a partition without rolling",
+                "a selector of a stateful set that is invalid",
+                "a stateful set with unknown policies",
+                "an unknown management of pods",
+                "an unknown strategy of a stateful set",
+            ),
+        }.items()
+        for name in names
+    ),
+    *(f"PodDisruptionBudget created: {name}" for name in ("bounds out of range", "two bounds")),
+    *(
+        f"PersistentVolumeClaim changed: {name}"
+        for name in (
+            *("a larger size", "a selector", "a smaller size", "a source", "another mode of the volume"),
+            *("no modes", "no requests", "other modes"),
+        )
+    ),
+}
+"""Answers of which only the code and the fields are compared: the real server shows whole objects as Go has them, or
+calls an unknown value of an enumeration invalid."""
+
+
 class Recording:
     """The stored answers of one test module."""
 
@@ -28,7 +58,14 @@ class Recording:
             self._stored[name] = found
             text = json.dumps(self._stored, indent=1, sort_keys=True, ensure_ascii=False)
             self._path.write_text(text + "\n")
-        assert found == self._stored[name]
+        stored = self._stored[name]
+        if name in OWN_WORDS:
+            found, stored = _decision(found), _decision(stored)
+        assert found == stored
+
+
+def _decision(answer: Any) -> tuple[int, list[str]]:
+    return answer["code"], [cause["field"] for cause in answer["causes"] or ()]
 
 
 def refusal(reply: Reply) -> dict[str, Any]:

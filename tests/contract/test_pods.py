@@ -150,29 +150,6 @@ def test_the_creator_of_a_daemon_set_owns_the_number_of_its_template(server: Ser
     assert owned == {"f:annotations": {".": {}, f"f:{name}": {}}}
 
 
-STATUSES = {
-    "more pods ready than there are": ({"readyReplicas": 1}, "status.readyReplicas"),
-    "a negative number": ({"replicas": -1}, "status.replicas"),
-    "more pods available than ready": ({"replicas": 2, "availableReplicas": 1}, "status.availableReplicas"),
-    "pods that are ready": ({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, ""),
-}
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-@pytest.mark.parametrize("name", STATUSES)
-def test_the_numbers_in_a_status_must_fit_together(server: Server, namespace: str, kind: str, name: str) -> None:
-    status, refused = STATUSES[name]
-    spec = {"selector": {"matchLabels": LABELS}, "template": template(), "replicas": 0}
-    path = f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s"
-    server.create(path, {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec})
-    reply = server.send("PATCH", f"{path}/a/status?dryRun=All", {"status": status}, media=MERGE)
-    if refused:
-        causes = reply.refused(422, "Invalid")["details"]["causes"]
-        assert refused in {each["field"] for each in causes}
-    else:
-        reply.ok()
-
-
 def test_a_condition_without_times_has_empty_ones(server: Server, namespace: str) -> None:
     spec = {"selector": {"matchLabels": LABELS}, "template": template(), "replicas": 0}
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"

@@ -19,7 +19,7 @@ from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
 from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
 from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.validation.core.containers import validate_resources
+from ruleop.core.validation.tables.pods import validate_resources
 
 if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema

@@ -1,6 +1,6 @@
 """A value that a keyword of its schema does not allow, and the words in which authors of rules and CRs read of it.
 
-The API server has words of its own: `ruleop.core.validation.apiextensions.custom_resources`.
+The API server has words of its own: `ruleop.localcluster.objects.custom_resources`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 
 class FieldError(NamedTuple):
@@ -22,11 +22,16 @@ class FieldError(NamedTuple):
         return {**found, "field": self.field} if self.field else found
 
 
+def _shown(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
 def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldError:
     """A value that is not in an enumeration."""
     listed = ", ".join(f'"{each}"' for each in supported)
-    shown = orjson.dumps(value).decode()
-    return FieldError("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
+    return FieldError(
+        "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {listed}", field
+    )
 
 
 def validate_one_of(
@@ -38,8 +43,8 @@ def validate_one_of(
 
 
 def invalid_value(field: str, value: object, problem: str = "") -> FieldError:
-    shown = f"Invalid value: {orjson.dumps(value).decode()}"
-    return FieldError("FieldValueInvalid", f"{shown}: {problem}" if problem else shown, field)
+    found = f"Invalid value: {_shown(value)}"
+    return FieldError("FieldValueInvalid", f"{found}: {problem}" if problem else found, field)
 
 
 def invalid_values(field: str, value: object, problems: Iterable[str]) -> Iterator[FieldError]:
@@ -55,18 +60,8 @@ def required(field: str, problem: str = "") -> FieldError:
     return FieldError("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
 
 
-def validate_required(
-    field: str, name: str | None, problems: Callable[[str], Iterable[str]], missing: str = ""
-) -> Iterator[FieldError]:
-    """Validates a name that may not be empty."""
-    if name:
-        yield from invalid_values(field, name, problems(name))
-    else:
-        yield required(field, missing)
-
-
 def duplicate(field: str, value: object) -> FieldError:
-    return FieldError("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(value).decode()}", field)
+    return FieldError("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)
 
 
 def too_long(field: str, limit: int) -> FieldError:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.apps.daemon_set import numbered, template_number
-from ruleop.core.validation.batch.job import with_selector
-from ruleop.core.validation.core.persistent_volume_claim import with_sources, with_sources_of_new
-from ruleop.core.validation.networking.network_policy import has_empty_fields
-from ruleop.core.validation.rbac.roles import GROUP as RBAC
+from ruleop.core.validation.defaults import (
+    numbered,
+    template_number,
+    with_selector,
+    with_sources,
+    with_sources_of_new,
+)
+from ruleop.core.validation.tables.rbac import GROUP as RBAC
 from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted
 from ruleop.localcluster.kinds.core.pod import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.core.service import kept_on_update
@@ -82,6 +85,18 @@ def admit_claim(claim: dict[str, Any], store: Store) -> dict[str, Any]:
 
 def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
     return numbered(new, template_number(old) + (new["spec"].get("template") != old["spec"].get("template")))
+
+
+def has_empty_fields(spec: Any) -> bool:
+    """Whether a list or the labels of a selector are empty. A stored policy has no such field, and the server compares
+    an empty one with none as different."""
+    if isinstance(spec, list):
+        return not spec or any(map(has_empty_fields, spec))
+    if not isinstance(spec, dict):
+        return False
+    return spec.get("matchLabels") == {} or any(
+        has_empty_fields(value) for name, value in spec.items() if name != "policyTypes"
+    )
 
 
 _COUNTED: Final = Strategy(has_generation=True)

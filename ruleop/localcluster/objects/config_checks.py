@@ -10,8 +10,8 @@ import json
 from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.validation.fields.go_text import go_text
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_text, item_element
+from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.status_errors import internal
 
 if TYPE_CHECKING:

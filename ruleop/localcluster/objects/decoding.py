@@ -23,7 +23,7 @@ from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.schema.shape import EMPTY
 from ruleop.core.validation.field_errors import FieldError
-from ruleop.core.validation.fields.go_text import type_name
+from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:

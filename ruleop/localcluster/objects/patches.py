@@ -17,7 +17,7 @@ import orjson
 
 from ruleop.core.merge.equality import same
 from ruleop.core.merge.patch import merge_patched, without_nulls
-from ruleop.core.validation.fields.go_text import go_text, type_name
+from ruleop.localcluster.objects.go_text import go_text, type_name
 from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:

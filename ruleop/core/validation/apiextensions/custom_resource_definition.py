@@ -20,7 +20,7 @@ from ruleop.core.validation.field_errors import (
     required,
     validate_one_of,
 )
-from ruleop.core.validation.fields.field_names import kind_problems, letter_label_problems, subdomain_problems
+from ruleop.core.validation.field_names import kind_problems, letter_label_problems, subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

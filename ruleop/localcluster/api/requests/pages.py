@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from ruleop.core.validation.fields.go_json import problem_of
+from ruleop.localcluster.objects.go_json import problem_of
 from ruleop.localcluster.status_errors import Rejected, bad_request
 from ruleop.localcluster.store.object_store import Name
 

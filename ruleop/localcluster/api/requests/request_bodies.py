@@ -8,10 +8,10 @@ import yaml
 
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import typed_shape
-from ruleop.core.validation.fields.go_json import MAX_DEPTH, loads, problem_of
-from ruleop.core.validation.fields.go_text import type_name
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.objects.decoding import DecodingError, decode
+from ruleop.localcluster.objects.go_json import MAX_DEPTH, loads, problem_of
+from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.status_errors import (
     READ_TYPES,
     Rejected,

@@ -9,10 +9,10 @@ import orjson
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.validation.field_errors import invalid_value
-from ruleop.core.validation.fields.go_json import duplicates, may_repeat
-from ruleop.core.validation.fields.go_text import go_text
 from ruleop.localcluster.api.requests.request_bodies import APPLY, JSON_PATCH, MERGE, STRATEGIC, read_body
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
+from ruleop.localcluster.objects.go_json import duplicates, may_repeat
+from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.status_errors import (
     Rejected,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
 from ruleop.core.validation.field_errors import FieldError, invalid_value
-from ruleop.core.validation.fields.go_text import go_text
 from ruleop.localcluster.api.requests.request_bodies import read_body
 from ruleop.localcluster.api.requests.request_objects import decode_unstored
+from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.status_errors import SCHEME, Rejected, bad_request, internal, invalid, invalid_named
 
 if TYPE_CHECKING:

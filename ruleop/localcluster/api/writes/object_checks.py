@@ -19,9 +19,8 @@ from ruleop.core.names import LABEL_KINDS
 from ruleop.core.schema.builtin.completion import complete
 from ruleop.core.schema.crd.structural import default, prune, unknown_fields
 from ruleop.core.validation.apiextensions.cel_rules import validate_rules
-from ruleop.core.validation.apiextensions.custom_resources import validate_custom_resource
 from ruleop.core.validation.field_errors import FieldError, forbidden_value, invalid_value, invalid_values, required
-from ruleop.core.validation.fields.field_names import (
+from ruleop.core.validation.field_names import (
     key_problems,
     label_problems,
     path_segment_problems,
@@ -30,6 +29,7 @@ from ruleop.core.validation.fields.field_names import (
     validate_labels,
 )
 from ruleop.localcluster.api.subresources.scale import validate_scale
+from ruleop.localcluster.objects.custom_resources import validate_custom_resource
 from ruleop.localcluster.objects.decoding import (
     DecodingError,
     decode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.core.pod import service_class
+from ruleop.core.validation.defaults import service_class
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.status_errors import forbidden
 from ruleop.localcluster.store.object_store import Name

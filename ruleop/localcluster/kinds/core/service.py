@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.schema.builtin.immutable_fields import needs_health_check
-from ruleop.core.validation.core.service import WITH_NODE_PORTS, is_exposed
+from ruleop.core.validation.tables.core import WITH_NODE_PORTS, is_exposed
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object

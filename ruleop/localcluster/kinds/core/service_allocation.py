@@ -13,8 +13,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.builtin.immutable_fields import needs_health_check
-from ruleop.core.validation.core.service import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
 from ruleop.core.validation.field_errors import invalid_value
+from ruleop.core.validation.tables.core import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
 from ruleop.localcluster.kinds.core.service import gets_node_ports
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.status_errors import Rejected, invalid_named

@@ -1,1 +1,0 @@
-"""Values that many kinds have: names, labels, selectors, numbers, addresses."""

@@ -1,0 +1,1 @@
+"""The tables of the built-in kinds, by their API groups."""

@@ -1,0 +1,117 @@
+"""Tables of validation: the paths of values, the words of rules, and the places of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from ruleop.core.schema.builtin.builtin_types import served_resources, typed_shape
+from ruleop.core.schema.shape import Shape
+from ruleop.core.validation.field_errors import required
+from ruleop.core.validation.rows import Rows, Table, is_changed, is_new, sub_table
+from ruleop.core.validation.rules import At, placed, unique
+from ruleop.core.validation.validators import VALIDATORS
+
+KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in reversed(served_resources())}
+
+
+def fields(rows: Rows, value: Any, old: Any = None) -> list[str]:
+    """The fields of the errors of a value."""
+    return [error.field for error in Table(rows).errors(value, At("", old, value, old))]
+
+
+def absent(rows: Rows, shape: Shape | None) -> Iterator[str]:
+    """The paths of a table that a shape does not have."""
+    if isinstance(rows, tuple):
+        for each in rows:
+            yield from absent(each, shape)
+    elif isinstance(rows, Mapping):
+        for path in (path for paths in rows for path in paths.split()):
+            inner = shape
+            for step in path.split("."):
+                if inner is not None and (name := step.rstrip("![]")):
+                    inner = inner.fields.get(name)
+                if inner is not None and step.endswith("[]"):
+                    inner = inner.items
+            if inner is None:
+                yield path
+            yield from absent(next(each for paths, each in rows.items() if path in paths.split()), inner)
+
+
+@pytest.mark.parametrize("kind", VALIDATORS, ids="/".join)
+def test_each_path_of_a_table_is_a_field_of_its_kind(kind: tuple[str, str]) -> None:
+    shape = typed_shape(KINDS[kind])
+    assert shape is not None
+    assert list(absent(VALIDATORS[kind].rows, shape)) == []
+
+
+def test_a_path_leads_through_lists_and_errors_have_indices() -> None:
+    rows: Rows = {"spec.ports[]": {"name": "label"}}
+    assert fields(rows, {"spec": {"ports": [{"name": "a"}, {"name": "A"}]}}) == ["spec.ports[1].name"]
+
+
+def test_two_paths_share_rules() -> None:
+    assert fields({"a b.c": "needed"}, {"b": {}}) == ["a", "b.c"]
+
+
+def test_a_missing_part_is_checked_only_if_its_path_asks_for_it() -> None:
+    assert fields({"spec.name": "needed"}, {}) == []
+    assert fields({"spec!.name": "needed"}, {}) == ["spec.name"]
+
+
+def test_a_missing_value_is_valid_but_for_rules_that_need_it() -> None:
+    assert fields({"a": "label", "b": "A|B", "c": "1..3", "d": "port"}, {}) == []
+    assert fields({"a": "given-label", "b": "A|B!", "c": "1..3!", "d": "port-or-name"}, {}) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("word", "valid", "invalid"),
+    [
+        ("A|B", "A", "C"),
+        ("|A|B", "", "C"),
+        ("0..", 0, -1),
+        ("1..10", 10, 11),
+        ("amount", "120%", "x%"),
+        ("part", "100%", "120%"),
+        ("port", 0, 70000),
+        ("port-or-name", "http", 0),
+        ("size", "1Gi", "0"),
+        ("mode", 0o777, 0o1000),
+        ("segment", "a", ".."),
+        ("address", "10.0.0.1", "10.0.0"),
+        ("selector", {"matchLabels": {"a": "b"}}, {"matchLabels": {"a b": "c"}}),
+    ],
+)
+def test_a_word_is_a_rule(word: str, valid: Any, invalid: Any) -> None:
+    assert fields({"a": word}, {"a": valid}) == []
+    assert len(fields({"a": word}, {"a": invalid})) == 1
+
+
+def test_an_item_with_the_key_of_an_earlier_one_is_a_duplicate() -> None:
+    items = [{"name": "a"}, {"name": "b"}, {"name": "a"}, {}, {}]
+    assert fields({"items": unique("name")}, {"items": items}) == ["items[2].name"]
+    assert fields({"items": unique("name", empty=True)}, {"items": items}) == ["items[2].name", "items[4].name"]
+
+
+def test_a_table_for_new_objects_does_not_concern_an_update() -> None:
+    rows: Rows = {"a": sub_table("label", when=is_new)}
+    assert fields(rows, {"a": "A"}) == ["a"]
+    assert fields(rows, {"a": "A"}, {"a": "A"}) == []
+
+
+def test_a_table_for_changed_values_does_not_concern_those_that_stay() -> None:
+    rows: Rows = {"a[]": sub_table("label", when=is_changed)}
+    assert fields(rows, {"a": ["A", "B"]}, {"a": ["A", "b"]}) == ["a[1]"]
+
+
+def test_a_remembered_table_has_the_errors_of_a_value_at_each_of_its_places() -> None:
+    rows: Rows = {"a b": sub_table({"name": "label"}, remembered=True)}
+    assert fields(rows, {"a": {"name": "A"}, "b": {"name": "A"}}) == ["a.name", "b.name"]
+    assert fields(rows, {"a": {"name": "a"}, "b": {"name": "a"}}) == []
+
+
+def test_a_placed_rule_sees_the_old_value_of_its_path() -> None:
+    rows: Rows = {"a[].b": placed(lambda value, at: (required(at.field),) if value != at.old else ())}
+    assert fields(rows, {"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 1}]}) == ["a[1].b"]
