@@ -208,7 +208,8 @@ def _tests(options: Options) -> list[str]:
             raise UsageError(f"{file}: no such file{meant}")
     if not named:
         raise UsageError(f"no tests: no file here ends in {SUFFIX}")
-    return list(dict.fromkeys(named))
+    # A name must not be an option, or the file of options that @ stands for: rules of strangers run no code.
+    return list(dict.fromkeys(each if Path(each).is_absolute() else f"./{each}" for each in named))
 
 
 def _report_coverage(options: Options, probe: coverage.Probe) -> None:

@@ -270,6 +270,17 @@ def test_the_configuration_of_other_tests_does_not_matter(
     assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option-either"
 
 
+def test_names_of_files_are_no_options_of_pytest(project: Project, ruleop: Callable[..., Ran]) -> None:
+    case = PASSES.replace("..", ".")
+    for name in ("-x.test.yaml", "--no-such-option.test.yaml", "other-name.yaml"):
+        project.write(name, case)
+    project.write("@options.test.yaml", "--no-such-option\n")
+    ran = ruleop("test")
+    assert (ran.status, ran.err, "2 passed, 1 error in" in ran.out) == (1, "", True)
+    assert "@options.test.yaml:1:1: error: a test file must be a list of cases" in ran.out
+    assert "1 passed in" in ruleop("test", "other-name.yaml").out
+
+
 def test_options_of_pytest_follow_two_dashes(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
     ran = ruleop("test", "tests/site.test.yaml", "--", "--collect-only")

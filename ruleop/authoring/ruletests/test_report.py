@@ -118,22 +118,17 @@ def _changed(expected: list[str], actual: list[str], indent: str) -> Iterator[Li
 
 def failure_lines(result: Result, *, place: Place) -> Iterator[Line]:
     """Each expectation of a case that does not hold, with its diff. `place`: shows a place in the project's files."""
-    if any(failure.differences for failure in result.failures):
-        yield (Span("- expected  + found", Tone.FAINT),)
     for failure in result.failures:
-        yield from _failure(failure, place)
-
-
-def _failure(failure: Failure, place: Place) -> Iterator[Line]:
-    step = f"{failure.step}: " if failure.step else ""
-    yield (
-        Span(f"{failure.site}: ", Tone.FAINT),
-        Span(f"{step}{failure.what}: ", Tone.TITLE),
-        Span(failure.message),
-    )
-    yield from diff_lines(failure.differences, place=place)
-    if failure.source is not None:
-        yield (Span(f"    at {place(failure.source)}", Tone.FAINT),)
+        step = f"{failure.step}: " if failure.step else ""
+        yield (
+            Span(f"{failure.site}: ", Tone.FAINT),
+            Span(f"{step}{failure.what}: ", Tone.TITLE),
+            Span(failure.message),
+            Span(" (- expected, + found)" if failure.differences else "", Tone.FAINT),
+        )
+        yield from diff_lines(failure.differences, place=place)
+        if failure.source is not None:
+            yield (Span(f"    at {place(failure.source)}", Tone.FAINT),)
 
 
 # -- for programs ------------------------------------------------------------------------------------------------------
