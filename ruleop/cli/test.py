@@ -18,13 +18,14 @@ import click
 from ruleop.authoring.report.mistakes import mistake
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.ruletests import coverage
-from ruleop.authoring.ruletests.cases import SUFFIX, find_files
+from ruleop.authoring.ruletests.cases import SUFFIX, find_files, read_test_file
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options, variables
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
 from ruleop.cli.planning.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option, write_to
+from ruleop.core.errors import RuleopError
 from ruleop.core.files import read_regular
 from ruleop.core.printable import json_document
 from ruleop.core.rules import ProjectErrors
@@ -193,7 +194,7 @@ def _chosen(options: Options) -> Iterator[str]:
 
 
 def _tests(options: Options) -> list[str]:
-    """The files and cases that are named, or all files of the project."""
+    """The files and cases that are named, or all files of the project. Raises UsageError if one cannot be read."""
     named: list[str] = []
     for name in options.files or (options.folder,):
         file, colons, case = name.partition("::")
@@ -206,6 +207,11 @@ def _tests(options: Options) -> list[str]:
             inside = Path(options.folder) / file
             meant = f" (did you mean {inside.as_posix()}?)" if inside.exists() else ""
             raise UsageError(f"{file}: no such file{meant}")
+    for path in dict.fromkeys(Path(each.partition("::")[0]) for each in named):
+        try:
+            read_test_file(path, str(path))
+        except RuleopError as error:
+            raise UsageError(str(error)) from None
     if not named:
         raise UsageError(f"no tests: no file here ends in {SUFFIX}")
     # A name must not be an option, or the file of options that @ stands for: rules of strangers run no code.

@@ -18,14 +18,13 @@ import pytest
 from ruleop.authoring.report.colours import styled
 from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.authoring.report.spans import Span
-from ruleop.authoring.ruletests.cases import parse_file, project_of, read_text
+from ruleop.authoring.ruletests.cases import parse_file, project_of, read_test_file
 from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import case_json, failure_lines, mistake_json
-from ruleop.core.errors import Site
-from ruleop.core.files import why_unreadable
+from ruleop.core.errors import RuleopError, Site
 from ruleop.core.printable import printable
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.rules.loading.operator_choices import read_choices
@@ -123,11 +122,9 @@ class RuleTestFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         name = shown(self.path)
         try:
-            text = read_text(self.path, self.path)
-        except OSError as error:
-            raise self.CollectError(f"{name}: {why_unreadable(error)}") from None
-        except UnicodeDecodeError:
-            raise self.CollectError(f"{name}: not valid UTF-8") from None
+            text = read_test_file(self.path, name)
+        except RuleopError as error:
+            raise self.CollectError(str(error)) from None
         file = parse_file(self.path, name, text)
         if file.findings:
             self.run.mistakes += map(mistake_json, file.findings)
