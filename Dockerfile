@@ -6,9 +6,9 @@ ARG PYTHON=python:3.13-slim-bookworm@sha256:ed86c82274b3c69b52fb5820f358f0bd7df0
 
 FROM ${PYTHON} AS build
 WORKDIR /src
-COPY requirements/run.txt requirements/build.txt requirements/
+COPY requirements/image.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
- && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps --only-binary :all: -r requirements/run.txt
+ && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps --only-binary :all: -r requirements/image.txt
 # Of the package kubernetes, ruleop imports kubernetes.config, and only for a login by gcp (ruleop/operator/kube/auth/kubeconfig.py). Importing
 # it needs no generated model and no generated API: 120 MB.
 RUN cd /opt/ruleop/lib/python3*/site-packages/kubernetes \

@@ -135,9 +135,12 @@ $(SPHINX)/.installed: requirements/site.txt
 site: $(SPHINX)/.installed  ## the documentation as a site with search, in build/site
 	$(call step,the site,rm -rf build/site && $(SPHINX)/bin/sphinx-build -q -W --keep-going -d build/doctrees docs build/site)
 
+# Only `ruleop test` needs them, and the image has no tests.
+NOT_IN_IMAGE := pytest iniconfig packaging pluggy colorama
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates -o requirements/run.txt
+	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates $(NOT_IN_IMAGE:%=--no-emit-package %) -o requirements/image.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates --group dev -o requirements/dev.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group build -o requirements/build.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group site -o requirements/site.txt

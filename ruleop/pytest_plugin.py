@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+RULE_TESTS = "ruleop-tests"  # the name of the plugin with the tests of rules, once there is one
 OF_OPERATOR_SDK = rb"(?m)^(?:- |  )(?:role|playbook|chart):"  # keys of a watch in its Ansible and Helm operators
 
 if TYPE_CHECKING:
@@ -21,13 +22,28 @@ if TYPE_CHECKING:
     from ruleop.localcluster import LocalCluster
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The cases of a test file of a project."""
-    if not file_path.name.endswith(".test.yaml") or not _is_of_ruleop(file_path):
-        return None
-    from ruleop.authoring.ruletests.pytest_items import RuleTestFile  # noqa: PLC0415 - lazy: most test runs have no such file
+def pytest_configure(config: pytest.Config) -> None:
+    """A process of pytest-xdist runs the tests of rules with the settings of `ruleop test`."""
+    if settings := getattr(config, "workerinput", {}).get("ruleop"):
+        from ruleop.authoring.ruletests.pytest_items import RuleTests, Settings  # noqa: PLC0415 - lazy
 
-    return RuleTestFile.from_parent(parent, path=file_path)
+        config.pluginmanager.register(RuleTests(Settings(**settings)))
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The cases of a test file of a project. `ruleop test` names each of its files."""
+    run = parent.config.pluginmanager.get_plugin(RULE_TESTS)
+    if run is not None and run.settings.root:
+        if not parent.session.isinitpath(file_path):
+            return None
+    elif not file_path.name.endswith(".test.yaml") or not _is_of_ruleop(file_path):
+        return None
+    from ruleop.authoring.ruletests.pytest_items import RuleTestFile, RuleTests, Settings  # noqa: PLC0415 - lazy: most test runs have no such file
+
+    if run is None:
+        run = RuleTests(Settings())
+        parent.config.pluginmanager.register(run)
+    return RuleTestFile.from_parent(parent, path=file_path, run=run)
 
 
 def _is_of_ruleop(file: Path) -> bool:

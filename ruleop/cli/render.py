@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ruleop.authoring.report.mistakes import mistake
 from ruleop.authoring.report.plan_documents import rendered_as_json
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs import finding_formats as found
@@ -53,7 +54,7 @@ def command(
             if problem.site is not None:
                 print_diagnostics(found.failure(problem.site, message, passes.folder))
             else:
-                print_diagnostics(found.mistake(str(planned.plan.resource), message))
+                print_diagnostics(mistake(str(planned.plan.resource), message))
     return NO if passes.failed else DONE
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.definitions import definition
 
-NOTE = "note: 1 CEL rule of Site is not evaluated: isURL(self.page): isURL() is not implemented\n"
+NOTE = "note: 1 CEL rule of Site is not evaluated: cel.bind(x, self.page, x != ''): cel.bind() is not implemented\n"
 
 
 def add_rules(project, *rules):
@@ -56,7 +56,7 @@ def test_check_reports_examples_that_break_a_rule_and_rules_that_do_not_compile(
 
 
 def test_a_note_names_the_rules_that_are_not_evaluated(project, ruleop):
-    add_rules(project, LIMIT, {"rule": "isURL(self.page)"})
+    add_rules(project, LIMIT, {"rule": "cel.bind(x, self.page, x != '')"})
     found = ruleop("check")
     assert found.status == 0
     assert NOTE in found.out

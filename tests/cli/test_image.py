@@ -162,10 +162,22 @@ def test_the_image_runs_as_a_numeric_user_that_is_not_root():
 
 
 def test_every_requirement_has_its_hash():
-    text = (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8").replace("\\\n", " ")
-    requirements = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    assert [line for line in requirements if "--hash=sha256:" not in line] == []
+    assert [line for line in requirements("image") if "--hash=sha256:" not in line] == []
     assert "--require-hashes" in DOCKERFILE
+
+
+def requirements(name):
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def test_the_image_has_what_a_laptop_has_without_pytest():
+    """Neither pytest nor what only it needs: `ruleop test` runs before there is an image."""
+    left_out = {line.split("==")[0] for line in {*requirements("run")} - {*requirements("image")}}
+    assert left_out == {"colorama", "iniconfig", "packaging", "pluggy", "pytest"}
+    assert {*requirements("image")} < {*requirements("run")}
+    assert "requirements/image.txt" in DOCKERFILE
+    assert "requirements/run.txt" not in DOCKERFILE
 
 
 @pytest.mark.slow

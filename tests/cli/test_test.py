@@ -29,8 +29,8 @@ def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_with_passing_cases_succeeds(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES)
     ran = ruleop("test")
-    assert (ran.status, ran.err) == (0, ".\n")
-    assert ran.out.startswith("1 passed in ")
+    assert (ran.status, ran.err) == (0, "")
+    assert re.fullmatch(r"\.\n1 passed in \d+\.\d\ds\n", ran.out)
 
 
 def test_a_failure_is_shown_with_the_positions_of_test_and_template(
@@ -38,8 +38,9 @@ def test_a_failure_is_shown_with_the_positions_of_test_and_template(
 ) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
     ran = ruleop("test")
-    assert (ran.status, ran.err) == (1, ".F\n")
-    assert "FAILED tests/site.test.yaml:4:3: no page" in ran.out
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.startswith(".F\n")
+    assert "_ tests/site.test.yaml:4:3: no page _" in ran.out
     assert "tests/site.test.yaml:6:23: children.config: ConfigMap/blog-config differs" in ran.out
     assert "-   page: bye" in ran.out
     assert "+   page: hello                               # templates/config.yaml.j2:4" in ran.out
@@ -48,15 +49,19 @@ def test_a_failure_is_shown_with_the_positions_of_test_and_template(
 
 def test_cases_can_be_selected_by_name_or_file(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
-    assert "1 passed, 1 not selected" in ruleop("test", "-k", "A PAGE").out
-    assert "1 failed, 1 not selected" in ruleop("test", "-k", "no page").out
+    assert "1 passed, 1 deselected" in ruleop("test", "-k", "A PAGE").out
+    assert "1 failed, 1 deselected" in ruleop("test", "-k", "no page").out
+    assert "1 failed, 1 deselected" in ruleop("test", "-k", "tests/site and (no page or other) and not a page").out
+    assert "1 failed in " in ruleop("test", "tests/site.test.yaml::no page").out
     project.write("b.test.yaml", PASSES.replace("..", "."))
     assert "1 passed in " in ruleop("test", "b.test.yaml").out
+    assert "1 passed, 2 deselected" in ruleop("test", "-k", "b.test.yaml").out
 
 
 def test_the_option_x_stops_at_the_first_failure(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", FAILS + PASSES)
-    assert ruleop("test", "-x").err == "F\n"
+    ran = ruleop("test", "-x")
+    assert (ran.status, ran.out.splitlines()[0]) == (1, "F")
 
 
 def test_an_error_in_a_test_file_fails_the_run(project: Project, ruleop: Callable[..., Ran]) -> None:
@@ -65,7 +70,8 @@ def test_an_error_in_a_test_file_fails_the_run(project: Project, ruleop: Callabl
     ran = ruleop("test")
     assert ran.status == 1
     assert 'tests/a.test.yaml:3:3: error: unknown key "expekt" in a case (did you mean "expect"?)' in ran.out
-    assert "1 passed, 1 file with mistakes" in ran.out
+    assert "    3 │   expekt: {" in ran.out
+    assert "1 passed, 1 error in" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,7 @@ def test_an_error_in_a_test_file_fails_the_run(project: Project, ruleop: Callabl
     [
         ((), "no tests: no file here ends in .test.yaml"),
         (("site.test.yaml",), "site.test.yaml: no such file"),
+        (("site.test.yaml::a page",), "site.test.yaml: no such file"),
         (("-C", "nowhere"), "nowhere: no such folder"),
     ],
 )
@@ -86,10 +93,13 @@ def test_without_tests_nothing_has_passed(
 
 def test_a_selection_without_any_case_is_wrong_usage(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
-    ran = ruleop("test", "-k", "mispelt", "--junit", "results.xml")
-    assert (ran.status, ran.out) == (2, "")
+    ran = ruleop("test", "-k", "mispelt")
+    assert ran.status == 2
     assert ran.err == "ruleop: no test selected: 'mispelt' is in no file and no name of a case (2 not selected)\n"
-    assert not (project.root / "results.xml").exists()
+    ran = ruleop("test", "tests/site.test.yaml::another")
+    assert (ran.status, "not found: " in ran.err) == (2, True)
+    ran = ruleop("test", "-k", "a and and")
+    assert (ran.status, "Wrong expression passed to '-k'" in ran.err) == (2, True)
     project.write("tests/broken.test.yaml", PASSES.replace("expect", "expekt"))
     assert ruleop("test", "-k", "mispelt").status == 1
 
@@ -110,7 +120,7 @@ def test_a_missing_snapshot_fails_until_it_is_written(project: Project, ruleop: 
     ran = ruleop("test")
     assert ran.status == 1
     assert "snapshot: snapshots/site.yaml does not exist: --update writes it" in ran.out
-    assert "1 passed, 1 snapshot written" in ruleop("test", "--update").out
+    assert "1 snapshot written\n1 passed" in ruleop("test", "--update").out
     text = (project.root / "tests/snapshots/site.yaml").read_text()
     assert text.startswith("# config: templates/config.yaml.j2\napiVersion: v1\nkind: ConfigMap\n")
     assert ruleop("test").status == 0
@@ -173,15 +183,18 @@ def test_results_are_json(project: Project, ruleop: Callable[..., Ran]) -> None:
 def test_results_are_junit(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/a.test.yaml", PASSES + FAILS)
     project.write("tests/b.test.yaml", "- {}")
-    assert ruleop("test", "--junit", "junit.xml").status == 1
-    top = ET.fromstring((project.root / "junit.xml").read_text())  # noqa: S314 - written by the line above
-    first, second = top.findall("testsuite")
-    assert (first.get("name"), first.get("tests"), first.get("failures")) == ("tests/a.test.yaml", "2", "1")
-    failure = first.findall("testcase")[1].find("failure")
-    assert failure is not None
-    assert failure.text is not None
-    assert "+   page: hello" in failure.text
-    assert second.get("errors") == "1"
+    for option in ("--junitxml", "--junit"):
+        assert ruleop("test", option, f"{option}.xml").status == 1
+        top = ET.fromstring((project.root / f"{option}.xml").read_text())  # noqa: S314 - written by the line above
+        [suite] = top.findall("testsuite")
+        counts = {name: suite.get(name) for name in ("name", "tests", "failures", "errors")}
+        assert counts == {"name": "ruleop", "tests": "3", "failures": "1", "errors": "1"}
+        [test] = [each for each in suite.findall("testcase") if each.get("name") == "no page"]
+        assert (test.get("classname"), test.get("file")) == ("tests.a.test.yaml", "tests/a.test.yaml")
+        [failure] = test.findall("failure")
+        assert failure.get("message") == "children.config: ConfigMap/blog-config differs"
+        assert failure.text is not None
+        assert "+   page: hello" in failure.text
 
 
 # -- pytest ------------------------------------------------------------------------------------------------------------
@@ -201,7 +214,7 @@ def test_pytest_collects_the_same_files(project: Project) -> None:
     ran = run_pytest(project)
     assert ran.status == 1
     assert "1 failed, 1 passed" in ran.out
-    assert "FAILED tests/site.test.yaml:4:3: no page" in ran.out
+    assert "_ tests/site.test.yaml:4:3: no page _" in ran.out
     assert "+   page: hello                               # templates/config.yaml.j2:4" in ran.out
 
 
@@ -239,6 +252,99 @@ def test_pytest_reports_errors_of_a_test_file(project: Project) -> None:
     assert 'unknown key "expekt" in a case (did you mean "expect"?)' in ran.out
 
 
+# -- apart from the tests of other tools -------------------------------------------------------------------------------
+
+
+def test_the_configuration_of_other_tests_does_not_matter(
+    project: Project, ruleop: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("tests/site.test.yaml", PASSES)
+    for file in ("conftest.py", "tests/__init__.py", "tests/conftest.py", "tests/test_other.py"):
+        project.write(file, f"raise RuntimeError('{file} is imported')\n")
+    project.write("pytest.ini", "[pytest]\naddopts = --no-such-option\nnorecursedirs = tests\n")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option-either")
+    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
+    before = sorted(project.root.rglob("*"))
+    ran = ruleop("test")
+    assert (ran.status, ran.err, "1 passed" in ran.out) == (0, "", True)
+    assert sorted(project.root.rglob("*")) == before
+    assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option-either"
+
+
+def test_names_of_files_are_no_options_of_pytest(project: Project, ruleop: Callable[..., Ran]) -> None:
+    case = PASSES.replace("..", ".")
+    for name in ("-x.test.yaml", "--no-such-option.test.yaml", "other-name.yaml"):
+        project.write(name, case)
+    project.write("@options.test.yaml", "--no-such-option\n")
+    ran = ruleop("test")
+    assert (ran.status, ran.err, "2 passed, 1 error in" in ran.out) == (1, "", True)
+    assert "@options.test.yaml:1:1: error: a test file must be a list of cases" in ran.out
+    assert "1 passed in" in ruleop("test", "other-name.yaml").out
+
+
+def test_options_of_pytest_follow_two_dashes(project: Project, ruleop: Callable[..., Ran]) -> None:
+    project.write("tests/site.test.yaml", PASSES + FAILS)
+    ran = ruleop("test", "tests/site.test.yaml", "--", "--collect-only")
+    assert ran.out.splitlines()[:2] == ["tests/site.test.yaml::a page", "tests/site.test.yaml::no page"]
+    ran = ruleop("test", "--", "-r", "f")
+    assert "FAILED tests/site.test.yaml::no page - children.config: ConfigMap/blog-config" in ran.out
+    ran = ruleop("test", "--", "--no-such-option")
+    assert (ran.status, "unrecognized arguments: --no-such-option" in ran.err) == (2, True)
+    ran = ruleop("test", "--no-such-option")
+    assert (ran.status, "unknown option --no-such-option" in ran.err) == (2, True)
+
+
+def test_without_pytest_an_error_names_the_package(
+    project: Project, ruleop: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image of the operator has no pytest."""
+    project.write("tests/site.test.yaml", PASSES)
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    ran = ruleop("test")
+    assert ran.status == 2
+    assert ran.err == "ruleop: pytest is not installed, as in the operator's image: pip install pytest\n"
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert "-n needs pytest-xdist" in ruleop("test", "-n", "2").err
+
+
+def test_a_closed_pipe_does_not_change_the_exit_status(
+    project: Project, process: Callable[..., subprocess.Popen[str]]
+) -> None:
+    project.write("tests/site.test.yaml", PASSES)
+    reading, writing = os.pipe()
+    os.close(reading)
+    started = process("test", stdout=writing)
+    os.close(writing)
+    assert (started.communicate(timeout=PATIENCE)[1], started.returncode) == ("", 0)
+
+
+# -- in several processes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_cases_run_in_several_processes(project: Project, process: Callable[..., subprocess.Popen[str]]) -> None:
+    def run(*arguments: str) -> Ran:
+        started = process("test", "-n", "2", *arguments)
+        out, err = started.communicate(timeout=PATIENCE)
+        return Ran(started.returncode, out, err)
+
+    project.write("tests/site.test.yaml", PASSES + FAILS + SNAPSHOT)
+    project.write("tests/broken.test.yaml", PASSES.replace("expect", "expekt"))
+    project.write("tests/snapshots/old.yaml", "")
+    ran = run("--update", "--coverage")
+    assert ran.status == 1
+    assert ran.out.count('tests/broken.test.yaml:3:3: error: unknown key "expekt"') == 1
+    assert "+   page: hello                               # templates/config.yaml.j2:4" in ran.out
+    assert "1 snapshot written\n1 failed, 2 passed, 1 error in" in ran.out
+    assert re.search(r"^total +\S+ % +- *$", ran.out, re.MULTILINE)
+    assert (project.root / "tests/snapshots/site.yaml").exists()
+    (project.root / "tests/broken.test.yaml").unlink()
+    found = json.loads(run("-o", "json", "-k", "page").out)
+    assert (found["passed"], found["failed"], found["deselected"]) == (1, 1, 1)
+    assert found["staleSnapshots"] == ["tests/snapshots/old.yaml"]
+    assert run("-x", "-k", "no page").status == 1
+
+
 # -- coverage and watching ---------------------------------------------------------------------------------------------
 
 
@@ -267,7 +373,7 @@ def test_watching_prints_text_only(project: Project, ruleop: Callable[..., Ran],
 
 
 @pytest.mark.slow
-def test_watching_runs_again_what_an_edit_touches(
+def test_watching_runs_the_cases_again_after_an_edit(
     project: Project, process: Callable[..., subprocess.Popen[str]]
 ) -> None:
     project.write("tests/site.test.yaml", PASSES + PASSES.replace("a page", "another"))
@@ -286,9 +392,10 @@ def test_watching_runs_again_what_an_edit_touches(
     try:
         assert "3 passed in" in until_it_waits()
         project.write("tests/web.test.yaml", FAILS)
-        assert "1 failed, 2 not selected in" in until_it_waits()
+        assert "1 failed, 2 passed in" in until_it_waits()
         project.edit("templates/config.yaml.j2", "{{ spec.page }}", "bye")
         assert "2 failed, 1 passed in" in until_it_waits()
+        assert sorted(project.root.rglob("*cache*")) == []
         project.edit("watches.yaml", "children", "childs")
         assert 'unknown key "childs"' in until_it_waits()
     finally:
@@ -311,7 +418,7 @@ def test_places_are_relative_to_the_current_folder(
     monkeypatch.chdir(project.root.parent)
     name = project.root.name
     ran = ruleop("test", "-C", name, "--coverage", "--coverage-lcov", "lcov.info")
-    assert f"FAILED {name}/tests/site.test.yaml:1:3: no page" in ran.out
+    assert f"_ {name}/tests/site.test.yaml:1:3: no page _" in ran.out
     assert f"# {name}/templates/config.yaml.j2:4" in ran.out
     assert f"{name}/templates/config.yaml.j2  " in ran.out
     assert f"SF:{name}/templates/web.yaml.j2" in (project.root.parent / "lcov.info").read_text()

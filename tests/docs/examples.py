@@ -157,4 +157,4 @@ def ruleop(root: Path, arguments: list[str]) -> str:
     result = CliRunner().invoke(program, arguments, prog_name="ruleop")
     assert isinstance(result.exception, SystemExit | None), result.output
     assert "bug of ruleop" not in result.output
-    return re.sub(r" in \d+\.\d\d s$", " in 0.02 s", result.output, flags=re.MULTILINE)
+    return re.sub(r" in \d+\.\d\ds$", " in 0.02s", result.output, flags=re.MULTILINE)

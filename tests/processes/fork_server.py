@@ -211,9 +211,7 @@ def import_everything() -> None:
     """What commands import when they run is imported here, once."""
     package = importlib.import_module("ruleop")
     for module in pkgutil.walk_packages(package.__path__, "ruleop."):
-        if not module.name.startswith(
-            ("ruleop.__main__", "ruleop.pytest_plugin", "ruleop.authoring.ruletests.pytest_items")
-        ):
+        if not module.name.startswith("ruleop.__main__"):
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()  # a collection in a fork would write to, and so copy, all of it

@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.results import Result
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.authoring.ruletests.test_report import failure_text
+from ruleop.authoring.ruletests.test_report import failure_lines
 from tests.definitions import definition
 from tests.folders import write_files
 
@@ -147,6 +148,10 @@ def results(root: Path, text: str, *, snapshots: Snapshots | None = None) -> lis
     assert found.findings == ()
     runner = Runner(Projects(root, {}), snapshots or Snapshots())
     return [runner.run(case) for case in found.cases]
+
+
+def failure_text(result: Result) -> str:
+    return text_of(failure_lines(result, place=str))
 
 
 def shown(root: Path, text: str, *, snapshots: Snapshots | None = None) -> str:

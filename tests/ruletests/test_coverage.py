@@ -26,7 +26,7 @@ def measured(root: Path, *cases: str) -> list[FileCoverage]:
         file = parse_file(root / "a.test.yaml", "a.test.yaml", CASE % case)
         assert file.findings == ()
         assert runner.run(file.cases[0]).failures == (), number
-    return probe.files(projects.load({}))
+    return probe.files()
 
 
 def shown(files: list[FileCoverage]) -> dict[str, str]:
@@ -71,7 +71,7 @@ def test_inline_conditions_and_macros_count(tmp_path: Path) -> None:
     case = CASE % "set: {spec: {public: true}}, existing: [{from: render, ready: [web]}], "
     [only] = parse_file(tmp_path / "a.test.yaml", "a", case).cases
     assert Runner(projects, Snapshots()).run(only).failures == ()
-    rows = shown(probe.files(projects.load({})))
+    rows = shown(probe.files())
     assert rows["templates/names.j2"] == "75 % 50 % 3; 2: if never true"
     assert rows["templates/service.yaml.j2"] == "100 % 50 % 7: inline if never true"
 
@@ -112,7 +112,7 @@ def test_a_body_of_a_tag_among_keys_counts(tmp_path: Path) -> None:
     def row(more: str) -> str:
         [only] = parse_file(tmp_path / "a.test.yaml", "a", text % more).cases
         assert runner.run(only).failures == ()
-        return shown(probe.files(projects.load({})))["watches.yaml"]
+        return shown(probe.files())["watches.yaml"]
 
     assert row("") == "50 % 25 % 12-15, 21; 13: if never evaluated; 17: inline if never true"
     assert row("set: {spec: {jobs: [a]}}, ") == "80 % 50 % 14-15; 13: if never true; 17: inline if never true"
@@ -133,7 +133,7 @@ def test_coverage_counts_the_lines_of_a_file_that_another_extends(tmp_path: Path
     case = CASE % "set: {spec: {public: true}}, existing: [{from: render, ready: [web]}], "
     [only] = parse_file(tmp_path / "a.test.yaml", "a", case).cases
     assert Runner(projects, Snapshots()).run(only).failures == ()
-    rows = shown(probe.files(projects.load({})))
+    rows = shown(probe.files())
     assert rows["templates/base.j2"] == "80 % - 5"
     assert rows["templates/service.yaml.j2"] == "80 % 50 % 4; 3: if never true"
 

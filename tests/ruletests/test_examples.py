@@ -8,9 +8,9 @@ from ruleop.authoring.ruletests.cases import find_files, parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.authoring.ruletests.test_report import failure_text
 from tests.docs.messages import ROOT
 from tests.exploration import others_slow
+from tests.ruletests.running import failure_text
 
 PROJECTS = sorted(file.parent for file in (ROOT / "examples").glob("*/watches.yaml"))
 

@@ -303,7 +303,7 @@ def test_an_expectation_that_would_always_hold_fails(tmp_path: Path, expect: str
 
 def test_a_missing_child_has_the_place_that_decides(tmp_path: Path) -> None:
     closed = expected(tmp_path, "{children: {service: {kind: Service}}}")
-    assert "does not exist: `when` is false\n      at watches.yaml:19:13" in closed
+    assert "does not exist: `when` is false\n    at watches.yaml:19:13" in closed
 
 
 def test_rules_that_never_come_to_rest_are_an_error(tmp_path: Path) -> None:

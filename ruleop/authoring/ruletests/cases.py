@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.format import CaseTable, StepTable
-from ruleop.core.errors import Site
-from ruleop.core.files import read_inside, read_regular
+from ruleop.core.errors import RuleopError, Site
+from ruleop.core.files import read_inside, read_regular, why_unreadable
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted
 from ruleop.core.rules.language.tables import TableOf
 from ruleop.core.rules.language.value_types import Reading, wrong_type
@@ -235,6 +235,16 @@ def read_text(file: Path, test_file: Path) -> str:
     UnicodeDecodeError."""
     root = project_of(test_file)
     return (read_regular(file) if root is None else read_inside(file, root)).decode("utf-8-sig")
+
+
+def read_test_file(file: Path, name: str) -> str:
+    """Raises RuleopError. `name` is the file in messages."""
+    try:
+        return read_text(file, file)
+    except OSError as error:
+        raise RuleopError(f"{name}: {why_unreadable(error)}") from None
+    except UnicodeDecodeError:
+        raise RuleopError(f"{name}: not valid UTF-8") from None
 
 
 def project_of(file: Path) -> Path | None:

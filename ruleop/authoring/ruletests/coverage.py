@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.spans import Line, Span, Tone
-from ruleop.core.errors import Site
 from ruleop.core.templating import UndefinedValue, syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ruleop.core.errors import Site
     from ruleop.core.rules import Project
     from ruleop.core.templating import Expression
 
@@ -64,10 +64,11 @@ class Probe:
 
     blocks: dict[Key, tuple[int, ...]] = field(default_factory=dict)  # the lines of each block
     conditions: dict[Key, str] = field(default_factory=dict)
-    touched: set[str] = field(default_factory=set)  # templates that were rendered since this was cleared
     hits: Counter[Key] = field(default_factory=Counter)
     true: Counter[Key] = field(default_factory=Counter)
     false: Counter[Key] = field(default_factory=Counter)
+    templates: set[str] = field(default_factory=set)
+    expressions: dict[Key, str] = field(default_factory=dict)  # of watches.yaml; both outcomes are to be exercised
     bodies: dict[int, tuple[syntax.Body, list[Key]]] = field(default_factory=dict)  # by their ids
     tests: dict[syntax.Expr, Key] = field(default_factory=dict)  # of the conditions
 
@@ -79,7 +80,6 @@ class Probe:
         def count() -> None:
             for key in keys:
                 self.hits[key] += 1
-                self.touched.add(key[0])
 
         return count
 
@@ -112,24 +112,37 @@ class Probe:
         for body in bodies:
             observer.block(body)
 
-    def files(self, project: Project) -> list[FileCoverage]:
+    def add_project(self, project: Project) -> None:
+        """Notes what else a loaded project has: templates that nothing uses, and the keys of its expressions."""
+        self.templates.update(f"templates/{name}" for name in project.templates)
+        for expression, what in _expressions(project):
+            site = expression.site
+            self.expressions[site.path, site.line, site.column] = what
+
+    def counts(self) -> dict[str, Any]:
+        """The counts, as data for another process."""
+        names = ("blocks", "conditions", "hits", "true", "false", "expressions")
+        return {"templates": sorted(self.templates), **{name: dict(getattr(self, name)) for name in names}}
+
+    def add(self, counts: Mapping[str, Any]) -> None:
+        """Adds the counts of another process."""
+        for name, found in counts.items():
+            getattr(self, name).update(found)  # which adds the numbers of a Counter
+
+    def files(self) -> list[FileCoverage]:
         """The coverage of each template, and of the strings and expressions in files of watches."""
-        lines: dict[str, dict[int, int]] = {f"templates/{name}": {} for name in project.templates}
+        lines: dict[str, dict[int, int]] = {path: {} for path in self.templates}
         for key, numbers in self.blocks.items():
             for line in numbers:
                 found = lines.setdefault(key[0], {})
                 found[line] = found.get(line, 0) + self.hits[key]
         branches: dict[str, list[Branch]] = {}
-        named = {expression.site: what for expression, what in _expressions(project)}
         for key, what in sorted(self.conditions.items()):
             path, line, number = key
-            branch = Branch(path, line, 0, what, self.true[key], self.false[key])
-            if what == "":  # the whole of an expression: its site has a column
-                site = Site(path, line, number)
-                if site not in named:
-                    continue
-                branch = Branch(path, line, number, named[site], self.true[key], self.false[key])
-            branches.setdefault(path, []).append(branch)
+            # A whole expression has the column of its site, and no name of its own.
+            name, column = (what, 0) if what else (self.expressions.get(key, ""), number)
+            if name:
+                branches.setdefault(path, []).append(Branch(path, line, column, name, self.true[key], self.false[key]))
         return [
             FileCoverage(path, lines.get(path, {}), tuple(branches.get(path, ())))
             for path in sorted({*lines, *branches})

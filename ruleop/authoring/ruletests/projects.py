@@ -41,11 +41,9 @@ class Projects:
         if found is None:
             loaded = load_with_sources(self.root, environ={**self.environ, **env}, probe=self.probe)
             found = self._loaded[key] = with_definitions(loaded).project
+            if self.probe is not None:
+                self.probe.add_project(found)
         return found
-
-    def any(self) -> Project | None:
-        """One of the loaded projects: they differ in variables only."""
-        return next(iter(self._loaded.values()), None)
 
     def objects(self, file: Path, test_file: Path) -> list[Object]:
         """The objects of a file that a test file names. Raises RuleopError."""

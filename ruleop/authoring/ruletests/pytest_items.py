@@ -1,81 +1,206 @@
-"""Test files as items of pytest: each case is one, with its file and line, and fails with the text of `ruleop test`."""
+"""Test files as pytest runs them: each case is an item, with its file, its line and a diff of what it expects.
+
+`ruleop test` and the pytest plugin share this. With pytest-xdist the cases run in other processes, which send what they
+have collected at their end.
+"""
 
 from __future__ import annotations
 
 import os
-from functools import cache
+import re
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from ruleop.authoring.ruletests.cases import parse_file, project_of, read_text
+from ruleop.authoring.report.colours import styled
+from ruleop.authoring.report.mistakes import excerpt, mistake
+from ruleop.authoring.report.spans import Span
+from ruleop.authoring.ruletests.cases import parse_file, project_of, read_test_file
+from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.authoring.ruletests.test_report import failure_text
-from ruleop.core.errors import Site
-from ruleop.core.files import why_unreadable
+from ruleop.authoring.ruletests.test_report import case_json, failure_lines, mistake_json
+from ruleop.core.errors import RuleopError, Site
+from ruleop.core.printable import printable
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.loading.operator_choices import read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ruleop.authoring.report.spans import Line
     from ruleop.authoring.ruletests.cases import Case
+    from ruleop.authoring.ruletests.results import Result
+
+_NOT_IN_KEYWORDS: Final = re.compile(r"[^\w:+\-.\[\]\\/]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a run. `root`: the project of all test files; without it, each file has its own."""
+
+    root: str = ""
+    update: bool = False
+    measures: bool = False
+
+
+class RuleTests:
+    """A run of test files: what its cases share, and the results."""
+
+    __name__ = "ruleop-tests"  # pluggy registers a plugin by this
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.snapshots = Snapshots(update=settings.update, ci=bool(os.environ.get("CI")))
+        self.probe = Probe() if settings.measures else None
+        self.projects: dict[Path, Projects] = {}
+        self.folders: set[Path] = set()  # of the test files
+        self.cases: list[dict[str, Any]] = []
+        self.mistakes: list[dict[str, Any]] = []
+        self.stale: list[str] = []  # snapshots that no case uses
+        self.written = self.deselected = 0
+        self.interrupted = False
+
+    def root_of(self, file: Path) -> Path:
+        root = Path(self.settings.root) if self.settings.root else project_of(file)
+        assert root is not None, "the plugin collects only files of projects"
+        return root
+
+    def run(self, case: Case, root: Path) -> Result:
+        if root not in self.projects:
+            self.projects[root] = Projects(root, {**read_choices(root).env, **os.environ}, self.probe)
+        result = Runner(self.projects[root], self.snapshots).run(case)
+        self.written += len(result.written)
+        return result
+
+    # -- hooks ---------------------------------------------------------------------------------------------------------
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self.deselected += len(items)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.interrupted = excinfo.type is KeyboardInterrupt  # -x of pytest-xdist has a type of its own
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.folders:
+            self.stale = [shown(file) for file in self.snapshots.stale(self.folders)]
+        if hasattr(session.config, "workeroutput"):
+            counts = self.probe.counts() if self.probe is not None else None
+            found = (self.cases, self.written, self.mistakes, self.stale, self.deselected, counts)
+            session.config.workeroutput["ruleop"] = found
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.written:
+            terminalreporter.write_line(f"{self.written} snapshot{'s' if self.written > 1 else ''} written")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["ruleop"] = asdict(self.settings)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        if (found := getattr(node, "workeroutput", {}).get("ruleop")) is None:
+            return  # the process has crashed
+        cases, written, self.mistakes, self.stale, self.deselected, counts = found  # each process collects all files
+        self.cases += cases
+        self.written += written
+        if self.probe is not None:
+            self.probe.add(counts)
 
 
 class RuleTestFile(pytest.File):
-    """A *.test.yaml below a project."""
+    """A test file."""
+
+    def __init__(self, *, run: RuleTests, **more: Any) -> None:
+        super().__init__(**more)
+        self.run = run
 
     def collect(self) -> Iterator[pytest.Item]:
-        root = project_of(self.path)
-        assert root is not None, "the plugin collects only files of projects"
+        name = shown(self.path)
         try:
-            file = parse_file(self.path, _shown(self.path), read_text(self.path, self.path))
-        except OSError as error:
-            raise self.CollectError(f"{_shown(self.path)}: {why_unreadable(error)}") from None
-        except UnicodeDecodeError:
-            raise self.CollectError(f"{_shown(self.path)}: not valid UTF-8") from None
+            text = read_test_file(self.path, name)
+        except RuleopError as error:
+            raise self.CollectError(str(error)) from None
+        file = parse_file(self.path, name, text)
         if file.findings:
-            raise self.CollectError("\n".join(map(str, file.findings)))
+            self.run.mistakes += map(mistake_json, file.findings)
+            lines = ((*mistake(str(each.site), each.message), *excerpt(text, each.site)) for each in file.findings)
+            raise Failed(Text(tuple(chain.from_iterable(lines)), str(file.findings[0])))
+        self.run.folders.add(self.path.parent)
         for case in file.cases:
-            yield RuleTestCase.from_parent(self, name=case.name, case=case, root=root)
+            self.run.snapshots.add(case)
+            yield RuleTestCase.from_parent(self, name=printable(case.name), case=case, run=self.run)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - of pytest
+        return excinfo.value.text if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo)
 
 
 class RuleTestCase(pytest.Item):
-    def __init__(self, *, case: Case, root: Path, **more: Any) -> None:
+    """A case."""
+
+    def __init__(self, *, case: Case, run: RuleTests, **more: Any) -> None:
         super().__init__(**more)
-        self.case, self.root = case, root
+        self.case, self.run, self.root = case, run, run.root_of(case.file)
+        self.extra_keyword_matches.add(keyword(f"{case.site.path} {case.name}"))
 
     def runtest(self) -> None:
-        runner = Runner(_projects(self.root), Snapshots(ci=bool(os.environ.get("CI"))))
         try:
-            result = runner.run(self.case)
+            result = self.run.run(self.case, self.root)
         except ProjectErrors as errors:
-            raise _Failed(str(errors)) from None
+            raise Failed(Text(tuple((Span(str(each)),) for each in errors.findings), str(errors))) from None
+        self.run.cases.append(case_json(result, place=self.place))
         if not result.passed:
-            raise _Failed(failure_text(result, place=self._place))
+            first = result.failures[0]
+            lines = failure_lines(result, place=self.place)
+            raise Failed(Text(tuple(lines), f"{first.what}: {first.message}"))
 
-    def _place(self, site: Site) -> str:
-        return str(Site(_shown(self.root / site.path), site.line, site.column))
+    def place(self, site: Site) -> str:
+        """A place in the files of the project, relative to the current folder."""
+        return str(Site(shown(self.root / site.path), site.line, site.column))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return str(excinfo.value) if isinstance(excinfo.value, _Failed) else super().repr_failure(excinfo, style)
+        return excinfo.value.text if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return self.path, self.case.site.line - 1, self.case.name
+        return self.path, self.case.site.line - 1, printable(f"{self.case.site}: {self.case.name}")
 
 
-class _Failed(Exception):  # noqa: N818 - pytest's word
-    """A case that has failed, as text."""
+class Failed(Exception):  # noqa: N818 - pytest's word
+    """A case that has failed, or a file with mistakes."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text.message)
+        self.text = text
 
 
-def _shown(path: Path) -> str:
-    """A path relative to the folder that pytest was started in."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The lines of a failure, in colours on a terminal, and a sentence for JUnit and summaries."""
+
+    lines: tuple[Line, ...]
+    message: str
+
+    @property
+    def reprcrash(self) -> Text:
+        """Where pytest looks for the sentence."""
+        return self
+
+    def toterminal(self, writer: Any) -> None:
+        writer.write(styled(self.lines, colour=writer.hasmarkup))
+
+    def __str__(self) -> str:
+        return styled(self.lines, colour=False)
 
 
-@cache
-def _projects(root: Path) -> Projects:
-    """The projects of this session, each loaded once."""
-    return Projects(root, dict(os.environ))
+def keyword(text: str) -> str:
+    """The text as one word of `-k`: pytest reads no blanks there."""
+    return _NOT_IN_KEYWORDS.sub("_", text)
+
+
+def shown(path: Path) -> str:
+    """A path relative to the current folder."""
+    return Path(os.path.relpath(path)).as_posix()

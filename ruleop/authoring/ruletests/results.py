@@ -57,7 +57,6 @@ class Result:
 
     case: Case
     failures: tuple[Failure, ...]
-    seconds: float
     written: tuple[str, ...] = ()  # snapshots that were written
 
     @property

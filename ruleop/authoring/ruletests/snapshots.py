@@ -30,19 +30,21 @@ class Snapshots:
 
     update: bool = False
     ci: bool = False
-    used: dict[Path, str] = field(default_factory=dict)  # by the case that names it
+    used: dict[Path, Case] = field(default_factory=dict)  # by the case that names it
+
+    def add(self, case: Case) -> None:
+        """Notes the snapshots that a case names. The first case of a name has it."""
+        for step in case.steps:
+            if step.snapshot is not None:
+                self.used.setdefault((case.folder / step.snapshot.text).resolve(), case)
 
     def compare(self, case: Case, name: Word, after: After, written: list[str]) -> list[Failure]:
         file, root = (case.folder / name.text).resolve(), project_of(case.file)
         if root is not None and not file.is_relative_to(root.resolve()):
             return [Failure("snapshot", f"{name.text} is outside of the project folder", name.site)]
-        other = self.used.setdefault(file, f"{case.file}: {case.name}")
-        if other != f"{case.file}: {case.name}":
-            return [
-                Failure(
-                    "snapshot", f'{name.text} is the snapshot of the case "{other.partition(": ")[2]}" too', name.site
-                )
-            ]
+        other = self.used.setdefault(file, case)
+        if (other.file, other.name) != (case.file, case.name):
+            return [Failure("snapshot", f'{name.text} is the snapshot of the case "{other.name}" too', name.site)]
         text = snapshot(after)
         try:
             before = read_regular(file).decode()

@@ -1,26 +1,23 @@
-"""The results of a run: for people as lines, for programs as JSON, and as JUnit XML.
+"""The result of a case: for people as lines, for programs as JSON.
 
 A failure is shown as YAML: only the fields that differ, below their parents; `-` is expected, `+` is found.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
-from xml.etree import ElementTree as ET
 
 from ruleop.authoring.report.plan_text import differing_lines
-from ruleop.authoring.report.spans import Line, Place, Span, Tone, text_of
+from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.core.planning.changes.differences import NOTHING, Value, flow
-from ruleop.core.printable import printable, printable_lines
 from ruleop.core.templating import yaml_text
 from ruleop.core.templating.field_sites import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.authoring.ruletests.cases import TestFile
     from ruleop.authoring.ruletests.results import Difference, Failure, Result
+    from ruleop.core.rules import Finding
     from ruleop.core.templating.field_sites import FieldPath
 
 MAX_LINES: Final = 40
@@ -119,91 +116,37 @@ def _changed(expected: list[str], actual: list[str], indent: str) -> Iterator[Li
         yield (Span(f"    {indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
 
 
-@dataclass(slots=True)
-class Run:
-    """Everything that a run has found."""
-
-    results: list[Result] = field(default_factory=list)
-    broken: list[TestFile] = field(default_factory=list)  # files with mistakes, whose cases were not run
-    stale: list[str] = field(default_factory=list)  # snapshots that no case names
-    deselected: int = 0
-    seconds: float = 0.0
-
-    @property
-    def failed(self) -> list[Result]:
-        return [each for each in self.results if not each.passed]
-
-    @property
-    def passed(self) -> bool:
-        return not self.failed and not self.broken
-
-
 def failure_lines(result: Result, *, place: Place) -> Iterator[Line]:
-    """A failed case: each expectation that does not hold, and a diff. `place`: shows a place in the project's files."""
-    case = result.case
-    yield (Span("FAILED ", Tone.BAD), Span(f"{case.site}: ", Tone.TITLE), Span(case.name, Tone.TITLE))
+    """Each expectation of a case that does not hold, with its diff. `place`: shows a place in the project's files."""
     for failure in result.failures:
-        yield from _failure(failure, place)
-
-
-def _failure(failure: Failure, place: Place) -> Iterator[Line]:
-    step = f"{failure.step}: " if failure.step else ""
-    yield (
-        Span(f"  {failure.site}: ", Tone.FAINT),
-        Span(f"{step}{failure.what}: ", Tone.TITLE),
-        Span(failure.message),
-    )
-    for line in diff_lines(failure.differences, place=place):
-        yield (Span("  "), *line)
-    if failure.source is not None:
-        yield (Span(f"      at {place(failure.source)}", Tone.FAINT),)
-
-
-def failure_text(result: Result, *, place: Place = str) -> str:
-    """As `failure_lines`, without colour."""
-    return printable_lines(text_of(failure_lines(result, place=place)))
-
-
-def summary(run: Run) -> Line:
-    failed, passed = len(run.failed), len(run.results) - len(run.failed)
-    broken = f"{len(run.broken)} file{'s' if len(run.broken) > 1 else ''} with mistakes" if run.broken else ""
-    written = sum(len(each.written) for each in run.results)
-    parts = [
-        f"{failed} failed" if failed else "",
-        f"{passed} passed" if passed or not (failed or broken) else "",
-        broken,
-        f"{run.deselected} not selected" if run.deselected else "",
-        f"{written} snapshot{'s' if written > 1 else ''} written" if written else "",
-    ]
-    text = ", ".join(filter(None, parts))
-    return (Span(text, Tone.GOOD if run.passed else Tone.BAD), Span(f" in {run.seconds:.2f} s", Tone.FAINT))
+        step = f"{failure.step}: " if failure.step else ""
+        yield (
+            Span(f"{failure.site}: ", Tone.FAINT),
+            Span(f"{step}{failure.what}: ", Tone.TITLE),
+            Span(failure.message),
+            Span(" (- expected, + found)" if failure.differences else "", Tone.FAINT),
+        )
+        yield from diff_lines(failure.differences, place=place)
+        if failure.source is not None:
+            yield (Span(f"    at {place(failure.source)}", Tone.FAINT),)
 
 
 # -- for programs ------------------------------------------------------------------------------------------------------
 
 
-def as_json(run: Run, *, place: Place) -> dict[str, Any]:
+def case_json(result: Result, *, place: Place) -> dict[str, Any]:
     return {
-        "passed": len(run.results) - len(run.failed),
-        "failed": len(run.failed),
-        "deselected": run.deselected,
-        "cases": [
-            {
-                "file": result.case.site.path,
-                "line": result.case.site.line,
-                "name": result.case.name,
-                "passed": result.passed,
-                "failures": [_failure_json(failure, place) for failure in result.failures],
-            }
-            for result in run.results
-        ],
-        "mistakes": [
-            {"path": each.site.path, "line": each.site.line, "column": each.site.column, "message": each.message}
-            for file in run.broken
-            for each in file.findings
-        ],
-        "staleSnapshots": run.stale,
+        "file": result.case.site.path,
+        "line": result.case.site.line,
+        "name": result.case.name,
+        "passed": result.passed,
+        "failures": [_failure_json(failure, place) for failure in result.failures],
     }
+
+
+def mistake_json(finding: Finding) -> dict[str, Any]:
+    site = finding.site
+    return {"path": site.path, "line": site.line, "column": site.column, "message": finding.message}
 
 
 def _failure_json(failure: Failure, place: Place) -> dict[str, Any]:
@@ -231,39 +174,3 @@ def _path(path: Sequence[object]) -> str:
         piece = str(part)
         text += piece if not text or piece.startswith("[") else f".{piece}"
     return text
-
-
-def junit(run: Run, *, place: Place) -> str:
-    """The results as JUnit XML: a test suite for each file."""
-    top = ET.Element("testsuites", name="ruleop test")
-    suites: dict[str, list[Result]] = {}
-    for result in run.results:
-        suites.setdefault(result.case.site.path, []).append(result)
-    for file, results in suites.items():
-        suite = ET.SubElement(
-            top,
-            "testsuite",
-            name=file,
-            tests=str(len(results)),
-            failures=str(sum(not each.passed for each in results)),
-            errors="0",
-            time=f"{sum(each.seconds for each in results):.4f}",
-        )
-        for result in results:
-            test = ET.SubElement(
-                suite, "testcase", classname=file, name=printable(result.case.name), time=f"{result.seconds:.4f}"
-            )
-            test.set("file", file)
-            test.set("line", str(result.case.site.line))
-            if not result.passed:
-                first = result.failures[0]
-                found = ET.SubElement(test, "failure", message=printable(f"{first.what}: {first.message}"))
-                found.text = failure_text(result, place=place)
-    for broken in run.broken:
-        suite = ET.SubElement(top, "testsuite", name=broken.name, tests="1", failures="0", errors="1", time="0")
-        test = ET.SubElement(suite, "testcase", classname=broken.name, name="the file can be read", time="0")
-        mistakes = [printable(f"{each.site}: {each.message}") for each in broken.findings]
-        error = ET.SubElement(test, "error", message=mistakes[0])
-        error.text = "\n".join(mistakes)
-    ET.indent(top)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(top, encoding="unicode") + "\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.offline.documents import SUFFIXES, documents_in
-from ruleop.cli.outputs.finding_formats import excerpt, mistake
+from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
 from ruleop.core.errors import Site

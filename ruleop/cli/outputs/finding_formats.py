@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ruleop
 from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.offline.stand_in import unevaluated
+from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.core.files import read_regular
 from ruleop.core.printable import json_document, printable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Kind
     from ruleop.core.rules import Finding, Project
 
-MAX_WIDTH: Final = 120
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -44,11 +44,6 @@ def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
     yield from excerpt(_text(folder, site), site)
 
 
-def mistake(place: str, message: str, *, id: str = "", warning: bool = False) -> Iterator[Line]:  # noqa: A002 - the clearest name
-    kind, tone = ("warning", Tone.WAIT) if warning else ("error", Tone.BAD)
-    yield (Span(f"{place}: ", Tone.TITLE), Span(f"{kind}[{id}]: " if id else f"{kind}: ", tone), Span(message))
-
-
 def notes(project: Project) -> Iterator[Line]:
     """Notes about checks that offline commands leave to the cluster."""
     for crd in project.crds:
@@ -60,21 +55,6 @@ def not_checked(kinds: Sequence[Kind]) -> Iterator[Line]:
     """Kinds of children that offline commands know nothing of."""
     if kinds:
         yield (Span("not checked: ", Tone.FAINT), Span(f"no schema for {', '.join(map(str, kinds))}"))
-
-
-def excerpt(file: str, site: Site) -> Iterator[Line]:
-    """The line of the file, with a mark below the column."""
-    lines_of_file = file.split("\n")
-    if not 0 < site.line <= len(lines_of_file):
-        return
-    text = lines_of_file[site.line - 1].rstrip()
-    column = max(site.column - 1, 0)
-    if not text.strip() or column > MAX_WIDTH:
-        return
-    margin = f"{site.line:>5} │ "
-    yield (Span(margin, Tone.FAINT), Span(text.expandtabs(4)[:MAX_WIDTH]))
-    if site.column:
-        yield (Span(f"{'':>5} │ ", Tone.FAINT), Span(" " * len(text[:column].expandtabs(4))), Span("^", Tone.BAD))
 
 
 def _text(folder: Folder, site: Site) -> str:

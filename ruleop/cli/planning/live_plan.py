@@ -12,10 +12,10 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 from ruleop.authoring.offline.stand_in import identified
 from ruleop.authoring.report.change_summary import ChangeSummary
+from ruleop.authoring.report.mistakes import mistake
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
-from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.planning.passes import (
     NOT_SELECTED,
@@ -124,7 +124,7 @@ class _LivePlan:
             each = await ask(planned)
             if each.rule is None:
                 passes.unruled.append(each.key)
-                print_diagnostics(found.mistake(str(each.key), NOT_SELECTED, warning=True))
+                print_diagnostics(mistake(str(each.key), NOT_SELECTED, warning=True))
             elif each.plan is None:
                 raise RuleopError(f"{each.key}: {each.error}")
             else:
@@ -140,7 +140,7 @@ class _LivePlan:
         summary = ChangeSummary()
         for kind in kinds:
             if not cluster.kinds.info(kind).served:
-                print_diagnostics(found.mistake(str(kind), "is not served by the cluster: skipped", warning=True))
+                print_diagnostics(mistake(str(kind), "is not served by the cluster: skipped", warning=True))
         planner, ask = self._planner(cluster)
         targets = await self._rolled_out(cluster)
         async for each in all_passes(planner, kinds, self.access.namespace):

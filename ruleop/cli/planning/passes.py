@@ -21,6 +21,7 @@ from ruleop.authoring.offline.stand_in import (
     prepare,
     undecided,
 )
+from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.authoring.report.plan_documents import identity
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
@@ -174,7 +175,7 @@ def make_passes(
             planned = with_violations(plan(rule, resource, observed), rule, project)
             passes.planned.append(Planned(resource, planned))
     for key in passes.unruled:
-        print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
+        print_diagnostics(mistake(str(key), NOT_SELECTED, warning=True))
     return passes
 
 
@@ -229,10 +230,10 @@ def prepare_document(
 def _print_findings(document: Document, findings: list[SchemaFinding], warnings: list[SchemaFinding]) -> None:
     for finding in warnings:
         site = document.site(finding.path)
-        print_diagnostics([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])
+        print_diagnostics([*mistake(str(site), str(finding), warning=True), *excerpt(document.text, site)])
     for finding in findings:
         site = document.site(finding.path)
-        print_diagnostics([*found.mistake(str(site), str(finding)), *found.excerpt(document.text, site)])
+        print_diagnostics([*mistake(str(site), str(finding)), *excerpt(document.text, site)])
 
 
 def watched_documents(project: Project, documents: list[Document]) -> list[Document]:
@@ -253,7 +254,7 @@ def watched_documents(project: Project, documents: list[Document]) -> list[Docum
         raise UsageError(_nothing_watched(others, watched))
     for document in others:
         kind = Kind.of(document.data)
-        print_diagnostics(found.mistake(str(document.node.site), f"no rule watches {kind}: skipped", warning=True))
+        print_diagnostics(mistake(str(document.node.site), f"no rule watches {kind}: skipped", warning=True))
     return taken
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ruleop.cli.outputs import finding_formats as found
+from ruleop.authoring.report.mistakes import mistake
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.planning.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
@@ -32,7 +32,7 @@ def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
         rule = _rule(project, replay, file)
     passes = Passes(where, replay.observed.kinds)
     if rule is None:
-        print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
+        print_diagnostics(mistake(str(key), NOT_SELECTED, warning=True))
         passes.unruled.append(key)
         return passes
     with _reading(file):
@@ -73,5 +73,5 @@ def _rule(project: Project, replay: Replay, file: str) -> Rule | None:
         if rule.digest == replay.rule_digest:
             return rule
     message = f"the rule {replay.rule} has changed since it was recorded: the current one is used"
-    print_diagnostics(found.mistake(file, message, warning=True))
+    print_diagnostics(mistake(file, message, warning=True))
     return choose_rule(project.rules, replay.resource)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,6 @@ class Runner:
     snapshots: Snapshots
 
     def run(self, case: Case) -> Result:
-        start = time.perf_counter()
         written: list[str] = []
         try:
             found = tuple(self._failures(case, written))
@@ -48,7 +46,7 @@ class Runner:
             found = (Failure("not run", error.message, error.site),)
         except RuleopError as error:
             found = (Failure("not run", str(error), case.site),)
-        return Result(case, found, time.perf_counter() - start, tuple(written))
+        return Result(case, found, tuple(written))
 
     def _failures(self, case: Case, written: list[str]) -> list[Failure]:
         project = self._project(case)
