@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
@@ -68,6 +68,7 @@ from ruleop.core.planning.status import (
     status_write,
     without_rejected,
 )
+from ruleop.core.secrets.masks import NO_MASKS
 from ruleop.core.templating import Disabled, Waiting
 from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
@@ -140,6 +141,17 @@ def plan(  # noqa: PLR0913 - half of them are for showing the plan
     finally:
         METER.switch(before)
         planner.scope.close()
+
+
+class _Status(NamedTuple):
+    """The status that a plan writes, and what it reports."""
+
+    status: StatusWrite | None
+    conditions: Conditions | None
+    events: tuple[Event, ...] = ()
+
+
+_NO_STATUS: Final = _Status(None, None)
 
 
 class _Planner:
@@ -437,64 +449,55 @@ class _Planner:
     ) -> Plan:
         """`conditions`: Ready, Reconciling and Stalled; None: derive them from the children. `check_after`: seconds
         until the next check, if the caller knows when it is due."""
-        report = self.children.report
+        children, report = self.children, self.children.report
         self.acts = bool(actions) and not self.paused and self.history.writes is None
-        found: dict[str, Any] = {
-            "events": tuple(events or ()),
-            "watches": tuple(self._watches())
-            if self.rule.observe or self.rule.patches or self.children.patched
-            else (),
-            "steady": self._is_steady(),
-            "synced": self.synced,
-            "field_conflicts": tuple(report.conflicts),
-            "reads": tuple(report.reads),
-            "late": self.late,
-            "held": tuple(report.held),
-        }
-        if self.acts and not self.predict_status:
-            found["work"] = self.children.reusable()
-        else:
+        is_watching = bool(self.rule.observe or self.rule.patches or children.patched)
+        watches = tuple(self._watches()) if is_watching else ()
+        written, records, time_check = _NO_STATUS, NO_RECORDS, None
+        is_reported = self.predict_status or not self.acts
+        if is_reported:
             METER.ensure_reserve()
-            records = self.children.runs.records() if self.rule.has_runs else NO_RECORDS
-            self._add_status(found, conditions, actions, records)
+            records = children.runs.records() if self.rule.has_runs else NO_RECORDS
+            written = self._status(conditions, actions, records)
             if self.expiry.at is not None:
                 self.scope.time_functions().changes_at(self.expiry.at, "it expires")
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
-            found |= {
-                "children": tuple(child_plan.report() for child_plan in self.children.plans.values()),
-                "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(check_after, records, time_check),
-                "again": self.history.writes is not None
-                and not self.paused
-                and any(map(self.history.writes.leaves, actions)),
-                "time_check": time_check,
-                "complete": complete and not self.observed.held_until,
-            }
-        if self.names_items:
-            found["items"] = item_names(self.children)
-        if self.is_shown:
-            found["blocking"] = tuple(find_blocking(self.children))
-        if self.traced:
-            found["traced"] = self.children.traced(self.traced)
-        if self.scope.masks:
-            found["masks"] = find_masks(self.rule, self.resource, self.scope, self.children)
+        writes = self.history.writes
         return Plan(
             resource=self.key,
             uid=self.owner.uid,
             rule=self.rule.title,
             account=self.account,
             expires=self.expiry.time,
-            public_words=self.rule.public_words,
             actions=tuple(actions) if self.acts else (),
+            held=tuple(report.held),
             waits=tuple(report.waits),
+            children=tuple(child_plan.report() for child_plan in children.plans.values()) if is_reported else (),
+            rendered=children.rendered() if is_reported else (),
             problems=tuple(report.problems),
-            **found,
+            status=written.status,
+            conditions=written.conditions,
+            events=(*(events or ()), *written.events),
+            watches=watches,
+            requeue_after=self._requeue_after(check_after, records, time_check) if is_reported else None,
+            time_check=time_check,
+            again=is_reported and writes is not None and not self.paused and any(map(writes.leaves, actions)),
+            complete=is_reported and complete and not self.observed.held_until,
+            steady=self._is_steady(),
+            synced=self.synced,
+            field_conflicts=tuple(report.conflicts),
+            reads=tuple(report.reads),
+            late=self.late,
+            public_words=self.rule.public_words,
+            masks=find_masks(self.rule, self.resource, self.scope, children) if self.scope.masks else NO_MASKS,
+            items=item_names(children) if self.names_items else {},
+            blocking=tuple(find_blocking(children)) if self.is_shown else (),
+            traced=children.traced(self.traced) if self.traced else {},
+            work=None if is_reported else children.reusable(),
         )
 
-    def _add_status(
-        self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action], records: Records
-    ) -> None:
-        """Adds the status, the conditions and the events to the plan's fields. May add problems."""
+    def _status(self, conditions: Conditions | None, actions: list[Action], records: Records) -> _Status:
+        """The status, and the events that report it. May add problems."""
         problems = self.children.report.problems
         if self.history.writes is not None:
             conditions = self._report_finalizer(conditions)
@@ -517,7 +520,12 @@ class _Planner:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif self.notes:
             conditions = conditions.with_note(self.notes)
-        rollout = self._rollout() if self.observed.rollout is not None or self.rule.rollout is not None else None
+        rollout: Condition | None = None
+        if self.observed.rollout is not None or self.rule.rollout is not None:
+            # Only the operator knows the revision of the rules; offline, the condition that names it stays as it is. So
+            # it does in a pause, in which the revision does not change.
+            written = as_written(self.resource, ROLLOUT)
+            rollout = written if self.paused else self.observed.rollout or written
         if extra or rollout is not None:
             conditions = replace(conditions, custom=(*extra, rollout) if rollout is not None else extra)
         status: StatusWrite | None = None
@@ -525,28 +533,15 @@ class _Planner:
             status = status_write(
                 self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
             )
-        is_held = bool(self.children.report.held) and not self.acts and not self.paused
+        held = self.children.report.held if not self.acts and not self.paused else ()
         quiet = not (actions and self.acts) and (status is None or status.patch is None)
-        found |= {
-            "status": status,
-            "conditions": conditions,
-            "events": (
-                *found["events"],
-                *self._transition(conditions, quiet=quiet),
-                *(held_deletion_events(self.resource, self.children.report.held, self.history.held) if is_held else ()),
-                *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
-                *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
-            ),
-        }
-
-    def _rollout(self) -> Condition | None:
-        """The condition that names the revision of the rules. Only the operator knows it; offline it stays as it is. So
-        it does in a pause, in which the revision does not change."""
-        return (
-            as_written(self.resource, ROLLOUT)
-            if self.paused
-            else self.observed.rollout or as_written(self.resource, ROLLOUT)
+        events = (
+            *self._transition(conditions, quiet=quiet),
+            *(held_deletion_events(self.resource, held, self.history.held) if held else ()),
+            *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
+            *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
         )
+        return _Status(status, conditions, events)
 
     def _watches(self) -> Iterator[Target]:
         """The targets of each `observe` whose names or selector can be evaluated, and the objects of others."""
