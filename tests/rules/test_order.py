@@ -103,7 +103,7 @@ def test_a_child_is_deleted_after_those_that_depend_on_it_and_those_that_it_name
           d: {{template: a.yaml, waitFor: live.a.x, deleteAfter: [e]}}
           e: {{template: a.yaml}}
         """)
-        return {child.id: set(child.deleted_after) for child in found.children.values() if child.in_order}
+        return {child.id: set(child.deletion.after) for child in found.children.values() if child.deletion.in_order}
 
     assert after("") == {"d": {"e"}}
     assert after("deletionOrder: reverse") == {"a": {"b", "c"}, "b": {"c"}, "d": {"e"}}
@@ -114,7 +114,7 @@ def test_reading_through_live_does_not_order_children() -> None:
         "children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}"
     )
     assert found.order == ("a", "b")
-    assert found.children["a"].mentions == frozenset()
+    assert found.children["a"].inputs.mentions == frozenset()
 
 
 def test_mentions_of_a_child_are_its_reads_except_through_live() -> None:
@@ -134,7 +134,7 @@ def test_mentions_of_a_child_are_its_reads_except_through_live() -> None:
           f: {template: a.yaml, forEach: live.a.data}
         """
     )
-    mentions = {name: set(child.mentions) for name, child in (found.children | found.finalize).items()}
+    mentions = {name: set(child.inputs.mentions) for name, child in (found.children | found.finalize).items()}
     assert mentions == {"a": set(), "b": {"a"}, "c": {"b"}, "d": set(), "e": {"d"}, "f": set()}
 
 

@@ -42,8 +42,9 @@ def test_omitted_keys_of_a_child_have_the_defaults_of_the_model() -> None:
         False,
     )
     for field in dataclasses.fields(Child):
-        if field.name not in ("id", "site", "body", "kinds", "many", "reads_cr_only"):
+        if field.name not in ("id", "site", "body", "kinds", "many", "inputs"):
             assert getattr(plain, field.name) == default_of(Child, field.name), field.name
+    assert (plain.inputs.mentions, plain.inputs.ids) == (frozenset(), ())
 
 
 def test_every_key_of_a_watch_reaches_the_rule() -> None:
@@ -100,8 +101,8 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     assert (loop.name, loop.over.evaluate({"spec": {"list": [3]}})) == ("thing", [3])
     assert found.ready_when.evaluate({"this": {"ok": 4}}) == 4
     assert (found.many, found.depends_on) == (True, ("b",))
-    assert (found.adopt, found.propagation, found.optional) == ("orphans", "foreground", True)
-    assert found.deletion.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
+    assert (found.apply.adopt, found.deletion.propagation, found.optional) == ("orphans", "foreground", True)
+    assert found.deletion.policy.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
     assert found.namespace.evaluate({"metadata": {"namespace": "n"}}) == "n"
 
 

@@ -368,7 +368,8 @@ class _Page:
 
     def _deletion(self) -> Iterator[str]:
         children = [child for watch in self.watches for child in watch.rule.every_child]
-        stays = [child for child in children if child.deletion is not None and child.deletion.constant != "delete"]
+        policies = [(child, child.deletion.policy) for child in children]
+        stays = [(child, policy) for child, policy in policies if policy is not None and policy.constant != "delete"]
         final = [child for child in children if child.final]
         if final:
             yield (
@@ -376,15 +377,14 @@ class _Page:
                 f" {code(SKIP_FINALIZE)} gives up on them.\n"
             )
         for child in children:
-            if child.deleted_after:
-                yield f"{code(child.id)} is deleted after {', '.join(map(code, sorted(child.deleted_after)))}.\n"
+            if child.deletion.after:
+                yield f"{code(child.id)} is deleted after {', '.join(map(code, sorted(child.deletion.after)))}.\n"
         if stays:
             yield "These stay when the resource is deleted:\n"
             yield "".join(
                 f"- {code(child.id)} ({kinds_of(child.kinds)})"
-                f"{'' if child.deletion.constant else f', where {code(child.deletion.quotation)} is `orphan`'}\n"
-                for child in stays
-                if child.deletion is not None
+                f"{'' if policy.constant else f', where {code(policy.quotation)} is `orphan`'}\n"
+                for child, policy in stays
             )
 
 

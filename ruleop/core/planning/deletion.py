@@ -287,7 +287,7 @@ def _stays_for_items(children: Children, left: Iterable[Existing]) -> frozenset[
         children.ending or any(each.child in ended for each in left)
     ):
         return frozenset()
-    before = frozenset[str]().union(*(child.deleted_after for child in ended.values()))
+    before = frozenset[str]().union(*(child.deletion.after for child in ended.values()))
     return frozenset(each.key for each in left if each.child not in {*ended, *before, *rule.finalize})
 
 
@@ -339,7 +339,7 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
     for child in rule.every_child:
         if child.patch is not None:
             continue
-        if child.final or child.deletion is not None or rule.has_order or rule.reach == "cluster":
+        if child.final or child.deletion.policy is not None or rule.has_order or rule.reach == "cluster":
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)
                 if rule.reach == "cluster" and info.places is not None:
@@ -362,5 +362,5 @@ def _delete(rule: Rule, each: Existing, *, in_order: bool, early: bool) -> Delet
         why = "elsewhere"
     child = rule.finalize.get(each.child) or rule.children.get(each.child)
     return Delete(
-        each.key, each.child, each.live, why, child.propagation if child else "background", after_writes=False
+        each.key, each.child, each.live, why, child.deletion.propagation if child else "background", after_writes=False
     )

@@ -136,7 +136,7 @@ def _edges(watch: Watch, loaded: Loaded, status: Mapping[str, frozenset[str]]) -
         read = ids_read(watch.draft, parts)
         yield from (Edge(id_, child.id, "reads") for id_ in rule.order if id_ == child.for_each_of)
         yield from (Edge(id_, child.id, "waits") for id_ in peers if id_ in waits)
-        yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.mentions)
+        yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.inputs.mentions)
         yield from (Edge(id_, child.id, "observes") for id_ in rule.observe if id_ in read)
     ids = frozenset(chain.from_iterable(status.values()))
     yield from (Edge(id_, STATUS, "reports") for id_ in (*rule.observe, *rule.children, *rule.finalize) if id_ in ids)

@@ -143,7 +143,7 @@ def apply(
         )
     claim = claim_on(live, desired.key, owner)
     of_release = not claim.owned and is_of_release(live, owner)
-    may_adopt = child.adopt == "orphans" or (child.adopt == "helm" and of_release)
+    may_adopt = child.apply.adopt == "orphans" or (child.apply.adopt == "helm" and of_release)
     adopting = not claim.owned and not claim.by and may_adopt and not claim.referenced
     if not claim.owned and not adopting:
         return Applied(
@@ -312,7 +312,7 @@ def _update(
     adopting: bool,
 ) -> Applied:
     record = None if adopting else read_record(live)
-    if record is None and child.adopt == "helm" and is_of_release(live, owner):
+    if record is None and child.apply.adopt == "helm" and is_of_release(live, owner):
         record = Record("", marks_of_helm(live))
     marked = _normalised(
         child,
@@ -386,7 +386,9 @@ def _recreate_or_fail(
     recreate = desired.recreate
     sensitive = (desired.kind.group, desired.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
     if recreate and not sensitive and history.recreated.get(desired.key) != desired.digest:
-        return Applied(live, Delete(desired.key, child.id, live, "recreate", child.propagation, after_writes=False))
+        return Applied(
+            live, Delete(desired.key, child.id, live, "recreate", child.deletion.propagation, after_writes=False)
+        )
     if recreate and sensitive:
         advice = f"; a {desired.kind.kind} is only recreated if the child itself has `apply.onImmutable: recreate`"
     else:

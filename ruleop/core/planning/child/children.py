@@ -323,7 +323,7 @@ class Children:
                 # The garbage collector deletes objects whose owner is in another namespace, and objects whose owner is
                 # being deleted, with foreground deletion at once and in any order.
                 here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
-                references = here and not desired.orphan and not child.final and not child.in_order
+                references = here and not desired.orphan and not child.final and not child.deletion.in_order
                 object_plan.references_owner = references
                 applied = apply(
                     child, desired, self.owner, self.observed, self.history, self.work, reference_owner=references
@@ -333,7 +333,7 @@ class Children:
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
-                if child.mentions or child.depends_on:
+                if child.inputs.mentions or child.depends_on:
                     self._check_dependencies(child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
@@ -383,7 +383,7 @@ class Children:
 
     def _check_dependencies(self, child: Child, action: Action) -> None:
         for id_, other in self.plans.items():
-            if id_ in child.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
+            if id_ in child.inputs.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
                 raise ChildWaits(f"{id_} to be written", why="child")
             if (
                 id_ in child.depends_on
@@ -488,7 +488,7 @@ class Children:
         written = self.written()
         found: list[Action] = []
         for child_plan in self.plans.values() if written else ():
-            needs = (child_plan.child.mentions & written) - {child_plan.child.id}
+            needs = (child_plan.child.inputs.mentions & written) - {child_plan.child.id}
             actions = (each.action for each in child_plan.objects if each.action is not None)
             found.extend(replace(action, needs=needs) if needs else action for action in actions)
         return found
@@ -546,7 +546,7 @@ class Children:
         known = [
             child_plan
             for child_plan in self.plans.values()
-            if child_plan.child.reads_cr_only and child_plan.objects and not child_plan.incomplete
+            if child_plan.child.inputs.cr_only and child_plan.objects and not child_plan.incomplete
         ]
         in_sync = [
             each.applied.result

@@ -123,5 +123,5 @@ def _removals(
 
 def _removal(rule: Rule, each: Existing) -> Delete:
     """It depends on no write of this pass: the item's next object waits for it, and others may wait for that."""
-    propagation = rule.finalize[each.child].propagation
+    propagation = rule.finalize[each.child].deletion.propagation
     return Delete(each.key, each.child, each.live, "finalized", propagation, after_writes=False)

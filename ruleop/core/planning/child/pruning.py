@@ -70,7 +70,9 @@ def prune(children: Children, undesired: list[Existing]) -> list[Action]:
             child = children.rule.children.get(each.child)
             why: Literal["pruned", "unordered"] = "unordered" if why_not is not None else "pruned"
             found.append(
-                Delete(each.key, each.child, each.live, why, child.propagation if child else "background", needs)
+                Delete(
+                    each.key, each.child, each.live, why, child.deletion.propagation if child else "background", needs
+                )
             )
     for fields in given_up:
         if (risk := patches.risk(fields)) is not None:
@@ -191,7 +193,7 @@ class _Known:
         """The permission that is missing to read all that decides about a child."""
         id_ = child_plan.child.id
         if id_ not in self._unreadable:
-            self._unreadable[id_] = self.children.unreadable(child_plan.child.reads)
+            self._unreadable[id_] = self.children.unreadable(child_plan.child.inputs.ids)
         return self._unreadable[id_]
 
     def _possible(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:

@@ -75,11 +75,11 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
     """Objects with other names may be deleted when the rules are edited, even if nothing else deletes them."""
     found = {*READ, "create"}
     strategy = child.apply.strategy
-    if strategy != "replace" or rule.annotates_children or child.deletion is not None:
+    if strategy != "replace" or rule.annotates_children or child.deletion.policy is not None:
         found.add("patch")  # with `replace`, only the owner annotation is patched
     if strategy == "replace":
         found.add("update")
-    always_kept = child.deletion is not None and child.deletion.constant == "orphan"
+    always_kept = child.deletion.policy is not None and child.deletion.policy.constant == "orphan"
     on_immutable = child.apply.on_immutable
     if not always_kept or (on_immutable is not None and on_immutable.constant != "fail"):
         found.add("delete")

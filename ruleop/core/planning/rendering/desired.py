@@ -130,9 +130,9 @@ def render(
         raise ChildFails(message, child.body.site)
     live = [scope.observed.objects.get(each.key, version=each.kind.version) for each in desired]
     rotated: frozenset[str] = frozenset()
-    if child.rotates and desired and live[0] is not None:
+    if child.rotation is not None and desired and live[0] is not None:
         keys = random_keys(child, desired[0].rendered, again[0].rendered)
-        rotated = keys if is_due(child, live[0], keys, scope.time_functions()) else rotated
+        rotated = keys if is_due(child, child.rotation, live[0], keys, scope.time_functions()) else rotated
     if not COSTLY.isdisjoint(drawn) and (rotated or not all(live)):
         real = scope.random(names, purpose, now, is_real=True)
         desired = _rendered(child, scope, real, scope.random(names, purpose, now))
@@ -150,7 +150,7 @@ def _rendered(
     """`cheap`: names with placeholders for costly values, to find what has to be masked."""
     try:
         documents = child.body.render(names)
-        orphan = child.deletion is not None and _deletion(child, names) == "orphan"
+        orphan = child.deletion.policy is not None and _deletion(child, names) == "orphan"
         recreate = child.apply.on_immutable is not None and _recreates(child.apply.on_immutable, names)
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
@@ -184,11 +184,11 @@ def _of_object(document: JSON, key: ObjectKey) -> JSON:
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:
-    if child.deletion is None:
+    if child.deletion.policy is None:
         return "delete"
-    policy = child.deletion.string(names) or "delete"
+    policy = child.deletion.policy.string(names) or "delete"
     if policy not in {"delete", "orphan"}:
-        raise RenderError("deletion must be delete or orphan", child.deletion.site)
+        raise RenderError("deletion must be delete or orphan", child.deletion.policy.site)
     return policy
 
 

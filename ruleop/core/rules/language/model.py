@@ -60,6 +60,34 @@ class Apply:
     own: tuple[Path, ...] = ()  # lists from which items of others are removed
     on_immutable: StringTemplate | None = None  # renders to "fail" or "recreate"; None is fail
     on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
+    adopt: Literal["never", "orphans", "helm"] = "never"  # existing objects that are taken over
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How the objects of a child are deleted, or kept."""
+
+    policy: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
+    propagation: Literal["background", "foreground"] = "background"
+    after: frozenset[str] = frozenset()  # ids of children that have to be gone before
+    in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete them
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When the random values of a Secret are regenerated."""
+
+    every: float | None  # seconds
+    before_end: float | None  # seconds before its certificates end
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The values that a child reads."""
+
+    mentions: frozenset[str] = frozenset()  # ids of children that it reads, except through `live.`
+    ids: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
+    cr_only: bool = False  # its objects depend only on the CR, or on random values besides
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +133,17 @@ class Child:
     schedule: Schedule | None = None  # instead: an object is made once for each of these times
     runs: bool = False  # it has one of these
     history: int = 3  # finished objects of `once` or `schedule` that stay
-    rotate_every: float | None = None  # seconds after which the random values of a Secret are regenerated
-    renew_before: float | None = None  # seconds before its certificates end, when they are
+    rotation: Rotation | None = None
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)
-    adopt: Literal["never", "orphans", "helm"] = "never"
-    deletion: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
-    propagation: Literal["background", "foreground"] = "background"
-    deleted_after: frozenset[str] = frozenset()  # ids of children that have to be gone before it is deleted
-    in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete it
+    deletion: Deletion = field(default_factory=Deletion)
     namespace: StringTemplate | None = None
     optional: bool = False
     given: bool = False  # the CR gives the objects: `objects`
     privileged: bool = False  # these may grant permissions, and use ServiceAccounts
-    mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
-    reads: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
+    inputs: Inputs = field(default_factory=Inputs)
     secrecy: Secrecy = PUBLIC
-    reads_cr_only: bool = False  # its objects depend only on the CR, or on random values besides
-
-    @property
-    def rotates(self) -> bool:
-        return self.rotate_every is not None or self.renew_before is not None
 
     @property
     def has_items(self) -> bool:
@@ -271,7 +288,7 @@ class Rule:
     def deletes_children(self) -> bool:
         """Whether ruleop deletes or releases children in the CR's namespace when the CR is deleted."""
         return bool(self.finalize) or any(
-            child.deletion is not None or child.in_order for child in self.children.values()
+            child.deletion.policy is not None or child.deletion.in_order for child in self.children.values()
         )
 
     @cached_property
@@ -288,7 +305,7 @@ class Rule:
     @cached_property
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
-        return any(child.in_order for child in self.children.values())
+        return any(child.deletion.in_order for child in self.children.values())
 
     @cached_property
     def has_runs(self) -> bool:
@@ -297,7 +314,7 @@ class Rule:
     @cached_property
     def adopts_helm_releases(self) -> bool:
         """Whether children adopt objects of Helm releases."""
-        return any(child.adopt == "helm" for child in self.every_child)
+        return any(child.apply.adopt == "helm" for child in self.every_child)
 
     @cached_property
     def makes_namespaces(self) -> bool:

@@ -14,7 +14,9 @@ from ruleop.core.rules.language.model import (
     Apply,
     Child,
     Condition,
+    Deletion,
     Ignore,
+    Inputs,
     Loop,
     Observe,
     OwnedBy,
@@ -22,6 +24,7 @@ from ruleop.core.rules.language.model import (
     PolicyRule,
     Requirement,
     Rollout,
+    Rotation,
     Rule,
     Schedule,
     Selector,
@@ -96,7 +99,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         rollout=_rollout(table.rollout) if table.rollout is not None else None,
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
-        or any(child.schedule is not None or child.rotates for child in children.values())
+        or any(child.schedule is not None or child.rotation is not None for child in children.values())
         or table.expire is not None,
         reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
         ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
@@ -128,7 +131,7 @@ def _child(
     holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
     ended_by = tuple(each.id for each in draft.final.values() if each is not child and draft.looped(each) is child)
     assert child.body is not None, "a project with mistakes is never built"
-    body = child.body.compiled
+    body, rotation = child.body.compiled, Rotation(table.rotate_every, table.renew_before)
     return Child(
         id=child.id,
         site=child.site,
@@ -148,8 +151,7 @@ def _child(
         else None,
         runs=child.run is not None,
         history=table.history,
-        rotate_every=table.rotate_every,
-        renew_before=table.renew_before,
+        rotation=rotation if rotation != Rotation(None, None) else None,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
         apply=Apply(
@@ -158,20 +160,24 @@ def _child(
             own=tuple(owned.path for owned in child.own),
             on_immutable=_compiled(child.on_immutable),
             on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
+            adopt=table.adopt,
         ),
-        adopt=table.adopt,
-        deletion=_compiled(table.deletion),
-        propagation=table.propagation,
-        deleted_after=after,
-        in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
+        deletion=Deletion(
+            policy=_compiled(table.deletion),
+            propagation=table.propagation,
+            after=after,
+            in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
+        ),
         namespace=_compiled(table.namespace),
         optional=table.optional,
         given=table.objects is not None,
         privileged="extra-privileges" in table.allow,
-        mentions=read.mentions,
-        reads=ids,
+        inputs=Inputs(
+            mentions=read.mentions,
+            ids=ids,
+            cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
+        ),
         secrecy=secrecy,
-        reads_cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
     )
 
 
