@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import parse_path
-from ruleop.core.rules import Child, Condition, ProjectErrors, Rule
+from ruleop.core.rules import Child, Condition, Ordinary, ProjectErrors, Rule
 from ruleop.core.rules.checking import build_project
 from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
 
@@ -42,8 +42,9 @@ def test_omitted_keys_of_a_child_have_the_defaults_of_the_model() -> None:
         False,
     )
     for field in dataclasses.fields(Child):
-        if field.name not in ("id", "site", "body", "kinds", "many", "inputs"):
+        if field.name not in ("id", "site", "body", "form", "kinds", "many", "inputs"):
             assert getattr(plain, field.name) == default_of(Child, field.name), field.name
+    assert plain.form == Ordinary()
     assert (plain.inputs.mentions, plain.inputs.ids) == (frozenset(), ())
 
 

@@ -87,7 +87,7 @@ def _children(project: Project) -> dict[Kind, dict[GroupKind, list[Rule]]]:
     """The rules of each watched kind by the kinds of their children."""
     found: dict[Kind, dict[GroupKind, list[Rule]]] = {}
     for rule in project.rules:
-        for kind in {kind for child in rule.every_child if child.patch is None for kind in child.kinds}:
+        for kind in {kind for child in rule.owned_children for kind in child.kinds}:
             found.setdefault(kind, {}).setdefault(rule.kind.versionless, []).append(rule)
     return found
 

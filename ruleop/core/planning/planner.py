@@ -19,14 +19,14 @@ from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.changes.writes import reason_for
 from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.blocking import find_blocking
-from ruleop.core.planning.child.child_plan import find_existing
-from ruleop.core.planning.child.children import NO_KEYS, Children, Found
+from ruleop.core.planning.child.children import NO_KEYS, Children
+from ruleop.core.planning.child.existing import Found, find_existing
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.item_names import item_names
+from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import delayed, prune
-from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion, without_account
 from ruleop.core.planning.events import (
     HEALTHY,
@@ -68,6 +68,7 @@ from ruleop.core.planning.status import (
     status_write,
     without_rejected,
 )
+from ruleop.core.rules import Patched
 from ruleop.core.secrets.masks import NO_MASKS
 from ruleop.core.templating import Disabled, Waiting
 from ruleop.core.templating.values.cost import METER, Account, Exhausted
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.accounts import ServiceAccount
-    from ruleop.core.planning.child.runs.once import Records
+    from ruleop.core.planning.child.kinds.run_records import Records
     from ruleop.core.planning.guard import Place
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
@@ -237,8 +238,8 @@ class _Planner:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
-        if self.rule.ends_items:
-            self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
+        if self.rule.item_ends:
+            self.children.use_existing(self.rule.item_ends)
         problem = self._invalid() if self.rule.validate else None
         if problem is None:
             self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
@@ -323,9 +324,9 @@ class _Planner:
     def _actions(self) -> list[Action]:
         # After an error in the rules or in the CR nothing is written: applying half of the desired state may be worse
         # than applying none. What no child desires goes nevertheless.
-        is_withheld = self.children.render_failed
-        if self.children.exhausted:
-            return self._ends([]) if self.rule.ends_items else []
+        is_withheld = self.children.context.render_failed
+        if self.children.context.exhausted:
+            return self._ends([]) if self.rule.item_ends else []
         actions = [] if is_withheld else self.children.actions()
         undesired = self.children.undesired()
         pruned = prune(self.children, undesired) if undesired or self.children.patched else []
@@ -334,7 +335,7 @@ class _Planner:
         if pruned and self.observed.held_until:
             self.children.report.held += delayed(pruned, self.observed.held_until)
             pruned = []
-        if self.rule.ends_items:
+        if self.rule.item_ends:
             actions += self._ends(pruned)
         else:
             actions += pruned
@@ -365,7 +366,7 @@ class _Planner:
         removals = [action for action in ends.deletions if action.key not in reported]
         if removals and self.history.writes is not None:
             self._report_failed_pruning(removals)
-        writes = ends.writes if not self.children.render_failed else []
+        writes = ends.writes if not self.children.context.render_failed else []
         return writes if self.observed.held_until else [*writes, *ends.deletions]
 
     def _finalizer_of_helm(self) -> list[Action]:
@@ -457,7 +458,7 @@ class _Planner:
         is_reported = self.predict_status or not self.acts
         if is_reported:
             METER.ensure_reserve()
-            records = children.runs.records() if self.rule.has_runs else NO_RECORDS
+            records = children.records()
             written = self._status(conditions, actions, records)
             if self.expiry.at is not None:
                 self.scope.time_functions().changes_at(self.expiry.at, "it expires")
@@ -557,11 +558,11 @@ class _Planner:
         yield from dict.fromkeys(self.scope.selections)
         patched, selected = [each.key for each in self.children.patched], set[ObjectKey]()
         for child_plan in self.children.plans.values() if self.rule.patches else ():
-            if (patch := child_plan.child.patch) is not None:
+            if isinstance(form := child_plan.child.form, Patched):
                 keys = [each.desired.key for each in child_plan.objects]
-                selected.update(keys if patch.target.many else ())
+                selected.update(keys if form.target.many else ())
                 patched += keys
-        for key in dict.fromkeys([*patched, *self.children.awaited]):
+        for key in dict.fromkeys([*patched, *self.children.context.awaited]):
             if key not in selected:
                 yield Target(key.group_kind, key.namespace, key.name)
 

@@ -12,6 +12,7 @@ from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
 from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.messages import shortened
 from ruleop.core.printable import printable
+from ruleop.core.rules import ItemEnd, Patched
 from ruleop.core.rules.facts.order import ids_read
 from ruleop.core.templating import Tree
 
@@ -103,10 +104,13 @@ def _how_many(observe: Observe) -> str:
 
 def _child_node(child: Child) -> Node:
     lines = [child.id, kinds_of(child.kinds)]
-    if child.final:
-        lines.append(f"at the end of each of {child.for_each_of}" if child.for_each_of else "on deletion")
-    if child.patch is not None:
-        lines.append("fields of all that match" if child.patch.target.many else "fields of it")
+    match child.form:
+        case ItemEnd(of=other):
+            lines.append(f"at the end of each of {other}")
+        case Patched(target=target):
+            lines.append("fields of all that match" if target.many else "fields of it")
+        case _ if child.final:
+            lines.append("on deletion")
     lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
     if child.when is not None:
         lines.append(f"when {child.when.source}")
@@ -134,7 +138,8 @@ def _edges(watch: Watch, loaded: Loaded, status: Mapping[str, frozenset[str]]) -
         namespaces = _namespaces(child, watch, loaded)
         waits = {*child.depends_on, *(id_ for id_ in peers if id_ in namespaces)}
         read = ids_read(watch.draft, parts)
-        yield from (Edge(id_, child.id, "reads") for id_ in rule.order if id_ == child.for_each_of)
+        if isinstance(child.form, ItemEnd):
+            yield Edge(child.form.of, child.id, "reads")
         yield from (Edge(id_, child.id, "waits") for id_ in peers if id_ in waits)
         yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.inputs.mentions)
         yield from (Edge(id_, child.id, "observes") for id_ in rule.observe if id_ in read)

@@ -1,74 +1,67 @@
-"""The plan of one child: its existing objects, its desired objects, and the decision about each."""
+"""The plan of one child: the objects that it desires, the decision about each, and what is reported of them.
+
+Each form of child has a class of its own in `kinds/`. It says which objects are desired, how one is decided about, and
+when one is ready; everything else is the same for all.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning.child.apply import Applied, read_record
+from ruleop.core.errors import RenderError
+from ruleop.core.planning.changes.list_conflicts import conflict_in_words
+from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason
+from ruleop.core.planning.child.apply import Applied, Immutable, name_conflict_message
+from ruleop.core.planning.child.existing import Existing, existing_view
+from ruleop.core.planning.child.field_conflicts import HeldBack
+from ruleop.core.planning.child.field_patches import held_by_others
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.model.actions import (
     Action,
     ChildReport,
+    Create,
+    Delete,
     FieldConflict,
     HeldDeletion,
     ObjectReport,
+    Patch,
     Problem,
     Read,
+    ServerSideApply,
     State,
     Wait,
 )
-from ruleop.core.planning.model.marks import Claim, Owner, claim_on
-from ruleop.core.planning.rendering.desired import Desired, merge_strategy, source_of
+from ruleop.core.planning.model.managers import manager_of
+from ruleop.core.planning.model.marks import claim_on
+from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
+from ruleop.core.planning.model.rbac_children import Granting
+from ruleop.core.planning.model.rule_permissions import denied_write
+from ruleop.core.planning.rendering.child_field_sites import field_site
+from ruleop.core.planning.rendering.desired import Desired, is_enabled, merge_strategy, source_of, wait_for
+from ruleop.core.planning.rendering.items import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unread
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin, Waiting
-from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.core.errors import Site
-    from ruleop.core.planning.model.observed import Observed
-    from ruleop.core.rules import Child, Rule
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.child.endings import Ending
+    from ruleop.core.planning.child.existing import Found
+    from ruleop.core.planning.history import History
+    from ruleop.core.planning.model.marks import Owner
+    from ruleop.core.planning.rendering.items import Item
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.planning.rendering.work import Work
+    from ruleop.core.rules import Child
+    from ruleop.core.schema.shape import Shape
 
-
-@dataclass(frozen=True, slots=True)
-class Existing:
-    """An existing object that the CR owns."""
-
-    key: ObjectKey
-    live: Object
-    claim: Claim
-    child: str  # the id in its record; "" without a record
-
-    @property
-    def terminating(self) -> bool:
-        return bool(self.live["metadata"].get("deletionTimestamp"))
-
-
-def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
-    """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
-    operator itself are nobody's children. Raises Exhausted: others may change the records on the objects, and the
-    longest take a quarter of a second."""
-    found: dict[ObjectKey, Existing] = {}
-    far, own = rule.reach == "cluster", observed.own
-    for live in observed.objects.children(owner.part_of):
-        key = ObjectKey.of(live)
-        claim = claim_on(live, key, owner)
-        # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.
-        if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
-            record = read_record(live)
-            child = record.id if record is not None else ""
-            if key not in found or _may_be(live, rule.children.get(child) or rule.finalize.get(child)):
-                found[key] = Existing(key, live, claim, child)
-        METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
-    return [found[key] for key in sorted(found)]
-
-
-def _may_be(live: Object, child: Child | None) -> bool:
-    return child is not None and Kind.of(live) in child.kinds
+MAX_LOCATED: Final = 4
+"""Rejected objects of one child whose message has the line of the rejected field."""
 
 
 @dataclass(slots=True)
@@ -87,46 +80,6 @@ class ObjectPlan:
 
     def stop(self, state: State, message: str) -> None:
         self.applied, self.state, self.message = None, state, message
-
-
-_WORST = [State.READY, State.UNWANTED, State.PROGRESSING, State.TERMINATING, State.WAITING, State.REFUSED, State.FAILED]
-
-
-@dataclass(slots=True)
-class ChildPlan:
-    """The plan of one child."""
-
-    child: Child
-    state: State = State.READY
-    message: str = ""
-    objects: list[ObjectPlan] = field(default_factory=list)
-    blocks_pruning: bool = False  # not all of its objects are known in this pass, so none of them may be pruned
-    incomplete: bool = False  # some of its desired objects could not be rendered
-    unrendered: list[Mapping[str, Any]] = field(default_factory=list)  # the names that each of these would have
-    located: int = 0  # rejected objects whose fields were looked up in the body
-    unreadable: str = ""  # the permission that is missing to read its objects
-
-    @property
-    def ready(self) -> bool:
-        return self.state is State.READY
-
-    @property
-    def writes(self) -> bool:
-        return any(each.action is not None for each in self.objects)
-
-    def settle(self) -> None:
-        """Sets the child's state to the worst state of its objects."""
-        for each in self.objects:
-            if each.message and not self.message:
-                is_progressing = each.state is State.PROGRESSING
-                key = each.desired.key
-                self.message = f"{key.kind}/{key.name}: {each.message}" if is_progressing else each.message
-            if _WORST.index(each.state) > _WORST.index(self.state):
-                self.state = each.state
-
-    def report(self) -> ChildReport:
-        objects = tuple(ObjectReport(each.desired.key, each.state, each.message) for each in self.objects)
-        return ChildReport(self.child.id, self.state, source_of(self.child), self.message, objects)
 
 
 MAX_ALIKE: Final = 16
@@ -171,90 +124,318 @@ class PassReport:
         return message if len(self._alike[child, reason]) <= MAX_ALIKE else "more of this kind"
 
 
-# -- the value of a child in templates ---------------------------------------------------------------------------------
+class PassContext:
+    """What the plans of the children of one CR share in a pass. It refers to none of them: a pass leaves nothing for
+    the garbage collector."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        history: History,
+        owner: Owner,
+        found: Found,
+        work: Work | None,
+        ending: dict[ObjectKey, Ending],
+        *,
+        paused: bool = False,
+        predict_status: bool = True,
+    ) -> None:
+        """`ending`: by the objects of the items. `predict_status`: a plan with actions is shown as well."""
+        self.scope, self.history, self.owner = scope, history, owner
+        self.rule, self.observed = scope.rule, scope.observed
+        self.work = work  # of an earlier plan of the same custom resource
+        self.paused, self.predict_status = paused, predict_status
+        self.existing, self.patched = found.existing, found.patched
+        self.by_id: dict[str, list[Existing]] = {}  # what exists, by child
+        for each in self.existing:
+            self.by_id.setdefault(each.child, []).append(each)
+        self.ending = ending
+        self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
+        self.report = PassReport()
+        self.render_failed = False  # a child could not be rendered: nothing is written
+        self.exhausted = False  # a limit of the pass was exceeded: nothing is deleted either
+
+    def manager(self, child: str, key: ObjectKey) -> str:
+        """The manager by which a child sets fields of an object. One of an earlier version keeps its name until the
+        operator renames it."""
+        known = next((each.manager for each in self.patched if (each.child, each.key) == (child, key)), "")
+        return known or manager_of(self.owner, child, key)
 
 
-def select_shown(
-    rule: Rule, owner: Owner, child: Child, existing: Iterable[Existing], key: ObjectKey | None
-) -> list[Existing]:
-    """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
-    their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
-    object, it is the one with the desired key; while that is unknown, the oldest, or the newest if there is
-    one for each run."""
-    kinds, far = _versionless(child.kinds), rule.reach == "cluster"
-    found = [
-        each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
-    ]
-    if key is not None:
-        return [each for each in found if each.key == key]
-    return found if child.many or len(found) < 2 else [(max if child.runs else min)(found, key=age_of)]
+_WORST = [State.READY, State.UNWANTED, State.PROGRESSING, State.TERMINATING, State.WAITING, State.REFUSED, State.FAILED]
 
 
-@lru_cache(maxsize=1024)
-def _versionless(kinds: frozenset[Kind]) -> frozenset[GroupKind]:
-    return frozenset(kind.versionless for kind in kinds)
+class ChildPlan(ABC):
+    owns: ClassVar[bool] = True  # the objects are the CR's own
+    failure: ClassVar[str] = "ChildFailed"  # the reason of the problem of an object that has failed
+    form: Any  # of the child: each class has its own
+
+    def __init__(self, child: Child, context: PassContext) -> None:
+        self.child, self.form, self.context = child, child.form, context
+        self.state, self.message = State.READY, ""
+        self.objects: list[ObjectPlan] = []
+        self.blocks_pruning = False  # not all of its objects are known in this pass, so none of them may be pruned
+        self.incomplete = False  # some of its desired objects could not be rendered
+        self.unrendered: list[Mapping[str, Any]] = []  # the names that each of these would have
+        self.unreadable = ""  # the permission that is missing to read its objects
+        self._located = 0  # rejected objects whose fields were looked up in the body
+
+    # -- by the form of the child --------------------------------------------------------------------------------------
+
+    def items(self) -> Iterable[Item] | None:
+        """The items for which it has objects. None: it has no items."""
+        return items_of(self.child, self.context.scope) if self.child.for_each else None
+
+    def desired(self, item: Item) -> list[Desired] | None:
+        """The objects for an item, or of a child without items; None if there shall be none. Raises ChildWaits and
+        ChildFails."""
+        child = self.child
+        if child.when is not None and not is_enabled(child.when, item.names):
+            return None
+        if child.wait_for is not None:
+            wait_for(child.wait_for, item.names)
+        found = self.render(item)
+        return found if found or child.many else None
+
+    @abstractmethod
+    def render(self, item: Item) -> list[Desired]: ...
+
+    def failures(self, failed: Sequence[tuple[Item, ChildFails]]) -> list[ChildFails]:
+        """One failure for all failed items: there may be thousands with the same cause."""
+        item, first = failed[0]
+        return [item_failure(item.title(self.child), first, len(failed))]
+
+    @abstractmethod
+    def decide(self, object_plan: ObjectPlan) -> Applied:
+        """Raises ChildFails, ChildWaits and Unlisted."""
+
+    def needs_ready(self, action: Action) -> bool:
+        """Whether the children in `dependsOn` have to be ready before."""
+        return isinstance(action, Create)
+
+    def readiness(self, live: Object, shape: Shape) -> Readiness:
+        """Whether an object is ready, where the rules do not say when."""
+        return readiness(live, shape)
+
+    def kept(self) -> set[ObjectKey]:
+        """The objects of the CR that stay."""
+        return {each.desired.key for each in self.objects}
+
+    def unknown_scopes(self) -> list[Mapping[str, Any]]:
+        """The names of the objects that could not be rendered, as far as they tell which these are."""
+        return self.unrendered if self.child.has_items else [self.context.scope.names]
+
+    # -- its value in templates ----------------------------------------------------------------------------------------
+
+    def view(self, existing: list[Existing]) -> Any:
+        """The objects as they will be after this pass. A create-only child has the existing object; before it exists
+        only apiVersion, kind, name and namespace, because other fields may be random."""
+        child, result = self.child, self.results()
+        if not result and self.blocks_pruning:
+            return existing_view(child, existing, Origin.LATER) if existing else Later(child.id)
+        if not child.many:
+            if result and result[0] is not None:
+                return MapView(result[0], child.id, Origin.LATER)
+            return self._identity_view() if result else Later(child.id)
+        if self.incomplete:
+            return Later(child.id)  # templates would take a partial list for the whole
+        return ObjectsView([each for each in result if each is not None], child.id, Origin.LATER)
+
+    def _identity_view(self) -> Later:
+        """The apiVersion, kind, name and namespace of an object before it exists; nothing if its name is taken."""
+        applied, desired = self.objects[0].applied, self.objects[0].desired
+        if applied is not None and applied.name_conflict:
+            return Later(self.child.id)
+        rendered, key = desired.rendered, desired.key
+        metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+        identity = {"apiVersion": rendered["apiVersion"], "kind": rendered["kind"], "metadata": metadata}
+        return Announced(self.child.id, identity)
+
+    def results(self) -> list[dict[str, Any] | None]:
+        """The objects after this pass; None for one that is another owner's, or not known."""
+        return [self._result(each.applied, each.desired) for each in self.objects]
+
+    def _result(self, applied: Applied | None, desired: Desired) -> dict[str, Any] | None:
+        if applied is not None and applied.result is None:
+            return None  # another owner's object
+        live = applied.result if applied is not None else None
+        if applied is None or applied.action is not None:
+            live = self.context.observed.objects.get(desired.key, version=desired.kind.version)
+        owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
+        if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
+            return without_server_noise(live) if live is not None and owned else None
+        result = applied.result if applied is not None else desired.rendered
+        assert result is not None
+        return without_server_noise(result)
+
+    # -- what is reported ----------------------------------------------------------------------------------------------
+
+    def add_wait(self, wait: ChildWaits) -> None:
+        self.blocks_pruning = True
+        if self.state is not State.FAILED:
+            self.state = State.WAITING
+        self.message = self.message or f"waits for {wait.for_what}"
+        report = self.context.report
+        report.add_wait(self.child.id, wait.for_what, wait.site, why=wait.why)
+        if isinstance(wait, Unread):
+            report.reads.append(wait.read)
+
+    def add_failure(self, error: ChildFails, *, only_this_child: bool = False) -> str:
+        """Records a failure and returns its message. `only_this_child`: other children are still written."""
+        secrecy, report = self.child.secrecy, self.context.report
+        message = secrecy.error(error)
+        if isinstance(error, HeldBack):
+            report.conflicts.append(error.conflict)
+        elif error.reason == "FieldConflict":
+            report.has_held_fields = True
+        if isinstance(error, Immutable):
+            failed = error.failed
+            rejection = secrecy.rejection(failed.message, failed.redacted, failed.causes)
+            message = rejection + changes_in_words(error.changes, secrecy) + error.advice
+        self.blocks_pruning = True
+        self.context.exhausted |= error.limit
+        self.context.render_failed |= error.reason == "RenderFailed" and not only_this_child
+        self.state, self.message = State.FAILED, message
+        report.add_problem(self.child.id, error.reason, message, error.site)
+        return message
+
+    def settle(self) -> None:
+        """Sets the states of the objects, and the child's to the worst of them."""
+        for each in self.objects:
+            if each.applied is not None:
+                each.state, each.message = self._state_of(each, each.applied)
+        for each in self.objects:
+            if each.message and not self.message:
+                is_progressing = each.state is State.PROGRESSING
+                key = each.desired.key
+                self.message = f"{key.kind}/{key.name}: {each.message}" if is_progressing else each.message
+            if _WORST.index(each.state) > _WORST.index(self.state):
+                self.state = each.state
+
+    @property
+    def ready(self) -> bool:
+        return self.state is State.READY
+
+    @property
+    def writes(self) -> bool:
+        return any(each.action is not None for each in self.objects)
+
+    def report(self) -> ChildReport:
+        objects = tuple(ObjectReport(each.desired.key, each.state, each.message) for each in self.objects)
+        return ChildReport(self.child.id, self.state, source_of(self.child), self.message, objects)
+
+    def _state_of(self, object_plan: ObjectPlan, applied: Applied) -> tuple[State, str]:
+        child, key, report = self.child, object_plan.desired.key, self.context.report
+        if applied.name_conflict:
+            report.add_problem(child.id, "ErrResourceExists", applied.name_conflict)
+            return State.REFUSED, applied.name_conflict
+        if applied.terminating:
+            self.blocks_pruning = True
+            report.add_wait(child.id, f"{key} to be gone", why="deletion")
+            return State.TERMINATING, "being deleted, then recreated"
+        if applied.conflict_message:
+            report.add_problem(child.id, "FieldConflict", applied.conflict_message)
+        if applied.conflict is not None:
+            report.conflicts.append(applied.conflict)
+        if applied.action is not None:
+            return self._state_of_write(object_plan, applied.action)
+        assert applied.result is not None
+        found = self._readiness(object_plan.desired, applied.result)
+        message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
+        if found.failed:
+            report.add_problem(child.id, self.failure, f"{key.kind}/{key.name}: {message}")
+        return (State.READY, "") if found.ready else (State.PROGRESSING, message)
+
+    def _readiness(self, desired: Desired, live: Object) -> Readiness:
+        if self.child.ready_when is None:
+            return self.readiness(live, desired.info.shape)
+        try:
+            return ready_when(self.child, desired.names, live)
+        except RenderError as error:
+            forbidden = isinstance(error, Waiting) and error.forbidden
+            message = self.child.secrecy.error(error)
+            reason = "Forbidden" if forbidden else "RenderFailed"
+            self.context.report.add_problem(self.child.id, reason, message, error.site)
+            return Readiness(False, f"readyWhen: {message}")
+
+    def _state_of_write(self, object_plan: ObjectPlan, action: Action) -> tuple[State, str]:
+        key, writes = object_plan.desired.key, self.context.history.writes
+        if self.context.paused:
+            verb = "created" if isinstance(action, Create) else "changed"
+            return State.PROGRESSING, f"not {verb} while the CR is paused"
+        failed = self.context.history.failure(key) if writes is not None else None
+        if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
+            return self._state_of_failed_write(object_plan, failed)
+        if writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
+            self.context.report.add_wait(self.child.id, f"{key} to be written", why="write")
+        if isinstance(action, Delete):
+            return State.PROGRESSING, "will be recreated"
+        if isinstance(action, Create):
+            return State.PROGRESSING, "about to be created"
+        shown = self.context.predict_status or writes is not None
+        conflict = self._expected_rejection(object_plan) if shown else ""
+        expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
+        return State.PROGRESSING, f"about to be changed{expected}"
+
+    def _state_of_failed_write(self, object_plan: ObjectPlan, failed: Failed) -> tuple[State, str]:
+        child, report = self.child, self.context.report
+        key, rule = object_plan.desired.key, self.context.rule
+        is_grant = failed.verb == GRANT
+        granting = Granting.of(object_plan.desired.rendered) if is_grant and not child.secrecy.holds else None
+        if granting is not None:
+            message = f"cannot write {key.kind}/{key.name}: {granting.remedy(failed.account)}"
+        elif failed.verb and not is_grant:
+            message = denied_write(rule, object_plan.desired.info, key.namespace, failed)
+        else:
+            message = child.secrecy.rejection(failed.message, failed.redacted, failed.causes)
+        reason = condition_reason(failed.failure)
+        if reason is None:
+            why = f": {message}" if failed.failure is Failure.OTHER else ""
+            report.add_wait(child.id, f"{key} to be written{why}", why="write")
+            return State.PROGRESSING, message
+        if failed.failure is Failure.HELD:
+            report.has_held_fields = True
+            held = held_by_others(failed, key, child.secrecy, self.context.owner, self.context.observed)
+            message = f"{key}: {held}"
+        if failed.failure is Failure.EXISTS:
+            message = name_conflict_message(key, rule.kind.kind, None)
+            report.add_problem(child.id, reason, message)
+            return State.REFUSED, message
+        if failed.failure is Failure.INVALID and (conflict := self._expected_rejection(object_plan, failed.managed)):
+            message += f"; {conflict}"
+        named = [cause.field for cause in failed.causes]
+        sent = object_plan.applied.result if object_plan.applied is not None else None
+        report.add_problem(child.id, reason, message, self.site_of(object_plan.desired, named, sent))
+        return State.FAILED, message
+
+    def _expected_rejection(self, object_plan: ObjectPlan, managed: Iterable[Mapping[str, Any]] = ()) -> str:
+        """Describes a live list item that conflicts with a desired one; empty if there is none. A replaced object has
+        only desired items. Empty for a child that reads Secrets: the key of an item may come from one."""
+        applied, desired = object_plan.applied, object_plan.desired
+        if self.child.secrecy.holds or applied is None or applied.result is None:
+            return ""
+        if not isinstance(applied.action, (Patch, ServerSideApply)):
+            return ""
+        return conflict_in_words(applied.result, desired.rendered, desired.info.shape, managed)
+
+    def site_of(self, desired: Desired, fields: Iterable[str], sent: Object | None = None) -> Site:
+        """The place of the first of these fields in the child's body. To find it, the body is rendered again, so only
+        the first failed objects of a child have it."""
+        found = None
+        if self._located < MAX_LOCATED:
+            self._located += 1
+            found = field_site(self.child, desired, fields, sent)
+        return found or self.child.body.site
 
 
-def age_of(each: Existing) -> tuple[str, ObjectKey]:
-    """The API server sets creationTimestamp, so an object cannot be made to look older."""
-    return each.live["metadata"].get("creationTimestamp") or "", each.key
-
-
-def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any:
-    """The child's objects as they are now, as a value for templates."""
-    found = [without_server_noise(each.live) for each in existing]
-    name = f"live.{child.id}" if origin is Origin.LIVE else child.id
-    if child.many:
-        return ObjectsView(found, name, origin)
-    return MapView(found[0], name, origin) if found else Later(name)
-
-
-def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Observed, owner: Owner) -> Any:
-    """The child's objects as they will be after this pass, as a value for templates. A create-only child has the
-    existing object; before it exists only apiVersion, kind, name and namespace, because other fields may be random."""
-    child = child_plan.child
-    result = [_resulting_object(child, object_plan, observed, owner) for object_plan in child_plan.objects]
-    if child.runs and child.many and not child_plan.incomplete:  # ended runs are not desired any more
-        made = {ObjectKey.of(each): each for each in result if each is not None}
-        ended = (each.live for each in existing if each.key not in made)
-        return ObjectsView([*made.values(), *ended], child.id, Origin.LATER)
-    if not result and (child_plan.blocks_pruning or child.runs):
-        return existing_view(child, existing, Origin.LATER) if existing else Later(child.id)
-    if not child.many:
-        if result and result[0] is not None:
-            return MapView(result[0], child.id, Origin.LATER)
-        return _identity_view(child, child_plan.objects[0]) if result else Later(child.id)
-    if child_plan.incomplete:
-        return Later(child.id)  # templates would take a partial list for the whole
-    return ObjectsView([each for each in result if each is not None], child.id, Origin.LATER)
-
-
-def _identity_view(child: Child, object_plan: ObjectPlan) -> Later:
-    """The apiVersion, kind, name and namespace of an object before it exists; nothing if its name is taken."""
-    if object_plan.applied is not None and object_plan.applied.name_conflict:
-        return Later(child.id)
-    rendered, key = object_plan.desired.rendered, object_plan.desired.key
-    metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
-    return Announced(child.id, {"apiVersion": rendered["apiVersion"], "kind": rendered["kind"], "metadata": metadata})
-
-
-def _resulting_object(child: Child, object_plan: ObjectPlan, observed: Observed, owner: Owner) -> dict[str, Any] | None:
-    applied, desired = object_plan.applied, object_plan.desired
-    if applied is not None and applied.result is None:
-        return None  # another owner's object
-    live = applied.result if applied is not None else None
-    if applied is None or applied.action is not None:
-        live = observed.objects.get(desired.key, version=desired.kind.version)
-    owned = live is not None and (applied is not None or claim_on(live, desired.key, owner).owned)
-    if merge_strategy(child, desired.kind) == "create-only" or (applied is None and owned):
-        return without_server_noise(live) if live is not None and owned else None
-    result = applied.result if applied is not None else desired.rendered
-    assert result is not None
-    return without_server_noise(result)
-
-
-def existing_is_ready(existing: list[Existing]) -> bool:
-    return bool(existing) and all(readiness(each.live).ready for each in existing)
+def item_failure(title: str, first: ChildFails, failed: int) -> ChildFails:
+    """The failure of some items. A missing permission is reported without an item. `title`: of the first one."""
+    if first.reason not in {"RenderFailed", "OnceFailed"}:
+        return first
+    which = f"{title} (and {failed - 1} more)" if failed > 1 else title
+    return ChildFails(
+        f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
+    )
 
 
 def ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import NAMESPACE_KIND
-from ruleop.core.planning.child.child_plan import Existing
+from ruleop.core.planning.child.existing import Existing
 from ruleop.core.planning.model.marks import SKIP_ORDER, annotations_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def awaited_by(
     found: dict[tuple[ObjectKey, str], str] = {}
     for one in everything:
         child = rule.children.get(one.child)
-        if child is None or not (child.deletion.in_order or child.patch is not None):
+        if child is None:
             continue
         before = [by_child[id_] for id_ in sorted(child.deletion.after) if id_ in by_child]
         if (

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.planning.model.item_records import ItemRecord, item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
 from ruleop.core.planning.rendering.items import Item
+from ruleop.core.rules import ItemEnd
 from ruleop.core.templating import view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child, Rule
+    from ruleop.core.rules import Rule
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ def skip_reason(resource: Object, observed: Observed) -> str:
 def ends_item(rule: Rule, each: Existing) -> bool:
     """Whether the object is made at the end of an item."""
     child = rule.finalize.get(each.child)
-    return child is not None and bool(child.for_each_of)
+    return child is not None and isinstance(child.form, ItemEnd)
 
 
 def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) -> dict[ObjectKey, Ending]:
@@ -57,9 +58,10 @@ def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) 
     if skip_reason(scope.resource, scope.observed):
         return found
     for each in existing:
-        if ends_item(rule, each):
+        child = rule.finalize.get(each.child)
+        if child is not None and isinstance(child.form, ItemEnd):
             record = item_on(each.live, each.key, owner)
-            if record is not None and record.ends is not None and record.child == rule.finalize[each.child].for_each_of:
+            if record is not None and record.ends is not None and record.child == child.form.of:
                 found.setdefault(record.ends, Ending(record)).made.append(each)
     return found
 
@@ -70,9 +72,9 @@ def waits(found: Mapping[ObjectKey, Ending]) -> dict[ObjectKey | ItemRecord, Obj
     return {at: ending.made[0].key for key, ending in found.items() for at in (key, replace(ending.record, ends=None))}
 
 
-def ended_items(found: Mapping[ObjectKey, Ending], child: Child, names: Mapping[str, Any]) -> Iterator[Item]:
-    """The items that have ended, each with the names of the loop as they were recorded."""
-    ending = [each for each in found.values() if each.record.child == child.for_each_of]
+def ended_items(found: Mapping[ObjectKey, Ending], child: str, names: Mapping[str, Any]) -> Iterator[Item]:
+    """The items of this child that have ended, each with the names of the loop as they were recorded."""
+    ending = [each for each in found.values() if each.record.child == child]
     for index, each in enumerate(ending):
         items = {name: view(name, value) for name, value in each.record.values.items()}
         yield Item(index, {**names, **items}, ended=each.record)

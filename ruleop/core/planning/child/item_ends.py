@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
     from ruleop.core.kinds import ObjectKey
-    from ruleop.core.planning.child.child_plan import Existing, ObjectPlan
+    from ruleop.core.planning.child.child_plan import ObjectPlan
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.rules import Rule
 
@@ -50,10 +51,9 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Ends:
             children.report.add_problem(action.child, "ChildFailed", problem)
             ends.held[key] = problem
     written = children.written()
-    enders = [id_ for id_ in rule.final_order if rule.finalize[id_].for_each_of]
-    children.plan_all([rule.finalize[id_] for id_ in enders])
+    children.plan_all(rule.item_ends)
     planned: dict[ObjectKey, list[ObjectPlan]] = {key: [] for key in children.ending}
-    for id_ in enders:
+    for id_ in (child.id for child in rule.item_ends):
         if children.plans[id_].state is State.UNWANTED:  # of all items: the cluster does not serve its kind
             for ending in children.ending.values():
                 ending.decided.add(id_)
@@ -70,7 +70,7 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Ends:
             ends.held[key] = awaited
     ends.deletions += [*others, *(action for key, action in going.items() if key not in ends.held)]
     ends.deletions += _removals(children, planned, exists)
-    for id_ in enders:
+    for id_ in (child.id for child in rule.item_ends):
         if not children.plans[id_].objects and children.plans[id_].ready:
             del children.plans[id_]  # nothing to report of it
     return ends

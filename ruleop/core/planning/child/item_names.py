@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ruleop.core.planning.model.item_records import ITEM, item_on
 from ruleop.core.planning.model.marks import annotations_of
 from ruleop.core.planning.rendering.items import name_of
+from ruleop.core.rules import Given
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import ObjectKey
@@ -22,7 +23,7 @@ def item_names(children: Children) -> dict[ObjectKey, str]:
     found: dict[ObjectKey, str] = {}
     for child_plan in children.plans.values():
         child = child_plan.child
-        if not child.for_each or child.given or child.secrecy.reads:
+        if not child.for_each or isinstance(child.form, Given) or child.secrecy.reads:
             continue
         names = {each.desired.key: name_of(child, each.desired.names) for each in child_plan.objects}
         for each in children.existing if child.ended_by else ():

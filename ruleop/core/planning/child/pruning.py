@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ruleop.core.kinds import GroupKind
-    from ruleop.core.planning.child.child_plan import ChildPlan, Existing
+    from ruleop.core.planning.child.child_plan import ChildPlan
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.rules import Child, Rule
     from ruleop.core.templating import TextTemplate
@@ -89,8 +90,8 @@ def _given_up(children: Children) -> Iterator[PatchedObject]:
     """The fields of objects of others that no child sets any more, as far as that is known."""
     for each in children.patched:
         child_plan = children.plans.get(each.child)
-        desired = child_plan.objects if child_plan is not None and child_plan.child.patch is not None else ()
-        is_desired = each.manager == children.manager(each.child, each.key) and any(
+        desired = child_plan.objects if child_plan is not None and not child_plan.owns else ()
+        is_desired = each.manager == children.context.manager(each.child, each.key) and any(
             each.key == object_plan.desired.key for object_plan in desired
         )
         if not is_desired:
@@ -107,8 +108,8 @@ class _Known:
     others, instead of those that have objects."""
 
     def __init__(self, children: Children, *, patches: bool = False) -> None:
-        self.children = children
-        self.plans = {id_: found for id_, found in children.plans.items() if (found.child.patch is not None) is patches}
+        self.children, self.patches = children, patches
+        self.plans = {id_: found for id_, found in children.plans.items() if found.owns is not patches}
         self._by_kind: dict[GroupKind, list[ChildPlan]] = {}
         for child_plan in self.plans.values():
             for kind in {each.versionless for each in child_plan.child.kinds}:
@@ -134,7 +135,7 @@ class _Known:
 
     def needs(self, each: Existing | PatchedObject) -> frozenset[str]:
         """The children whose writes of this pass have to succeed first: one of them may replace the object."""
-        if self.children.render_failed:
+        if self.children.context.render_failed:
             return frozenset()
         own = self.plans.get(each.child)
         return frozenset(found.child.id for found in ([own] if own else self._of_kind(each)) if found.writes)
@@ -149,7 +150,7 @@ class _Known:
             return found
         identities = self._possible(own)
         if identities is None:  # of a list, some are still known to be desired
-            return found if own.child.has_items and own.child.patch is None else found._replace(is_reported=False)
+            return found if own.child.has_items and not self.patches else found._replace(is_reported=False)
         return found._replace(is_reported=(each.key.group_kind, each.key.name) not in identities)
 
     def _rival(self, child_plan: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
@@ -174,7 +175,7 @@ class _Known:
         problems = [each for each in children.report.problems if each.child == child.id]
         by_error = Risk(f"by an error of {child.id}", is_error=True)
         is_blocked = child_plan.blocks_pruning
-        if child.patch is not None:  # what others hold, or what does not exist yet, decides about its own object only
+        if self.patches:  # what others hold, or what does not exist yet, decides about its own object only
             is_blocked = not all(each.reason in HARMLESS for each in problems)
         if child_plan.incomplete or is_blocked or child_plan.state is State.REFUSED:
             return by_error if problems else Risk(f"while {child.id} waits", is_error=False)
@@ -183,7 +184,7 @@ class _Known:
             if writes is not None and each.desired.key in writes.failed:
                 return by_error
             is_undone = writes is not None and each.desired.key in writes.undone
-            if is_undone or (children.render_failed and isinstance(each.action, Create)):
+            if is_undone or (children.context.render_failed and isinstance(each.action, Create)):
                 return Risk(f"until {child.id} is written", is_error=True)
         if unread := self._unread(child_plan):
             return Risk(f"by what {child.id} reads: {unread}", is_error=True)
@@ -205,17 +206,13 @@ class _Known:
         return self._identities[id_]
 
     def _render_identities(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:
-        child = child_plan.child
-        scopes = child_plan.unrendered if child.has_items else [self.children.scope.names]
-        if child.patch is not None or child.runs or not scopes:
-            return None
         found: set[tuple[GroupKind, str]] = set()
-        for names in scopes:
-            rendered = _identities(child, names)
+        for names in child_plan.unknown_scopes():
+            rendered = _identities(child_plan.child, names)
             if not rendered:
                 return None
             found |= rendered
-        return frozenset(found)
+        return frozenset(found) or None
 
 
 def _identities(child: Child, names: Mapping[str, Any]) -> set[tuple[GroupKind, str]]:

@@ -56,8 +56,8 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
             yield Need(("patch",), f"the status of {owner}", rule.site)
         if rule.expire is not None:
             yield Need(("delete",), f"the end of {owner} by `expire`", rule.expire.site)
-    for child in rule.every_child:
-        if child.patch is None and any(each.versionless == kind for each in child.kinds):
+    for child in rule.owned_children:
+        if any(each.versionless == kind for each in child.kinds):
             written = READ if rule.write_as is not None else _written(child, rule)
             yield Need(written, f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:
@@ -101,9 +101,7 @@ def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[
 def account_verbs(rule: Rule, kind: GroupKind) -> frozenset[str]:
     """The verbs that the account of `writeAs` needs for objects of a kind: it writes, and the operator reads."""
     written = (
-        _written(child, rule)
-        for child in rule.every_child
-        if child.patch is None and any(each.versionless == kind for each in child.kinds)
+        _written(child, rule) for child in rule.owned_children if any(each.versionless == kind for each in child.kinds)
     )
     patched = any(each.target.kind.versionless == kind for each in rule.patches)
     found = {verb for verbs in written for verb in verbs if verb not in READ}

@@ -14,6 +14,7 @@ from ruleop.core.merge.server.normalise import as_json
 from ruleop.core.messages import shortened
 from ruleop.core.planning.model.item_records import MAX_ITEM, ItemRecord
 from ruleop.core.planning.rendering.unplanned import ChildFails, child_error
+from ruleop.core.rules import Given
 from ruleop.core.templating import Fault, loop_items
 from ruleop.core.templating.values.cost import ITEM_UNITS, METER, Exhausted
 from ruleop.core.templating.values.data import plain, plain_and_weight, retained_bytes
@@ -97,7 +98,7 @@ def _name(value: Any) -> str:
 
 def _loops_of(child: Child) -> str:
     """The key that gives the child its items."""
-    return "objects" if child.given else "forEach"
+    return "objects" if isinstance(child.form, Given) else "forEach"
 
 
 def _combinations(
@@ -126,7 +127,8 @@ def _up_to_limit(child: Child, items: Iterator[T]) -> list[T]:
 
 
 def _entries(child: Child, value: Any, site: Site) -> Iterator[tuple[int | str, Any]]:
-    items = None if child.given and isinstance(value, Mapping) else loop_items(value)
+    is_given = isinstance(child.form, Given)
+    items = None if is_given and isinstance(value, Mapping) else loop_items(value)
     if items is None:
-        raise ChildFails("objects needs a list" if child.given else "forEach needs a list or a mapping", site)
+        raise ChildFails("objects needs a list" if is_given else "forEach needs a list or a mapping", site)
     return items

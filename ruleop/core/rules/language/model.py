@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
@@ -99,40 +99,68 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Ordinary:
+    """The objects are rendered from the body, and kept as they are rendered."""
+
+    ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`objects`: the CR gives the objects."""
+
+    privileged: bool = False  # they may grant permissions, and use ServiceAccounts
+
+
+@dataclass(frozen=True, slots=True)
 class Patched:
-    """The object whose fields a child sets, or all that a selector matches. They belong to somebody else."""
+    """`patch`: the body has fields of an object, or of all that a selector matches. They belong to somebody else."""
 
     target: Observe
     force: bool = False  # fields that another manager holds are taken
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """The times at which an object is made."""
+class Once:
+    """`once`: an object is made once for each request id."""
+
+    request: StringTemplate
+    history: int  # finished objects that stay
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """`schedule`: an object is made once for each of these times."""
 
     text: StringTemplate
     zone: StringTemplate | None  # None: UTC
     deadline: float  # seconds: a run that would start later is skipped
+    history: int  # finished objects that stay
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEnd:
+    """`forEachOf`: the objects are made for each item of this child that ends."""
+
+    of: str
+
+
+Form: TypeAlias = Ordinary | Given | Patched | Once | Scheduled | ItemEnd
+"""What a child is. Planning has a class for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
     id: str
     site: Site
+    form: Form
     body: TextTemplate | Tree
     kinds: frozenset[Kind]  # the kinds that the body can render
     many: bool  # forEach, a `---` in the source, or a selector of `patch`: the id is a list
-    patch: Patched | None = None  # the body has fields of this object; None: the body is an object of the CR
     final: bool = False  # one of `finalize`
     when: Expression | None = None
     wait_for: Expression | None = None
     for_each: tuple[Loop, ...] = ()  # outermost first
-    for_each_of: str = ""  # the child with `forEach` for whose items that end this one of `finalize` is made
-    ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
-    once: StringTemplate | None = None  # the request id: an object is made once for each
-    schedule: Schedule | None = None  # instead: an object is made once for each of these times
-    runs: bool = False  # it has one of these
-    history: int = 3  # finished objects of `once` or `schedule` that stay
     rotation: Rotation | None = None
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
@@ -140,15 +168,18 @@ class Child:
     deletion: Deletion = field(default_factory=Deletion)
     namespace: StringTemplate | None = None
     optional: bool = False
-    given: bool = False  # the CR gives the objects: `objects`
-    privileged: bool = False  # these may grant permissions, and use ServiceAccounts
     inputs: Inputs = field(default_factory=Inputs)
     secrecy: Secrecy = PUBLIC
 
     @property
     def has_items(self) -> bool:
         """Whether its objects come from several items, so that a mistake in one may be a mistake in the item."""
-        return bool(self.for_each or self.for_each_of) or (self.patch is not None and self.patch.target.many)
+        is_selected = isinstance(self.form, Patched) and self.form.target.many
+        return bool(self.for_each) or is_selected or isinstance(self.form, ItemEnd)
+
+    @property
+    def ended_by(self) -> tuple[str, ...]:
+        return self.form.ended_by if isinstance(self.form, Ordinary) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +284,6 @@ class Rule:
     site: Site
     children: Mapping[str, Child] = field(default_factory=lambda: EMPTY)  # in the order of the file
     observe: Mapping[str, Observe] = field(default_factory=lambda: EMPTY)
-    patches: tuple[Patched, ...] = ()  # of its children
     status: Tree | TextTemplate | None = None
     conditions: tuple[Condition, ...] = ()
     validate: tuple[Validation, ...] = ()
@@ -276,7 +306,6 @@ class Rule:
     public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     reads_time: bool = False  # it calls functions whose results depend on the time
     reads_status: bool = False  # it reads the status of the CR, which its own passes write
-    ends_items: bool = False  # something is done when an item of a `forEach` ends
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
     revision: str = ""  # the same without values of environment variables, which may be secret: it can be shown
 
@@ -309,7 +338,22 @@ class Rule:
 
     @cached_property
     def has_runs(self) -> bool:
-        return any(child.runs for child in self.children.values())
+        return any(isinstance(child.form, Once | Scheduled) for child in self.children.values())
+
+    @cached_property
+    def item_ends(self) -> tuple[Child, ...]:
+        """The finalize children that are made when an item of a `forEach` ends, in their order."""
+        return tuple(child for id_ in self.final_order if isinstance((child := self.finalize[id_]).form, ItemEnd))
+
+    @cached_property
+    def patches(self) -> tuple[Patched, ...]:
+        """The objects of others whose fields its children set."""
+        return tuple(child.form for child in self.children.values() if isinstance(child.form, Patched))
+
+    @cached_property
+    def owned_children(self) -> tuple[Child, ...]:
+        """The children, including finalize children, that have objects of their own."""
+        return tuple(child for child in self.every_child if not isinstance(child.form, Patched))
 
     @cached_property
     def adopts_helm_releases(self) -> bool:
@@ -319,7 +363,7 @@ class Rule:
     @cached_property
     def makes_namespaces(self) -> bool:
         """Whether a child may be a Namespace."""
-        kinds = (kind.versionless for child in self.every_child if child.patch is None for kind in child.kinds)
+        kinds = (kind.versionless for child in self.owned_children for kind in child.kinds)
         return NAMESPACE_KIND.versionless in kinds
 
     @cached_property

@@ -130,12 +130,14 @@ class ChildDraft:
     def strategy(self) -> Strategy | None:
         if self.table.patch is not None:
             return "server-side"
+        if self.run is not None:
+            return "create-only"
         return next((apply.strategy for apply in reversed(self.applies) if apply.strategy), None)
 
     @property
     def create_only(self) -> bool:
-        if self.strategy is not None or self.run is not None:
-            return self.strategy == "create-only" or self.run is not None
+        if self.strategy is not None:
+            return self.strategy == "create-only"
         return bool(self.kinds) and all(kind.versionless == JOBS for kind in self.kinds)
 
     @property

@@ -15,10 +15,14 @@ from ruleop.core.rules.language.model import (
     Child,
     Condition,
     Deletion,
+    Given,
     Ignore,
     Inputs,
+    ItemEnd,
     Loop,
     Observe,
+    Once,
+    Ordinary,
     OwnedBy,
     Patched,
     PolicyRule,
@@ -26,7 +30,7 @@ from ruleop.core.rules.language.model import (
     Rollout,
     Rotation,
     Rule,
-    Schedule,
+    Scheduled,
     Selector,
     Validation,
 )
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.facts.scopes import Part
+    from ruleop.core.rules.language.model import Form
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
     from ruleop.core.rules.language.watches_yaml import (
@@ -76,7 +81,6 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         name=table.name.text if table.name else "",
         site=table.site,
         children=children,
-        patches=tuple(child.patch for child in children.values() if child.patch is not None),
         observe={name: _observe(entry, draft, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=table.status.compiled if table.status is not None else None,
         conditions=tuple(_condition(draft, condition) for condition in table.conditions),
@@ -99,10 +103,9 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         rollout=_rollout(table.rollout) if table.rollout is not None else None,
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
-        or any(child.schedule is not None or child.rotation is not None for child in children.values())
+        or any(isinstance(child.form, Scheduled) or child.rotation is not None for child in children.values())
         or table.expire is not None,
         reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
-        ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=ordered,
         final_order=final_order,
@@ -135,22 +138,14 @@ def _child(
     return Child(
         id=child.id,
         site=child.site,
+        form=_form(child, ended_by),
         body=body,
         kinds=child.kinds,
         many=child.many,
-        patch=_patched(child, table.patch) if table.patch is not None else None,
         final=child.final,
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
         for_each=tuple(Loop(each.name, _required(each.value).compiled) for each in child.loops),
-        for_each_of=table.for_each_of.text if table.for_each_of is not None else "",
-        ended_by=ended_by,
-        once=_compiled(table.once),
-        schedule=Schedule(table.schedule.compiled, _compiled(table.time_zone), table.starting_deadline)
-        if table.schedule is not None
-        else None,
-        runs=child.run is not None,
-        history=table.history,
         rotation=rotation if rotation != Rotation(None, None) else None,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
@@ -170,8 +165,6 @@ def _child(
         ),
         namespace=_compiled(table.namespace),
         optional=table.optional,
-        given=table.objects is not None,
-        privileged="extra-privileges" in table.allow,
         inputs=Inputs(
             mentions=read.mentions,
             ids=ids,
@@ -179,6 +172,20 @@ def _child(
         ),
         secrecy=secrecy,
     )
+
+
+def _form(child: ChildDraft, ended_by: tuple[str, ...]) -> Form:
+    table = child.table
+    if table.objects is not None:
+        return Given("extra-privileges" in table.allow)
+    if table.patch is not None:
+        return _patched(child, table.patch)
+    if table.once is not None:
+        return Once(table.once.compiled, table.history)
+    if table.schedule is not None:
+        zone = _compiled(table.time_zone)
+        return Scheduled(table.schedule.compiled, zone, table.starting_deadline, table.history)
+    return ItemEnd(table.for_each_of.text) if table.for_each_of is not None else Ordinary(ended_by)
 
 
 def _patched(child: ChildDraft, table: PatchTable) -> Patched:

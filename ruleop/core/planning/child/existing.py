@@ -1,0 +1,104 @@
+"""The existing objects of a CR, and those that templates can read as one of its children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.model.marks import Claim, Owner, claim_on
+from ruleop.core.planning.rendering.scope import without_server_noise
+from ruleop.core.rules import Once, Scheduled
+from ruleop.core.templating import Later, MapView, ObjectsView, Origin
+from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ruleop.core.planning.child.field_patches import PatchedObject
+    from ruleop.core.planning.model.observed import Observed
+    from ruleop.core.rules import Child, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The objects of a CR in the cluster: those that it owns, and those whose fields it has set."""
+
+    existing: Sequence[Existing] = ()
+    patched: Sequence[PatchedObject] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """An existing object that the CR owns."""
+
+    key: ObjectKey
+    live: Object
+    claim: Claim
+    child: str  # the id in its record; "" without a record
+
+    @property
+    def terminating(self) -> bool:
+        return bool(self.live["metadata"].get("deletionTimestamp"))
+
+
+def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
+    """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
+    operator itself are nobody's children. Raises Exhausted: others may change the records on the objects, and the
+    longest take a quarter of a second."""
+    found: dict[ObjectKey, Existing] = {}
+    far, own = rule.reach == "cluster", observed.own
+    for live in observed.objects.children(owner.part_of):
+        key = ObjectKey.of(live)
+        claim = claim_on(live, key, owner)
+        # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.
+        if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
+            record = read_record(live)
+            child = record.id if record is not None else ""
+            if key not in found or _may_be(live, rule.children.get(child) or rule.finalize.get(child)):
+                found[key] = Existing(key, live, claim, child)
+        METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
+    return [found[key] for key in sorted(found)]
+
+
+def _may_be(live: Object, child: Child | None) -> bool:
+    return child is not None and Kind.of(live) in child.kinds
+
+
+def select_shown(
+    rule: Rule, owner: Owner, child: Child, existing: Iterable[Existing], key: ObjectKey | None
+) -> list[Existing]:
+    """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
+    their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
+    object, it is the one with the desired key; while that is unknown, the oldest, or the newest if there is
+    one for each run."""
+    kinds, far = _versionless(child.kinds), rule.reach == "cluster"
+    found = [
+        each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
+    ]
+    if key is not None:
+        return [each for each in found if each.key == key]
+    if child.many or len(found) < 2:
+        return found
+    return [(max if isinstance(child.form, Once | Scheduled) else min)(found, key=age_of)]
+
+
+@lru_cache(maxsize=1024)
+def _versionless(kinds: frozenset[Kind]) -> frozenset[GroupKind]:
+    return frozenset(kind.versionless for kind in kinds)
+
+
+def age_of(each: Existing) -> tuple[str, ObjectKey]:
+    """The API server sets creationTimestamp, so an object cannot be made to look older."""
+    return each.live["metadata"].get("creationTimestamp") or "", each.key
+
+
+def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any:
+    """The child's objects as they are now, as a value for templates."""
+    found = [without_server_noise(each.live) for each in existing]
+    name = f"live.{child.id}" if origin is Origin.LIVE else child.id
+    if child.many:
+        return ObjectsView(found, name, origin)
+    return MapView(found[0], name, origin) if found else Later(name)
