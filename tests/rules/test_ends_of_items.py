@@ -99,4 +99,4 @@ def test_the_child_knows_what_ends_its_items_and_needs_no_garbage_collector() ->
     assert (found.children["a"].form, found.children["a"].deletion.in_order) == (Ordinary(ended_by=("f",)), True)
     assert (found.finalize["f"].form, found.finalize["f"].many) == (ItemEnd("a"), True)
     assert (found.finalize["g"].form, found.finalize["g"].many) == (Ordinary(), False)
-    assert found.ends_items
+    assert found.item_ends == (found.finalize["f"],)

@@ -31,9 +31,9 @@ from ruleop.core.planning.child.deletion_order import (
     releases_in_order,
     still_there,
 )
-from ruleop.core.planning.child.endings import ends_item, skip_reason
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.child.item_ends import plan_ends
+from ruleop.core.planning.child.kinds.item_end import ends_item, skip_reason
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition

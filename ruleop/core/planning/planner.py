@@ -18,15 +18,14 @@ from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.changes.writes import reason_for
 from ruleop.core.planning.child import helm_release
-from ruleop.core.planning.child.blocking import find_blocking
+from ruleop.core.planning.child.child_plan import PassContext
 from ruleop.core.planning.child.children import NO_KEYS, Children
 from ruleop.core.planning.child.existing import Found, find_existing
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
-from ruleop.core.planning.child.item_names import item_names
 from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
-from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import delayed, prune
+from ruleop.core.planning.child.shown import find_blocking, find_masks, item_names
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion, without_account
 from ruleop.core.planning.events import (
     HEALTHY,
@@ -248,16 +247,10 @@ class _Planner:
     def _children(self, found: Found, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
         history, rule = self.history, self.rule
         work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
-        return Children(
-            self.scope,
-            history,
-            self.owner,
-            found,
-            work,
-            paused=self.paused,
-            predict_status=self.predict_status,
-            desired_keys=desired_keys,
+        context = PassContext(
+            self.scope, history, self.owner, found, work, paused=self.paused, predict_status=self.predict_status
         )
+        return Children(context, desired_keys)
 
     # -- validation ----------------------------------------------------------------------------------------------------
 
@@ -490,7 +483,7 @@ class _Planner:
             reads=tuple(report.reads),
             late=self.late,
             public_words=self.rule.public_words,
-            masks=find_masks(self.rule, self.resource, self.scope, children) if self.scope.masks else NO_MASKS,
+            masks=find_masks(children) if self.scope.masks else NO_MASKS,
             items=item_names(children) if self.names_items else {},
             blocking=tuple(find_blocking(children)) if self.is_shown else (),
             traced=children.traced(self.traced) if self.traced else {},

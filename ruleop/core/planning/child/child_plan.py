@@ -7,16 +7,25 @@ when one is ready; everything else is the same for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.core.errors import RenderError
+from ruleop.core.kinds import Kind
+from ruleop.core.planning.changes.drift import (
+    WHOLE_OBJECT,
+    Correction,
+    Decision,
+    conflict_message,
+    corrected_fields,
+    managers_of,
+)
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
 from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason
+from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import Applied, Immutable, name_conflict_message
 from ruleop.core.planning.child.existing import Existing, existing_view
-from ruleop.core.planning.child.field_conflicts import HeldBack
-from ruleop.core.planning.child.field_patches import held_by_others
+from ruleop.core.planning.child.field_patches import held_by_others, holder_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.model.actions import (
     Action,
@@ -29,11 +38,12 @@ from ruleop.core.planning.model.actions import (
     Patch,
     Problem,
     Read,
+    Replace,
     ServerSideApply,
     State,
     Wait,
 )
-from ruleop.core.planning.model.managers import manager_of
+from ruleop.core.planning.model.managers import FieldsManager, manager_of
 from ruleop.core.planning.model.marks import claim_on
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.core.planning.model.rbac_children import Granting
@@ -44,14 +54,14 @@ from ruleop.core.planning.rendering.items import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unread
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin, Waiting
+from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.child.endings import Ending
-    from ruleop.core.planning.child.existing import Found
+    from ruleop.core.planning.child.existing import Ending, Found
     from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.rendering.items import Item
@@ -135,12 +145,11 @@ class PassContext:
         owner: Owner,
         found: Found,
         work: Work | None,
-        ending: dict[ObjectKey, Ending],
         *,
-        paused: bool = False,
-        predict_status: bool = True,
+        paused: bool,
+        predict_status: bool,
     ) -> None:
-        """`ending`: by the objects of the items. `predict_status`: a plan with actions is shown as well."""
+        """`predict_status`: a plan with actions is shown as well."""
         self.scope, self.history, self.owner = scope, history, owner
         self.rule, self.observed = scope.rule, scope.observed
         self.work = work  # of an earlier plan of the same custom resource
@@ -149,7 +158,7 @@ class PassContext:
         self.by_id: dict[str, list[Existing]] = {}  # what exists, by child
         for each in self.existing:
             self.by_id.setdefault(each.child, []).append(each)
-        self.ending = ending
+        self.ending: dict[ObjectKey, Ending] = {}  # by the objects of the items
         self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
         self.report = PassReport()
         self.render_failed = False  # a child could not be rendered: nothing is written
@@ -163,6 +172,14 @@ class PassContext:
 
 
 _WORST = [State.READY, State.UNWANTED, State.PROGRESSING, State.TERMINATING, State.WAITING, State.REFUSED, State.FAILED]
+
+
+class HeldBack(ChildFails):
+    """The object is repeatedly deleted; creating it again is delayed."""
+
+    def __init__(self, conflict: FieldConflict) -> None:
+        super().__init__(conflict.message, reason="FieldConflict")
+        self.conflict = conflict
 
 
 class ChildPlan(ABC):
@@ -224,6 +241,47 @@ class ChildPlan(ABC):
     def unknown_scopes(self) -> list[Mapping[str, Any]]:
         """The names of the objects that could not be rendered, as far as they tell which these are."""
         return self.unrendered if self.child.has_items else [self.context.scope.names]
+
+    def with_field_conflict(self, desired: Desired, applied: Applied) -> Applied:
+        """The decision about an object that was reverted recently. If its drift is reverted repeatedly, its write is
+        withheld, and reported as a conflict. An edit of the CR changes the desired object, which ends the conflict.
+        Raises ChildFails and Unread."""
+        context, action = self.context, applied.action
+        drift = context.history.drift[desired.key]
+        if (action is None and not drift.message) or drift.desired_digest != desired.digest:
+            return applied
+        fields = corrected_fields(action) if action is not None else None
+        if fields is None:
+            return replace(applied, conflict_message=drift.message)
+        assert isinstance(action, (Create, Patch, Replace, ServerSideApply))
+        decision, message = drift.decide(fields, context.observed.clock), drift.message
+        if decision is Decision.REVERT:
+            return replace(applied, conflict_message=message)
+        if decision is Decision.REPORT:
+            message = self._conflict_message(action, drift.managed, by_server=drift.altered)
+        conflict = FieldConflict(desired.key, self.child.id, fields, message, new=decision is Decision.REPORT)
+        if fields == WHOLE_OBJECT:
+            raise HeldBack(conflict)
+        live = action.live if not isinstance(action, Create) else None
+        return Applied(live, conflict_message=message, conflict=conflict)
+
+    def _conflict_message(
+        self, action: Correction, managed: tuple[Mapping[str, Any], ...] | None, *, by_server: bool
+    ) -> str:
+        owner, observed = self.context.owner, self.context.observed
+        changed = changes(action, observed.kinds, None, allowance=METER.descriptions)
+        paths = list(dict.fromkeys(self.child.secrecy.path(each.path) for each in changed))
+        if isinstance(action, Create) or action.live is None or by_server:
+            return conflict_message(action, paths, (), by_server=by_server)
+        if managed is None:
+            raise Unread(Read(action.key, Kind.of(action.live), "managers"))
+        own = action.manager if isinstance(action, ServerSideApply) else ""
+        others = [each for each in managed if not own or each.get("manager") != own]
+        names = [
+            each if FieldsManager.named(each) is None else holder_of(each, action.key, owner, observed)
+            for each in managers_of(others, action.live, action.object)
+        ]
+        return conflict_message(action, paths, names, by_server=False)
 
     # -- its value in templates ----------------------------------------------------------------------------------------
 

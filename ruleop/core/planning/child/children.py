@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import NAMESPACE_KIND, ObjectKey
 from ruleop.core.planning.child.child_plan import ChildPlan, ObjectPlan, PassContext, ready_when
-from ruleop.core.planning.child.endings import begun, ends_item, waits
 from ruleop.core.planning.child.existing import existing_view, select_shown
-from ruleop.core.planning.child.field_conflicts import with_field_conflict
 from ruleop.core.planning.child.kinds.given import GivenPlan
-from ruleop.core.planning.child.kinds.item_end import ItemEndPlan
+from ruleop.core.planning.child.kinds.item_end import ItemEndPlan, begun, ends_item, waits
 from ruleop.core.planning.child.kinds.once import OncePlan, RunPlan
 from ruleop.core.planning.child.kinds.ordinary import OrdinaryPlan
 from ruleop.core.planning.child.kinds.patched import PatchPlan
-from ruleop.core.planning.child.kinds.run_records import Records
+from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, Records
 from ruleop.core.planning.child.kinds.schedule import SchedulePlan
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import Action, Create, Patch, Replace, ServerSideApply, State
@@ -42,10 +40,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object
-    from ruleop.core.planning.child.existing import Existing, Found
-    from ruleop.core.planning.history import History
-    from ruleop.core.planning.model.marks import Owner
-    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.rules import Child, Form
 
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
@@ -67,27 +62,15 @@ def plan_of(child: Child, context: PassContext) -> ChildPlan:
 
 
 class Children:
-    def __init__(
-        self,
-        scope: Scope,
-        history: History,
-        owner: Owner,
-        found: Found,
-        work: Work | None,
-        *,
-        paused: bool = False,
-        predict_status: bool = True,
-        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
-    ) -> None:
+    def __init__(self, context: PassContext, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> None:
         """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
-        rule = scope.rule
-        self.ending = begun(found.existing, rule, owner, scope) if rule.item_ends else {}  # by the objects of the items
-        self.context = context = PassContext(
-            scope, history, owner, found, work, self.ending, paused=paused, predict_status=predict_status
-        )
-        self.scope, self.history, self.owner, self.report = scope, history, owner, context.report
-        self.rule, self.observed = rule, scope.observed
-        self.existing, self.patched = found.existing, found.patched
+        self.context = context
+        self.scope, self.history, self.report = context.scope, context.history, context.report
+        self.rule, self.observed, self.ending = context.rule, context.observed, context.ending
+        self.existing, self.patched, self.owner = context.existing, context.patched, context.owner
+        rule, owner, scope = self.rule, self.owner, self.scope
+        if rule.item_ends:
+            self.ending.update(begun(self.existing, rule, owner, scope))
         self.plans: dict[str, ChildPlan] = {}
         self.ended_by = waits(self.ending) if self.ending else {}
         self._shown: dict[str, list[Existing]] = {}  # the objects that templates can read as this child
@@ -220,7 +203,7 @@ class Children:
         try:
             applied = child_plan.decide(object_plan)
             if desired.key in self.history.drift:
-                applied = with_field_conflict(child, desired, applied, self.owner, self.observed, self.history)
+                applied = child_plan.with_field_conflict(desired, applied)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
@@ -337,16 +320,15 @@ class Children:
 
     def records(self) -> Records:
         """The record of the runs of all children, planned or not."""
-        found: dict[str, list[dict[str, str]]] = {}
-        skipped: list[tuple[str, str]] = []
-        prunes_next = False
-        for child in self.rule.children.values() if self.rule.has_runs else ():
-            if isinstance(child_plan := self.plans.get(child.id) or plan_of(child, self.context), RunPlan):
-                record = child_plan.record()
-                found[child.id] = record.entries
-                skipped += [(child.id, record.skipped)] if record.skipped else []
-                prunes_next |= record.prunes_next
-        return Records(found, skipped, prunes_next)
+        if not self.rule.has_runs:
+            return NO_RECORDS
+        plans = [self.plans.get(child.id) or plan_of(child, self.context) for child in self.rule.children.values()]
+        found = {each.child.id: each.record() for each in plans if isinstance(each, RunPlan)}
+        return Records(
+            {id_: record.entries for id_, record in found.items()},
+            [(id_, record.skipped) for id_, record in found.items() if record.skipped],
+            any(record.prunes_next for record in found.values()),
+        )
 
     def unreadable(self, ids: Iterable[str]) -> str:
         """The permission that is missing to read these children and observed resources; empty if none is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ruleop.core.planning.child.field_patches import PatchedObject
+    from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.rules import Child, Rule
 
@@ -42,6 +43,15 @@ class Existing:
     @property
     def terminating(self) -> bool:
         return bool(self.live["metadata"].get("deletionTimestamp"))
+
+
+@dataclass(slots=True)
+class Ending:
+    """An item whose end has begun, or begins in this pass."""
+
+    record: ItemRecord
+    made: list[Existing] = field(default_factory=list)
+    decided: set[str] = field(default_factory=set)  # the `finalize` children that are rendered, or not desired
 
 
 def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ruleop.core.planning.child.endings import Ending, ends_item, skip_reason
+from ruleop.core.planning.child.existing import Ending
+from ruleop.core.planning.child.kinds.item_end import ends_item, skip_reason
 from ruleop.core.planning.model.actions import Action, Create, Delete, State
 from ruleop.core.planning.model.item_records import item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE

@@ -7,7 +7,7 @@ import contextlib
 from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ruleop.core.errors import RenderError
 from ruleop.core.messages import shortened
@@ -24,6 +24,7 @@ from ruleop.core.planning.child.kinds.run_records import (
     SUCCEEDED,
     Recorded,
     Run,
+    RunRecord,
     Runs,
     abridged,
     digest_of_texts,
@@ -48,14 +49,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.planning.rendering.items import Item
     from ruleop.core.rules import Child, Once, Scheduled
-
-
-class RunRecord(NamedTuple):
-    """The record of the runs of a child, for the status."""
-
-    entries: list[dict[str, str]]
-    prunes_next: bool  # an object can be deleted as soon as the status has this
-    skipped: str = ""  # the time of a run that this pass skips
 
 
 class RunPlan(OrdinaryPlan):

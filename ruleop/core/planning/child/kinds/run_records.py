@@ -16,7 +16,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX
 from ruleop.core.planning.child.existing import Existing, age_of
@@ -118,13 +118,20 @@ def abridged(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The record of all runs, for the status."""
+class RunRecord(NamedTuple):
+    """The record of the runs of a child, for the status."""
+
+    entries: list[dict[str, str]]
+    prunes_next: bool  # an object can be deleted as soon as the status has this
+    skipped: str = ""  # the time of a run of the schedule that this pass skips
+
+
+class Records(NamedTuple):
+    """The records of all children."""
 
     runs: Mapping[str, list[dict[str, str]]]  # by child
-    skipped: Sequence[tuple[str, str]]  # runs of schedules that this pass skips: the child, and their times
-    prunes_next: bool  # an object can be deleted as soon as the status has this
+    skipped: Sequence[tuple[str, str]]  # the children, and the times
+    prunes_next: bool
 
 
 NO_RECORDS: Final = Records({}, (), prunes_next=False)

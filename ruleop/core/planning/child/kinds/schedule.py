@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.planning.child.kinds.once import RunPlan, RunRecord
+from ruleop.core.planning.child.kinds.once import RunPlan
 from ruleop.core.planning.child.kinds.run_records import (
     ENDED,
     MAX_RECORDED,
     SCHEDULED,
     SKIPPED,
     Run,
+    RunRecord,
     digest_of_texts,
 )
 from ruleop.core.planning.rendering.desired import is_enabled
