@@ -71,7 +71,7 @@ def test_errors_in_dependencies_are_reported_with_their_positions(row: Row) -> N
 
 
 def orders(body: str) -> tuple[str, ...]:
-    return rule(body).order
+    return rule(body).order.children
 
 
 def test_children_are_ordered_by_references_and_dependencies_and_then_by_the_file() -> None:
@@ -113,7 +113,7 @@ def test_reading_through_live_does_not_order_children() -> None:
     found = rule(
         "children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}"
     )
-    assert found.order == ("a", "b")
+    assert found.order.children == ("a", "b")
     assert found.children["a"].inputs.mentions == frozenset()
 
 
@@ -153,7 +153,7 @@ def test_the_reads_of_a_condition_include_those_through_lets_live_and_ready() ->
           - {type: Both, status: jobs | length > 1 or a is defined}
         """
     )
-    assert [set(each.reads) for each in found.conditions] == [set(), {"pods"}, {"a", "b"}, {"jobs", "a"}]
+    assert [set(each.reads) for each in found.status.conditions] == [set(), {"pods"}, {"a", "b"}, {"jobs", "a"}]
 
 
 @st.composite

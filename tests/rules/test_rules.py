@@ -10,6 +10,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.merge import parse_path
 from ruleop.core.rules import Child, Condition, Ordinary, ProjectErrors, Rule
 from ruleop.core.rules.checking import build_project
+from ruleop.core.rules.language.model import Pace
 from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
@@ -68,25 +69,26 @@ def test_every_key_of_a_watch_reaches_the_rule() -> None:
     assert found.vars == {"a": 1, "b": ["x", {"c": True}]}
     assert list(found.let) == ["first", "second"]
     assert found.let["second"].evaluate({"first": 7}) == 7
-    assert {label: value.constant for label, value in found.selector.match_labels.items()} == {"size": "small"}
+    selector = found.selection.selector
+    assert {label: value.constant for label, value in selector.match_labels.items()} == {"size": "small"}
     assert [
-        (one.key, one.operator, [value.constant for value in one.values]) for one in found.selector.match_expressions
+        (one.key, one.operator, [value.constant for value in one.values]) for one in selector.match_expressions
     ] == [
         ("tier", "NotIn", ["gold", "silver"]),
         ("x", "Exists", []),
     ]
-    assert (found.namespaces, found.reconcile_period, found.max_concurrent) == (("one", "two"), 5400.0, 3)
-    assert (found.manage_status, found.reach) == (False, "cluster")
+    assert (found.selection.namespaces, found.pace) == (("one", "two"), Pace(5400.0, 3))
+    assert (found.status.managed, found.reach.cluster) == (False, True)
 
 
 def test_a_plain_selector_is_its_match_labels() -> None:
-    plain, full = rule("selector: {a: b}").selector, rule("selector: {matchLabels: {a: b}}").selector
+    plain, full = (rule(f"selector: {each}").selection.selector for each in ("{a: b}", "{matchLabels: {a: b}}"))
     assert [(label, value.constant) for label, value in plain.match_labels.items()] == [("a", "b")]
     assert [(label, value.constant) for label, value in full.match_labels.items()] == [("a", "b")]
 
 
 def test_a_label_may_have_the_name_of_a_selector_key_if_its_value_is_a_string() -> None:
-    assert "app" in rule("selector: {app: matchLabels}").selector.match_labels
+    assert "app" in rule("selector: {app: matchLabels}").selection.selector.match_labels
 
 
 def test_every_key_of_a_child_reaches_the_child() -> None:
@@ -219,8 +221,8 @@ def test_a_rule_has_its_conditions_validations_and_status() -> None:
         validate: [{rule: spec.size > 1, message: too small}]
         """
     )
-    assert found.status.evaluate({"spec": {"size": 3}}) == {"size": 3}
-    fine, bare = found.conditions
+    assert found.status.body.evaluate({"spec": {"size": 3}}) == {"size": 3}
+    fine, bare = found.status.conditions
     assert (fine.type, fine.reason.constant, fine.message.evaluate({"spec": {"why": "so"}})) == (
         "example.com/Fine",
         "Because",
@@ -235,7 +237,7 @@ def test_a_rule_has_its_conditions_validations_and_status() -> None:
 
 def test_the_status_may_come_from_a_template() -> None:
     found = rule("status: s.yaml", {"templates/s.yaml": "size: {{ spec.size }}\n"})
-    assert found.status.render({"spec": {"size": 3}}) == [{"size": 3}]
+    assert found.status.body.render({"spec": {"size": 3}}) == [{"size": 3}]
 
 
 def test_finalize_children_are_marked_and_ordered_separately() -> None:
@@ -249,7 +251,7 @@ def test_finalize_children_are_marked_and_ordered_separately() -> None:
           c: {template: a.yaml, waitFor: live.a.x}
         """
     )
-    assert (found.order, found.final_order) == (("a", "b"), ("c", "d"))
+    assert (found.order.children, found.order.final) == (("a", "b"), ("c", "d"))
     assert all(child.final for child in found.finalize.values())
     assert not any(child.final for child in found.children.values())
     assert list(found.children) == ["b", "a"]
@@ -257,12 +259,12 @@ def test_finalize_children_are_marked_and_ordered_separately() -> None:
 
 def test_built_in_kinds_have_no_status() -> None:
     (found,) = load("- {version: v1, kind: ConfigMap}\n").rules
-    assert found.manage_status is False
+    assert found.status.managed is False
 
 
 def test_a_kind_in_a_k8s_io_group_is_builtin_only_if_kubernetes_has_it() -> None:
     (found,) = load("- {group: networking.k8s.io, version: v1, kind: Gateway}\n").rules
-    assert found.manage_status is True
+    assert found.status.managed is True
 
 
 def test_the_project_contains_its_templates_and_crds() -> None:

@@ -290,7 +290,7 @@ class _Page:
         found = [
             (code(each.type), self._code(each.status), ", ".join(map(code, self._reasons(each))))
             for watch in self.watches
-            for each in watch.rule.conditions
+            for each in watch.rule.status.conditions
         ]
         if any(watch.rule.rollout is not None for watch in self.watches):
             found.append((code("Rollout"), "It has the newest rules, or its turn is to come.", "`Current`, `HeldBack`"))

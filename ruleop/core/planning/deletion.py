@@ -80,7 +80,7 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
         return DeletionPlan(_deleting("Deleting", _held_by_others(resource, observed.finalizer)))
     done = _is_finalized(resource, last_reason)
     why_not = skip_reason(resource, observed)
-    final = [rule.finalize[id_] for id_ in rule.final_order if not isinstance(rule.finalize[id_].form, ItemEnd)]
+    final = [rule.finalize[id_] for id_ in rule.order.final if not isinstance(rule.finalize[id_].form, ItemEnd)]
     if final and not done and not why_not:
         if kept := list(_keep_actions(rule, resource, children)):
             return DeletionPlan(_deleting("Finalizing"), kept)
@@ -338,10 +338,10 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
         if observed.kinds.state_of(each.target) is Served.FORBIDDEN:
             yield missing_list_permission(rule, observed.kinds.info(each.target.kind), namespace)
     for child in rule.owned_children:
-        if child.final or child.deletion.policy is not None or rule.has_order or rule.reach == "cluster":
+        if child.final or child.deletion.policy is not None or rule.has_order or rule.reach.cluster:
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)
-                if rule.reach == "cluster" and info.places is not None:
+                if rule.reach.cluster and info.places is not None:
                     yield from (
                         missing_list_permission(rule, info, each)
                         for each, state in info.places.items()

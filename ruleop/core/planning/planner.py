@@ -97,11 +97,10 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
     """The first rule for the CR's kind, in any version, whose selector and namespaces match it."""
     kind, metadata = Kind.of(resource).versionless, resource.get("metadata") or {}
     for rule in rules:
-        if rule.kind.versionless != kind or (
-            rule.namespaces and (metadata.get("namespace") or "") not in rule.namespaces
-        ):
+        selector, namespaces = rule.selection.selector, rule.selection.namespaces
+        if rule.kind.versionless != kind or (namespaces and (metadata.get("namespace") or "") not in namespaces):
             continue
-        if rule.selector is None or compile_selector(rule.selector, {})(metadata.get("labels") or {}):
+        if selector is None or compile_selector(selector, {})(metadata.get("labels") or {}):
             return rule
     return None
 
@@ -164,7 +163,7 @@ class _Planner:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.predict_status = rule, resource, observed, predict_status
         self.key = ObjectKey.of(resource)
-        self.period, self.notes, self.paused = rule.reconcile_period, "", False
+        self.period, self.notes, self.paused = rule.pace.period, "", False
         if annotations := annotations_of(resource):
             self.period, self.notes = period_and_notes(annotations, rule)
             self.paused = is_paused(resource)
@@ -241,7 +240,7 @@ class _Planner:
             self.children.use_existing(self.rule.item_ends)
         problem = self._invalid() if self.rule.validate else None
         if problem is None:
-            self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+            self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order.children])
         return problem
 
     def _children(self, found: Found, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
@@ -502,7 +501,7 @@ class _Planner:
         extra: tuple[Condition, ...] = ()
         if self.late is None:
             projected = projected_fields(self.rule, self.scope, problems)
-            extra = custom_conditions(self.rule, self.children, problems) if self.rule.conditions else ()
+            extra = custom_conditions(self.rule, self.children, problems) if self.rule.status.conditions else ()
         fields, own_fields = projected
         if refused_status is not None:
             fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
@@ -523,7 +522,7 @@ class _Planner:
         if extra or rollout is not None:
             conditions = replace(conditions, custom=(*extra, rollout) if rollout is not None else extra)
         status: StatusWrite | None = None
-        if self.rule.manage_status:
+        if self.rule.status.managed:
             status = status_write(
                 self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
             )

@@ -92,8 +92,8 @@ def written_names(id_: str, watch: Watch, loaded: Loaded, path: FieldPath = NAME
 
 
 def _ordered(rule: Rule) -> Iterator[Child]:
-    yield from (rule.children[id_] for id_ in rule.order)
-    yield from (rule.finalize[id_] for id_ in rule.final_order)
+    yield from (rule.children[id_] for id_ in rule.order.children)
+    yield from (rule.finalize[id_] for id_ in rule.order.final)
 
 
 def _how_many(observe: Observe) -> str:
@@ -119,13 +119,13 @@ def _child_node(child: Child) -> Node:
 
 def _status(watch: Watch, loaded: Loaded) -> Iterator[tuple[str, frozenset[str]]]:
     """Each field and condition, with the ids that it reads."""
-    status, draft = watch.rule.status, watch.draft
+    status, draft = watch.rule.status.body, watch.draft
     if isinstance(status, Tree) and isinstance(status.node.value, dict):
         for name, node in status.node.value.items():
             yield name, ids_read(draft, [loaded.library.tree(node)])
     elif status is not None:
         yield "all fields", ids_read(draft, [status])
-    for condition in watch.rule.conditions:
+    for condition in watch.rule.status.conditions:
         texts = (condition.status, condition.reason, condition.message)
         yield condition.type, ids_read(draft, [each for each in texts if each is not None])
 
@@ -133,7 +133,7 @@ def _status(watch: Watch, loaded: Loaded) -> Iterator[tuple[str, frozenset[str]]
 def _edges(watch: Watch, loaded: Loaded, status: Mapping[str, frozenset[str]]) -> Iterator[Edge]:
     rule = watch.rule
     for child in _ordered(rule):
-        peers = rule.final_order if child.final else rule.order
+        peers = rule.order.final if child.final else rule.order.children
         parts = [part.compiled for part in watch.parts if part.child is not None and part.child.id == child.id]
         namespaces = _namespaces(child, watch, loaded)
         waits = {*child.depends_on, *(id_ for id_ in peers if id_ in namespaces)}

@@ -30,7 +30,7 @@ def in_order(children: Children) -> Iterator[Existing]:
     awaited = frozenset[str]().union(*(child.deletion.after for child in waiting))
     for each in children.existing:
         child = rule.children.get(each.child)
-        if child is not None and (rule.deletion_order == "reverse" or child.deletion.in_order or child.id in awaited):
+        if child is not None and (rule.order.deletion == "reverse" or child.deletion.in_order or child.id in awaited):
             yield each
 
 
@@ -69,7 +69,7 @@ def awaited_by(
         before = [by_child[id_] for id_ in sorted(child.deletion.after) if id_ in by_child]
         if (
             child.deletion.in_order
-            and rule.deletion_order == "reverse"
+            and rule.order.deletion == "reverse"
             and one.key.group_kind == NAMESPACE_KIND.versionless
         ):
             before.extend(_inside(children, child, by_namespace.get(one.key.name, ())))

@@ -59,7 +59,7 @@ def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing
     operator itself are nobody's children. Raises Exhausted: others may change the records on the objects, and the
     longest take a quarter of a second."""
     found: dict[ObjectKey, Existing] = {}
-    far, own = rule.reach == "cluster", observed.own
+    far, own = rule.reach.cluster, observed.own
     for live in observed.objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
@@ -84,7 +84,7 @@ def select_shown(
     their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
     object, it is the one with the desired key; while that is unknown, the oldest, or the newest if there is
     one for each run."""
-    kinds, far = _versionless(child.kinds), rule.reach == "cluster"
+    kinds, far = _versionless(child.kinds), rule.reach.cluster
     found = [
         each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
     ]

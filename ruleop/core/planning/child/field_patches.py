@@ -54,7 +54,7 @@ def find_patched(rule: Rule, owner: Owner, observed: Observed) -> list[PatchedOb
     for live in observed.objects.patched(owner.part_of):
         METER.spend(EXISTING_UNITS + MANAGER_UNITS * sum(1 for _ in managers_on(live)))
         if ObjectKey.of(live) not in observed.own:
-            found += patches_on(live, owner, targets, far=rule.reach == "cluster")
+            found += patches_on(live, owner, targets, far=rule.reach.cluster)
     return found
 
 

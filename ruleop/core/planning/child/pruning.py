@@ -258,7 +258,7 @@ def deadline(until: str) -> str:
 
 def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
     """Objects of removed children first, then the others in reverse dependency order."""
-    place = {id_: -number for number, id_ in enumerate(rule.order)}
+    place = {id_: -number for number, id_ in enumerate(rule.order.children)}
     return sorted(existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
 
 

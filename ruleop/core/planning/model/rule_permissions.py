@@ -48,23 +48,23 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
     owner = rule.kind.kind
     if rule.kind.versionless == kind:
         has_finalizer = _needs_finalizer(rule, namespaced=served.namespaced)
-        reads = READ if rule.manage_status or has_finalizer else FOLLOW
+        reads = READ if rule.status.managed or has_finalizer else FOLLOW
         yield Need(reads, f"the custom resources {owner}", rule.site)
         if has_finalizer:
             yield Need(("patch",), f"the finalizer of {owner}", rule.site)
-        if rule.manage_status and not served.status_subresource:
+        if rule.status.managed and not served.status_subresource:
             yield Need(("patch",), f"the status of {owner}", rule.site)
         if rule.expire is not None:
             yield Need(("delete",), f"the end of {owner} by `expire`", rule.expire.site)
     for child in rule.owned_children:
         if any(each.versionless == kind for each in child.kinds):
-            written = READ if rule.write_as is not None else _written(child, rule)
+            written = READ if rule.reach.write_as is not None else _written(child, rule)
             yield Need(written, f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:
         if observe.kind.versionless == kind:
             needed: tuple[str, ...] = FOLLOW
             if observe.patched:
-                needed = READ if rule.write_as is not None else (*READ, "patch")
+                needed = READ if rule.reach.write_as is not None else (*READ, "patch")
             what = "patched" if observe.patched else "observed"
             name = observe.name.constant if observe.name is not None else None
             where = observe.namespace.constant if observe.namespace is not None else None
@@ -89,7 +89,7 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
 def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
     """Of a cluster-scoped CR the garbage collector deletes children everywhere. A rule that takes over Helm releases
     removes the finalizer of the Helm operator."""
-    far = namespaced and rule.reach == "cluster"
+    far = namespaced and rule.reach.cluster
     return rule.deletes_children or rule.adopts_helm_releases or bool(rule.patches) or far
 
 

@@ -302,7 +302,7 @@ def _choose_namespace(
     site = child.body.site
     if rendered is not None and not isinstance(rendered, str):
         raise title.error(": metadata.namespace is not a string", site)
-    cluster = scope.rule.reach == "cluster"
+    cluster = scope.rule.reach.cluster
     if not info.namespaced:
         if not cluster:
             raise title.error(

@@ -274,6 +274,49 @@ class Rollout:
     deadline: float = 600.0  # seconds after which a CR that is not ready counts as failed
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The CRs of its kind that a rule is for."""
+
+    selector: Selector | None = None  # its strings are constants
+    namespaces: tuple[str, ...] = ()  # empty: all
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRule:
+    """The status of a CR."""
+
+    managed: bool = True  # False: nothing is written
+    body: Tree | TextTemplate | None = None  # its fields
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The objects that a rule may touch, and the permissions for that."""
+
+    cluster: bool = False  # False: those in the CR's namespace
+    write_as: StringTemplate | None = None  # renders to the account that writes children; None: the operator's own
+    rbac: tuple[PolicyRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often CRs are reconciled, and how many at a time."""
+
+    period: float = 36000.0  # seconds; 0 is never
+    max_concurrent: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The ids of children, dependencies first."""
+
+    children: tuple[str, ...] = ()
+    final: tuple[str, ...] = ()  # of finalize children
+    deletion: Literal["none", "reverse"] = "none"
+
+
 @dataclass(frozen=True)
 class Rule:
     """One watch: the rule for CRs of one kind that match its selector and namespaces. What follows from its fields is
@@ -284,26 +327,17 @@ class Rule:
     site: Site
     children: Mapping[str, Child] = field(default_factory=lambda: EMPTY)  # in the order of the file
     observe: Mapping[str, Observe] = field(default_factory=lambda: EMPTY)
-    status: Tree | TextTemplate | None = None
-    conditions: tuple[Condition, ...] = ()
+    status: StatusRule = field(default_factory=StatusRule)
     validate: tuple[Validation, ...] = ()
     vars: Mapping[str, JSON] = field(default_factory=lambda: EMPTY)
     let: Mapping[str, Tree] = field(default_factory=lambda: EMPTY)  # in the order of the file
     finalize: Mapping[str, Child] = field(default_factory=lambda: EMPTY)
-    selector: Selector | None = None  # its strings are constants
-    namespaces: tuple[str, ...] = ()  # empty: all
-    reconcile_period: float = 36000.0  # seconds; 0 is never
-    max_concurrent: int = 16
-    manage_status: bool = True
-    reach: Literal["namespace", "cluster"] = "namespace"
-    deletion_order: Literal["none", "reverse"] = "none"
+    selection: Selection = field(default_factory=Selection)
+    pace: Pace = field(default_factory=Pace)
+    reach: Reach = field(default_factory=Reach)
+    order: Order = field(default_factory=Order)
     expire: StringTemplate | None = None  # renders to the time from its creation after which a CR is deleted
-    write_as: StringTemplate | None = None  # renders to the account that writes children; None: the operator's own
     rollout: Rollout | None = None  # None: all CRs at once
-    rbac: tuple[PolicyRule, ...] = ()
-    order: tuple[str, ...] = ()  # ids of children, dependencies first
-    final_order: tuple[str, ...] = ()  # the same for finalize children
-    public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     reads_time: bool = False  # it calls functions whose results depend on the time
     reads_status: bool = False  # it reads the status of the CR, which its own passes write
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
@@ -324,7 +358,7 @@ class Rule:
     def annotates_children(self) -> bool:
         """Whether some of its children have an annotation in place of an ownerReference, because the garbage collector
         does not delete them."""
-        return self.deletes_children or self.reach == "cluster"
+        return self.deletes_children or self.reach.cluster
 
     @cached_property
     def needs_key(self) -> bool:
@@ -341,9 +375,14 @@ class Rule:
         return any(isinstance(child.form, Once | Scheduled) for child in self.children.values())
 
     @cached_property
+    def public_words(self) -> Mapping[str, frozenset[str]]:
+        """By the ids of children that read Secrets."""
+        return {child.id: child.secrecy.words for child in self.every_child if child.secrecy.reads}
+
+    @cached_property
     def item_ends(self) -> tuple[Child, ...]:
         """The finalize children that are made when an item of a `forEach` ends, in their order."""
-        return tuple(child for id_ in self.final_order if isinstance((child := self.finalize[id_]).form, ItemEnd))
+        return tuple(child for id_ in self.order.final if isinstance((child := self.finalize[id_]).form, ItemEnd))
 
     @cached_property
     def patches(self) -> tuple[Patched, ...]:
@@ -376,8 +415,7 @@ class Rule:
     def secrecy(self) -> Secrecy:
         """Of its expressions: they may read what the rule has or observes of Secrets, and the values it generates."""
         return Secrecy(
-            reads=bool(self.public_words)
-            or any(child.secrecy.holds for child in self.every_child)
+            reads=any(child.secrecy.reads or child.secrecy.holds for child in self.every_child)
             or any(observe.kind.versionless == SECRET for observe in self.observe.values())
         )
 
@@ -386,11 +424,11 @@ class Rule:
         parts = (
             *(each.body for each in self.every_child),
             *self.let.values(),
-            *(each.status for each in self.conditions),
+            *(each.status for each in self.status.conditions),
             *(each.rule for each in self.validate),
             *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
             *(each.selector.given for each in self.read_objects if each.selector is not None),
-            self.status,
+            self.status.body,
         )
         for state in {part.templates.state for part in parts if part is not None}:
             state.reset()

@@ -22,16 +22,21 @@ from ruleop.core.rules.language.model import (
     Loop,
     Observe,
     Once,
+    Order,
     Ordinary,
     OwnedBy,
+    Pace,
     Patched,
     PolicyRule,
+    Reach,
     Requirement,
     Rollout,
     Rotation,
     Rule,
     Scheduled,
+    Selection,
     Selector,
+    StatusRule,
     Validation,
 )
 from ruleop.core.rules.language.owner_chains import chain_of
@@ -82,8 +87,11 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         site=table.site,
         children=children,
         observe={name: _observe(entry, draft, metadata_only=name in partial) for name, entry in draft.observed.items()},
-        status=table.status.compiled if table.status is not None else None,
-        conditions=tuple(_condition(draft, condition) for condition in table.conditions),
+        status=StatusRule(
+            managed=table.manage_status and not draft.is_builtin,
+            body=table.status.compiled if table.status is not None else None,
+            conditions=tuple(_condition(draft, condition) for condition in table.conditions),
+        ),
         validate=tuple(
             Validation(_required(validate.rule).compiled, _required(validate.message).compiled, validate.site)
             for validate in table.validate
@@ -91,24 +99,16 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         vars=draft.vars,
         let={entry.name: _required(entry.value).compiled for entry in draft.let},
         finalize={name: built(child) for name, child in draft.final.items()},
-        selector=_selector(table.selector),
-        namespaces=_texts(table.namespaces or ()),
-        reconcile_period=table.reconcile_period,
-        max_concurrent=table.max_concurrent,
-        manage_status=table.manage_status and not draft.is_builtin,
-        reach=table.reach,
-        deletion_order=table.deletion_order,
+        selection=Selection(_selector(table.selector), _texts(table.namespaces or ())),
+        pace=Pace(table.reconcile_period, table.max_concurrent),
+        reach=Reach(table.reach == "cluster", _compiled(table.write_as), tuple(map(_policy_rule, table.rbac))),
+        order=Order(ordered, final_order, table.deletion_order),
         expire=_compiled(table.expire.after) if table.expire is not None else None,
-        write_as=_compiled(table.write_as),
         rollout=_rollout(table.rollout) if table.rollout is not None else None,
-        rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
         or any(isinstance(child.form, Scheduled) or child.rotation is not None for child in children.values())
         or table.expire is not None,
         reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
-        public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
-        order=ordered,
-        final_order=final_order,
     )
 
 

@@ -101,7 +101,7 @@ class ControllerSet:
         controller.set_rules(rules[0].kind if rules else controller.kind, rules)
         controller.earlier = tuple(self.earlier_rules(kind))
         controller.workers.limit = self.max_concurrent or max(
-            (rule.max_concurrent for rule in rules), default=controller.workers.limit
+            (rule.pace.max_concurrent for rule in rules), default=controller.workers.limit
         )
         return controller if controller.digests != before else None
 

@@ -77,7 +77,7 @@ def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
     return InventoryEntry(
         frozenset(key.group_kind for key in (*created, *(each.key for each in applied if not each.manager))),
         any(isinstance(action, AddFinalizer) for action in plan.actions),
-        frozenset(each.type for each in rule.conditions),
+        frozenset(each.type for each in rule.status.conditions),
         frozenset(patched_key(each.target) for each in rule.patches if each.target.id in patches),
     )
 
@@ -88,7 +88,7 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
     return InventoryEntry(
         frozenset(kind.versionless for rule in rules for child in rule.owned_children for kind in child.kinds),
         any(rule.needs_key for rule in rules),
-        frozenset(each.type for rule in rules for each in rule.conditions),
+        frozenset(each.type for rule in rules for each in rule.status.conditions),
         frozenset(patched_key(each.target) for rule in rules for each in rule.patches),
     )
 

@@ -75,17 +75,17 @@ class RunPlan(OrdinaryPlan):
     def _why_no_record(self) -> str:
         """The reason that no result can be recorded, so that everything would run again; empty if it can."""
         scope, rule = self.context.scope, self.context.rule
-        info, kind = scope.observed.kinds.info(rule.kind), rule.kind.kind
+        info, kind, body = scope.observed.kinds.info(rule.kind), rule.kind.kind, rule.status.body
         if info.status_schema is not None and not declares(info.status_schema, ("status", *PLACE)):
             return (
                 f"the CRD of {kind} has no status.{'.'.join(PLACE)}, so the API server would drop the results of "
                 f"`{self.key}`: add it to the schema, with x-kubernetes-preserve-unknown-fields"
             )
         schema = info.status_schema or {}
-        if not (schema_at(schema, ("status",)) or {}).get("required") or isinstance(rule.status, TextTemplate):
+        if not (schema_at(schema, ("status",)) or {}).get("required") or isinstance(body, TextTemplate):
             return ""
         required = limits_of(schema, OWN_CONDITIONS, generation=info.status_subresource).required
-        known = {*(rule.status.fields if rule.status is not None else ()), *(scope.resource.get("status") or ())}
+        known = {*(body.fields if body is not None else ()), *(scope.resource.get("status") or ())}
         missing = [name for name in required if name not in known]
         return unwritten(kind, missing) if missing else ""
 
