@@ -20,7 +20,7 @@ from ruleop.core.planning.changes.writes import reason_for
 from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.child_plan import PassContext
 from ruleop.core.planning.child.children import NO_KEYS, Children
-from ruleop.core.planning.child.existing import Found, find_existing
+from ruleop.core.planning.child.existing import find_existing
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
@@ -73,9 +73,11 @@ from ruleop.core.templating import Disabled, Waiting
 from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.core.accounts import ServiceAccount
+    from ruleop.core.planning.child.existing import Existing
+    from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.child.kinds.run_records import Records
     from ruleop.core.planning.guard import Place
     from ruleop.core.planning.model.actions import Event
@@ -194,11 +196,11 @@ class _Planner:
         try:
             existing = find_existing(self.rule, self.owner, self.observed)
             patches = self.rule.patches or self.observed.patched != frozenset()
-            found = Found(existing, find_patched(self.rule, self.owner, self.observed) if patches else ())
+            patched = find_patched(self.rule, self.owner, self.observed) if patches else ()
         except Exhausted as limit:
-            self.children = self._children(Found())
+            self.children = self._children()
             return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
-        self.children = self._children(found)
+        self.children = self._children(existing, patched)
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
         if (expired := self._find_expiry()) is not None:
@@ -209,7 +211,7 @@ class _Planner:
         if desired_keys := self.children.misread():
             self.scope.close()
             self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
-            self.children = self._children(found, desired_keys)
+            self.children = self._children(existing, patched, desired_keys)
             self._find_expiry()
             problem = self._plan_children()
         if problem is not None:
@@ -226,7 +228,7 @@ class _Planner:
         self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
         self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
-        self.children = self._children(Found())
+        self.children = self._children()
         inside = f" (in {place.inside})" if place.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)
         self.children.report.problems.append(problem)
@@ -243,11 +245,16 @@ class _Planner:
             self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order.children])
         return problem
 
-    def _children(self, found: Found, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
+    def _children(
+        self,
+        existing: Sequence[Existing] = (),
+        patched: Sequence[PatchedObject] = (),
+        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
+    ) -> Children:
         history, rule = self.history, self.rule
         work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
         context = PassContext(
-            self.scope, history, self.owner, found, work, paused=self.paused, predict_status=self.predict_status
+            self.scope, history, self.owner, existing, patched, work, self.paused, self.predict_status
         )
         return Children(context, desired_keys)
 

@@ -20,8 +20,7 @@ from ruleop.core.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.core.planning.changes.list_conflicts import conflict_in_words
-from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason
+from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason, conflict_in_words
 from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import Applied, Immutable, name_conflict_message
 from ruleop.core.planning.child.existing import Existing, existing_view
@@ -61,7 +60,8 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.child.existing import Ending, Found
+    from ruleop.core.planning.child.existing import Ending
+    from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.rendering.items import Item
@@ -134,35 +134,29 @@ class PassReport:
         return message if len(self._alike[child, reason]) <= MAX_ALIKE else "more of this kind"
 
 
+@dataclass(slots=True, eq=False)
 class PassContext:
     """What the plans of the children of one CR share in a pass. It refers to none of them: a pass leaves nothing for
     the garbage collector."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        history: History,
-        owner: Owner,
-        found: Found,
-        work: Work | None,
-        *,
-        paused: bool,
-        predict_status: bool,
-    ) -> None:
-        """`predict_status`: a plan with actions is shown as well."""
-        self.scope, self.history, self.owner = scope, history, owner
-        self.rule, self.observed = scope.rule, scope.observed
-        self.work = work  # of an earlier plan of the same custom resource
-        self.paused, self.predict_status = paused, predict_status
-        self.existing, self.patched = found.existing, found.patched
-        self.by_id: dict[str, list[Existing]] = {}  # what exists, by child
+    scope: Scope
+    history: History
+    owner: Owner
+    existing: Sequence[Existing]
+    patched: Sequence[PatchedObject]
+    work: Work | None  # of an earlier plan of the same custom resource
+    paused: bool
+    predict_status: bool  # a plan with actions is shown as well
+    ending: dict[ObjectKey, Ending] = field(default_factory=dict)  # by the objects of the items
+    awaited: list[ObjectKey] = field(default_factory=list)  # objects that do not exist, and whose fields would be set
+    report: PassReport = field(default_factory=PassReport)
+    by_id: dict[str, list[Existing]] = field(default_factory=dict)  # what exists, by child
+    render_failed: bool = False  # a child could not be rendered: nothing is written
+    exhausted: bool = False  # a limit of the pass was exceeded: nothing is deleted either
+
+    def __post_init__(self) -> None:
         for each in self.existing:
             self.by_id.setdefault(each.child, []).append(each)
-        self.ending: dict[ObjectKey, Ending] = {}  # by the objects of the items
-        self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
-        self.report = PassReport()
-        self.render_failed = False  # a child could not be rendered: nothing is written
-        self.exhausted = False  # a limit of the pass was exceeded: nothing is deleted either
 
     def manager(self, child: str, key: ObjectKey) -> str:
         """The manager by which a child sets fields of an object. One of an earlier version keeps its name until the
@@ -220,7 +214,11 @@ class ChildPlan(ABC):
     def failures(self, failed: Sequence[tuple[Item, ChildFails]]) -> list[ChildFails]:
         """One failure for all failed items: there may be thousands with the same cause."""
         item, first = failed[0]
-        return [item_failure(item.title(self.child), first, len(failed))]
+        if first.reason not in {"RenderFailed", "OnceFailed"}:  # such as a missing permission
+            return [first]
+        which = item.title(self.child) + (f" (and {len(failed) - 1} more)" if len(failed) > 1 else "")
+        message, redacted = f"{which}: {first.message}", f"{which}: {first.redacted}"
+        return [ChildFails(message, first.site, reason=first.reason, redacted=redacted)]
 
     @abstractmethod
     def decide(self, object_plan: ObjectPlan) -> Applied:
@@ -254,7 +252,7 @@ class ChildPlan(ABC):
         if fields is None:
             return replace(applied, conflict_message=drift.message)
         assert isinstance(action, (Create, Patch, Replace, ServerSideApply))
-        decision, message = drift.decide(fields, context.observed.clock), drift.message
+        decision, message = drift.decide(fields, context.scope.observed.clock), drift.message
         if decision is Decision.REVERT:
             return replace(applied, conflict_message=message)
         if decision is Decision.REPORT:
@@ -268,7 +266,7 @@ class ChildPlan(ABC):
     def _conflict_message(
         self, action: Correction, managed: tuple[Mapping[str, Any], ...] | None, *, by_server: bool
     ) -> str:
-        owner, observed = self.context.owner, self.context.observed
+        owner, observed = self.context.owner, self.context.scope.observed
         changed = changes(action, observed.kinds, None, allowance=METER.descriptions)
         paths = list(dict.fromkeys(self.child.secrecy.path(each.path) for each in changed))
         if isinstance(action, Create) or action.live is None or by_server:
@@ -318,7 +316,7 @@ class ChildPlan(ABC):
             return None  # another owner's object
         live = applied.result if applied is not None else None
         if applied is None or applied.action is not None:
-            live = self.context.observed.objects.get(desired.key, version=desired.kind.version)
+            live = self.context.scope.observed.objects.get(desired.key, version=desired.kind.version)
         owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
         if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
             return without_server_noise(live) if live is not None and owned else None
@@ -437,7 +435,7 @@ class ChildPlan(ABC):
 
     def _state_of_failed_write(self, object_plan: ObjectPlan, failed: Failed) -> tuple[State, str]:
         child, report = self.child, self.context.report
-        key, rule = object_plan.desired.key, self.context.rule
+        key, rule = object_plan.desired.key, self.context.scope.rule
         is_grant = failed.verb == GRANT
         granting = Granting.of(object_plan.desired.rendered) if is_grant and not child.secrecy.holds else None
         if granting is not None:
@@ -453,7 +451,7 @@ class ChildPlan(ABC):
             return State.PROGRESSING, message
         if failed.failure is Failure.HELD:
             report.has_held_fields = True
-            held = held_by_others(failed, key, child.secrecy, self.context.owner, self.context.observed)
+            held = held_by_others(failed, key, child.secrecy, self.context.owner, self.context.scope.observed)
             message = f"{key}: {held}"
         if failed.failure is Failure.EXISTS:
             message = name_conflict_message(key, rule.kind.kind, None)
@@ -484,16 +482,6 @@ class ChildPlan(ABC):
             self._located += 1
             found = field_site(self.child, desired, fields, sent)
         return found or self.child.body.site
-
-
-def item_failure(title: str, first: ChildFails, failed: int) -> ChildFails:
-    """The failure of some items. A missing permission is reported without an item. `title`: of the first one."""
-    if first.reason not in {"RenderFailed", "OnceFailed"}:
-        return first
-    which = f"{title} (and {failed - 1} more)" if failed > 1 else title
-    return ChildFails(
-        f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
-    )
 
 
 def ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:

@@ -66,7 +66,7 @@ class Children:
         """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
         self.context = context
         self.scope, self.history, self.report = context.scope, context.history, context.report
-        self.rule, self.observed, self.ending = context.rule, context.observed, context.ending
+        self.rule, self.observed, self.ending = context.scope.rule, context.scope.observed, context.ending
         self.existing, self.patched, self.owner = context.existing, context.patched, context.owner
         rule, owner, scope = self.rule, self.owner, self.scope
         if rule.item_ends:
@@ -320,9 +320,10 @@ class Children:
 
     def records(self) -> Records:
         """The record of the runs of all children, planned or not."""
-        if not self.rule.has_runs:
+        children = (child for child in self.rule.children.values() if isinstance(child.form, Once | Scheduled))
+        plans = [self.plans.get(child.id) or plan_of(child, self.context) for child in children]
+        if not plans:
             return NO_RECORDS
-        plans = [self.plans.get(child.id) or plan_of(child, self.context) for child in self.rule.children.values()]
         found = {each.child.id: each.record() for each in plans if isinstance(each, RunPlan)}
         return Records(
             {id_: record.entries for id_, record in found.items()},

@@ -15,20 +15,11 @@ from ruleop.core.templating import Later, MapView, ObjectsView, Origin
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.rules import Child, Rule
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The objects of a CR in the cluster: those that it owns, and those whose fields it has set."""
-
-    existing: Sequence[Existing] = ()
-    patched: Sequence[PatchedObject] = ()
 
 
 @dataclass(frozen=True, slots=True)

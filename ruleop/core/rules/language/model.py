@@ -371,10 +371,6 @@ class Rule:
         return any(child.deletion.in_order for child in self.children.values())
 
     @cached_property
-    def has_runs(self) -> bool:
-        return any(isinstance(child.form, Once | Scheduled) for child in self.children.values())
-
-    @cached_property
     def public_words(self) -> Mapping[str, frozenset[str]]:
         """By the ids of children that read Secrets."""
         return {child.id: child.secrecy.words for child in self.every_child if child.secrecy.reads}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.messages import shortened
-from ruleop.core.planning.child.child_plan import item_failure
 from ruleop.core.planning.child.kinds.ordinary import OrdinaryPlan
 from ruleop.core.planning.rendering.desired import Title
 from ruleop.core.secrets.secret_values import SECRET
@@ -33,7 +32,7 @@ class GivenPlan(OrdinaryPlan):
 
     def failures(self, failed: Sequence[tuple[Item, ChildFails]]) -> list[ChildFails]:
         """Unlike items of a template, each has a mistake of its own."""
-        return [item_failure(item.title(self.child), error, 1) for item, error in failed]
+        return [each for one in failed for each in super(GivenPlan, self).failures([one])]
 
     def _refuse(self, desired: Desired, own: str) -> None:
         """Refuses what would give the author of a CR permissions: objects elsewhere, whatever the rule's reach, tokens

@@ -69,25 +69,20 @@ class RunPlan(OrdinaryPlan):
         return Run(shortened(request, MAX_ID), digest_of_texts(request, self.retry))
 
     def require_record(self) -> None:
-        if why := self._why_no_record():
-            raise ChildFails(why, self.child.site)
-
-    def _why_no_record(self) -> str:
-        """The reason that no result can be recorded, so that everything would run again; empty if it can."""
-        scope, rule = self.context.scope, self.context.rule
+        """Raises ChildFails if no result can be recorded: everything would run again."""
+        scope, rule = self.context.scope, self.context.scope.rule
         info, kind, body = scope.observed.kinds.info(rule.kind), rule.kind.kind, rule.status.body
         if info.status_schema is not None and not declares(info.status_schema, ("status", *PLACE)):
-            return (
-                f"the CRD of {kind} has no status.{'.'.join(PLACE)}, so the API server would drop the results of "
-                f"`{self.key}`: add it to the schema, with x-kubernetes-preserve-unknown-fields"
-            )
+            message = f"the CRD of {kind} has no status.{'.'.join(PLACE)}, so the API server would drop the results of "
+            remedy = f"`{self.key}`: add it to the schema, with x-kubernetes-preserve-unknown-fields"
+            raise ChildFails(message + remedy, self.child.site)
         schema = info.status_schema or {}
         if not (schema_at(schema, ("status",)) or {}).get("required") or isinstance(body, TextTemplate):
-            return ""
+            return
         required = limits_of(schema, OWN_CONDITIONS, generation=info.status_subresource).required
         known = {*(body.fields if body is not None else ()), *(scope.resource.get("status") or ())}
-        missing = [name for name in required if name not in known]
-        return unwritten(kind, missing) if missing else ""
+        if missing := [name for name in required if name not in known]:
+            raise ChildFails(unwritten(kind, missing), self.child.site)
 
     def objects_of(self, run: Run, item: Item, runs: Runs, name: str = "") -> list[Desired]:
         """The object of a run, until it has ended. `runs`: all of the child, or those of the item of this name."""
@@ -229,7 +224,7 @@ class OncePlan(RunPlan):
         return found.union(*(runs.kept() for runs, _, is_item in self._of_items() if is_item))
 
     def record(self) -> RunRecord:
-        recorded, now = self.recorded, self.context.observed.now
+        recorded, now = self.recorded, self.context.scope.observed.now
         if self.child.for_each:
             return self._record_of_items(recorded, now)
         current = None

@@ -75,7 +75,7 @@ class PatchPlan(ChildPlan):
 
     def decide(self, object_plan: ObjectPlan) -> Applied:
         child, desired, context = self.child, object_plan.desired, self.context
-        owner, observed, history = context.owner, context.observed, context.history
+        owner, observed, history = context.owner, context.scope.observed, context.history
         manager = context.manager(child.id, desired.key)
         require_known(child, desired, observed, self._served(desired.key.namespace))
         if desired.key.kind == "Secret" and not desired.key.group and desired.key.namespace != owner.namespace:
@@ -121,7 +121,7 @@ class PatchPlan(ChildPlan):
 
     def _served(self, namespace: str) -> Served:
         """Whether objects of this namespace can be read."""
-        target, kinds = self.form.target, self.context.observed.kinds
+        target, kinds = self.form.target, self.context.scope.observed.kinds
         places = kinds.info(target.kind).places
         is_fixed = target.namespace is not None and target.namespace.constant
         if places is not None and namespace and not is_fixed and namespace not in places:

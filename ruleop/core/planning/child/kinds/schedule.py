@@ -81,7 +81,7 @@ class SchedulePlan(RunPlan):
         due, recorded = self._due, self.recorded.runs
         if due is None:
             due = Due(entries=tuple(each for each in recorded if each["result"] in _OF_SCHEDULE))
-        runs = self.runs.record(due.run, self.context.observed.now)
+        runs = self.runs.record(due.run, self.context.scope.observed.now)
         entries = due.recorded_with(runs[:MAX_RECORDED])
         return RunRecord(entries, self.runs.prunes(entries), due.skipped)
 
