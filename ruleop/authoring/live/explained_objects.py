@@ -16,7 +16,7 @@ from ruleop.authoring.report.tree import child_node
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, State
 from ruleop.core.planning.changes.writes import changes
-from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.existing import read_record
 from ruleop.core.planning.child.field_patches import HELD_ADVICE
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import Delete, ResourceAction

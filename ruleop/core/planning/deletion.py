@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.child.apply import keep, release
 from ruleop.core.planning.child.deletion_order import (
     awaited_by,
     in_order,
@@ -31,6 +30,7 @@ from ruleop.core.planning.child.deletion_order import (
     releases_in_order,
     still_there,
 )
+from ruleop.core.planning.child.existing import keep, release
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.kinds.item_end import ends_item, skip_reason

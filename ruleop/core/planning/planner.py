@@ -9,7 +9,8 @@ the tests all call it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import datetime as dt
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,7 +35,6 @@ from ruleop.core.planning.events import (
     skipped_events,
     transition_events,
 )
-from ruleop.core.planning.expiry import NEVER, find_expiry
 from ruleop.core.planning.guard import Overtime, TooSlow, place_of
 from ruleop.core.planning.history import History
 from ruleop.core.planning.late_plans import Late
@@ -60,6 +60,7 @@ from ruleop.core.planning.model.targets import Target
 from ruleop.core.planning.model.write_account import account_of
 from ruleop.core.planning.plan import Plan
 from ruleop.core.planning.rendering.scope import Scope
+from ruleop.core.planning.rendering.time_functions import LAST, parse_time
 from ruleop.core.planning.status import (
     custom_conditions,
     overall_conditions,
@@ -67,9 +68,9 @@ from ruleop.core.planning.status import (
     status_write,
     without_rejected,
 )
-from ruleop.core.rules import Patched
+from ruleop.core.rules import Patched, parse_duration
 from ruleop.core.secrets.masks import NO_MASKS
-from ruleop.core.templating import Disabled, Waiting
+from ruleop.core.templating import Disabled, Omit, Waiting
 from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
     from ruleop.core.rules import Rule
+    from ruleop.core.templating import StringTemplate
 
+_LONGEST: Final = 64  # characters of a duration, which an Event quotes
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
 PLAN_IS_LATE = "its plan took too long"
@@ -144,6 +147,25 @@ def plan(  # noqa: PLR0913 - half of them are for showing the plan
         planner.scope.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Expiry:
+    """When a CR is deleted."""
+
+    at: float | None = None  # seconds since 1970; None: never
+    after: str = ""  # the time from its creation
+
+    @property
+    def time(self) -> str:
+        """In RFC 3339; empty if it is never."""
+        return "" if self.at is None else dt.datetime.fromtimestamp(self.at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def is_due(self, now: float) -> bool:
+        return self.at is not None and now >= self.at
+
+
+_NEVER: Final = _Expiry()
+
+
 class _Status(NamedTuple):
     """The status that a plan writes, and what it reports."""
 
@@ -179,7 +201,7 @@ class _Planner:
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
-        self.expiry = NEVER
+        self.expiry = _NEVER
         self.account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
 
     def _without_expired_refusals(self, history: History) -> History:
@@ -205,7 +227,7 @@ class _Planner:
             return self._deleting()
         if (expired := self._find_expiry()) is not None:
             return self._expiring(expired)
-        if (problem := self._find_account()) is not None:
+        if self.rule.reach.write_as is not None and (problem := self._find_account()) is not None:
             return self._invalid_plan(problem)
         problem = self._plan_children()
         if desired_keys := self.children.misread():
@@ -253,9 +275,8 @@ class _Planner:
     ) -> Children:
         history, rule = self.history, self.rule
         work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
-        context = PassContext(
-            self.scope, history, self.owner, existing, patched, work, self.paused, self.predict_status
-        )
+        context = PassContext(self.scope, history, self.owner, existing, patched, work)
+        context.paused, context.predict_status = self.paused, self.predict_status
         return Children(context, desired_keys)
 
     # -- validation ----------------------------------------------------------------------------------------------------
@@ -291,7 +312,7 @@ class _Planner:
         if self.rule.expire is None or self.paused:
             return None
         try:
-            self.expiry = find_expiry(self.rule.expire, self.scope)
+            self.expiry = self._expiry_by(self.rule.expire)
         except RenderError as error:
             self.children.report.add_problem("expire", "RenderFailed", self.rule.secrecy.error(error), error.site)
             return None
@@ -302,6 +323,24 @@ class _Planner:
             self.children.report.held += delayed([found], self.observed.held_until)
             return None
         return found
+
+    def _expiry_by(self, expire: StringTemplate) -> _Expiry:
+        """Empty text and 0s are never; so is a value that is not there yet. Raises RenderError."""
+        try:
+            value = expire.evaluate(self.scope.names)
+        except Waiting:
+            return _NEVER
+        created = self.resource["metadata"].get("creationTimestamp")
+        if isinstance(value, Omit) or value == "" or not created:
+            return _NEVER
+        try:
+            seconds = parse_duration(str(value)[: _LONGEST + 1], days=True)
+        except ValueError as error:
+            raise RenderError(str(error), expire.site, expression=expire.quotation) from None
+        if len(str(value)) > _LONGEST:
+            raise RenderError(f"a duration has at most {_LONGEST} characters", expire.site, expression=expire.quotation)
+        at = parse_time(created) + seconds
+        return _Expiry(at, str(value)) if seconds > 0 and at < LAST else _NEVER
 
     def _expiring(self, expired: Expire) -> Plan:
         """The children stay as they are until the CR is deleted."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind
+from ruleop.core.merge import MergeError
 from ruleop.core.planning.changes.drift import (
     WHOLE_OBJECT,
     Correction,
@@ -22,7 +23,6 @@ from ruleop.core.planning.changes.drift import (
 )
 from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason, conflict_in_words
 from ruleop.core.planning.changes.writes import changes
-from ruleop.core.planning.child.apply import Applied, Immutable, name_conflict_message
 from ruleop.core.planning.child.existing import Existing, existing_view
 from ruleop.core.planning.child.field_patches import held_by_others, holder_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
@@ -43,7 +43,8 @@ from ruleop.core.planning.model.actions import (
     Wait,
 )
 from ruleop.core.planning.model.managers import FieldsManager, manager_of
-from ruleop.core.planning.model.marks import claim_on
+from ruleop.core.planning.model.marks import OWNER, claim_on
+from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.core.planning.model.rbac_children import Granting
 from ruleop.core.planning.model.rule_permissions import denied_write
@@ -51,27 +52,53 @@ from ruleop.core.planning.rendering.child_field_sites import field_site
 from ruleop.core.planning.rendering.desired import Desired, is_enabled, merge_strategy, source_of, wait_for
 from ruleop.core.planning.rendering.items import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
-from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unread
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin, Waiting
 from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ruleop.core.errors import Site
+    from ruleop.core.errors import RuleopError, Site
     from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.merge import UnwritableError
+    from ruleop.core.planning.changes.differences import Difference
     from ruleop.core.planning.child.existing import Ending
     from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.history import History
-    from ruleop.core.planning.model.marks import Owner
+    from ruleop.core.planning.model.marks import Claim, Owner
     from ruleop.core.planning.rendering.items import Item
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.planning.rendering.work import Work
     from ruleop.core.rules import Child
-    from ruleop.core.schema.shape import Shape
 
 MAX_LOCATED: Final = 4
 """Rejected objects of one child whose message has the line of the rejected field."""
+
+
+class Immutable(ChildFails):
+    """The server rejected a change of an immutable field. Its message and the changes may hold a value of a Secret, so
+    the caller has to mask them before it reports them."""
+
+    def __init__(self, failed: Failed, changes: tuple[Difference, ...], advice: str, site: Site) -> None:
+        fields = (*(each.path for each in changes), *(cause.field for cause in failed.causes))
+        super().__init__(failed.message, site, reason="ApplyFailed", fields=fields)
+        self.failed = failed
+        self.changes = changes
+        self.advice = advice
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The decision about one desired object. `result` is the object as it will be after this pass; None if unknown."""
+
+    result: Object | None
+    action: Action | None = None
+    name_conflict: str = ""
+    terminating: bool = False
+    in_sync: bool = False  # it exists and needs no change
+    conflict_message: str = ""  # describes its field conflict, whether or not the action is withheld
+    conflict: FieldConflict | None = None  # the action is withheld because of it
 
 
 @dataclass(slots=True)
@@ -145,8 +172,8 @@ class PassContext:
     existing: Sequence[Existing]
     patched: Sequence[PatchedObject]
     work: Work | None  # of an earlier plan of the same custom resource
-    paused: bool
-    predict_status: bool  # a plan with actions is shown as well
+    paused: bool = False
+    predict_status: bool = True  # a plan with actions is shown as well
     ending: dict[ObjectKey, Ending] = field(default_factory=dict)  # by the objects of the items
     awaited: list[ObjectKey] = field(default_factory=list)  # objects that do not exist, and whose fields would be set
     report: PassReport = field(default_factory=PassReport)
@@ -154,15 +181,27 @@ class PassContext:
     render_failed: bool = False  # a child could not be rendered: nothing is written
     exhausted: bool = False  # a limit of the pass was exceeded: nothing is deleted either
 
-    def __post_init__(self) -> None:
-        for each in self.existing:
-            self.by_id.setdefault(each.child, []).append(each)
-
     def manager(self, child: str, key: ObjectKey) -> str:
         """The manager by which a child sets fields of an object. One of an earlier version keeps its name until the
         operator renames it."""
         known = next((each.manager for each in self.patched if (each.child, each.key) == (child, key)), "")
         return known or manager_of(self.owner, child, key)
+
+
+def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None, *, of_release: bool = False) -> str:
+    """`claim`: None if the object could not be read. `of_release`: it belongs to the Helm release of the CR's name."""
+    whose, remedy = "", "rename the child, or delete the object"
+    if claim is not None and claim.unproven:
+        whose = f" (its annotation {OWNER} has no valid proof)"
+        remedy = "if the operator's key was lost, run `ruleop recover`; else rename the child"
+    elif claim is not None and claim.by:
+        whose, remedy = f" (it belongs to {claim.by})", "rename the child"
+    elif claim is not None and not claim.referenced and of_release:
+        whose, remedy = " (it belongs to the Helm release of this name)", "use `adopt: helm`"
+    elif claim is not None and not claim.referenced:
+        whose, remedy = " (it has no owner)", "rename the child, delete the object, or use `adopt: orphans`"
+    name = f"{key.name} in namespace {key.namespace}" if key.namespace else key.name
+    return f"{key.kind} {name} already exists and is not managed by {kind}{whose}: {remedy}"
 
 
 _WORST = [State.READY, State.UNWANTED, State.PROGRESSING, State.TERMINATING, State.WAITING, State.REFUSED, State.FAILED]
@@ -228,9 +267,17 @@ class ChildPlan(ABC):
         """Whether the children in `dependsOn` have to be ready before."""
         return isinstance(action, Create)
 
-    def readiness(self, live: Object, shape: Shape) -> Readiness:
-        """Whether an object is ready, where the rules do not say when."""
-        return readiness(live, shape)
+    def readiness(self, desired: Desired, live: Object) -> Readiness:
+        if self.child.ready_when is None:
+            return readiness(live, desired.info.shape)
+        try:
+            return ready_when(self.child, desired.names, live)
+        except RenderError as error:
+            forbidden = isinstance(error, Waiting) and error.forbidden
+            message = self.child.secrecy.error(error)
+            reason = "Forbidden" if forbidden else "RenderFailed"
+            self.context.report.add_problem(self.child.id, reason, message, error.site)
+            return Readiness(False, f"readyWhen: {message}")
 
     def kept(self) -> set[ObjectKey]:
         """The objects of the CR that stay."""
@@ -281,6 +328,42 @@ class ChildPlan(ABC):
         ]
         return conflict_message(action, paths, names, by_server=False)
 
+    # -- why an object cannot be written -------------------------------------------------------------------------------
+
+    def require_known(self, desired: Desired, state: Served) -> None:
+        """Raises unless the object may be written, and it is known whether it exists."""
+        if desired.key in self.context.scope.observed.own:
+            message = f"{desired.key} belongs to the operator itself, and no rule can write it"
+            raise ChildFails(message, self.child.body.site)
+        if state is not Served.SYNCED:
+            self.require_readable(desired.kind, desired.key.namespace, state)
+
+    def require_readable(self, kind: Kind, namespace: str, state: Served) -> None:
+        if state is Served.PENDING:  # an object that is not in the cache may exist
+            raise ChildWaits(f"the kind {kind} to be listed", self.child.body.site, why="kind")
+        if state is Served.FORBIDDEN:
+            raise Unlisted
+        if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
+            message = f"the namespace {namespace} to be watched: add it to --namespaces"
+            raise ChildWaits(message, self.child.body.site, why="namespace")
+
+    def unwritable(self, desired: Desired, error: UnwritableError) -> ChildFails:
+        title = f"the {desired.kind.kind}"
+        return ChildFails(f"{title} {desired.key.name!r} {error}", self.child.body.site, redacted=f"{title} {error}")
+
+    def unmergeable(self, desired: Desired, error: RuleopError) -> ChildFails:
+        title, words = f"the {desired.kind.kind}", str(error)
+        if isinstance(error, MergeError):
+            path = self.child.secrecy.path(error.path)
+            words = f"{path}: {error.redacted}" if path else error.redacted
+        return ChildFails(
+            f"{title} {desired.key.name!r}: {error}",
+            self.child.body.site,
+            reason="ApplyFailed",
+            redacted=f"{title}: {words}",
+            fields=(error.path,) if isinstance(error, MergeError) else (),
+        )
+
     # -- its value in templates ----------------------------------------------------------------------------------------
 
     def view(self, existing: list[Existing]) -> Any:
@@ -309,20 +392,19 @@ class ChildPlan(ABC):
 
     def results(self) -> list[dict[str, Any] | None]:
         """The objects after this pass; None for one that is another owner's, or not known."""
-        return [self._result(each.applied, each.desired) for each in self.objects]
-
-    def _result(self, applied: Applied | None, desired: Desired) -> dict[str, Any] | None:
-        if applied is not None and applied.result is None:
-            return None  # another owner's object
-        live = applied.result if applied is not None else None
-        if applied is None or applied.action is not None:
-            live = self.context.scope.observed.objects.get(desired.key, version=desired.kind.version)
-        owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
-        if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
-            return without_server_noise(live) if live is not None and owned else None
-        result = applied.result if applied is not None else desired.rendered
-        assert result is not None
-        return without_server_noise(result)
+        found: list[dict[str, Any] | None] = []
+        for applied, desired in ((each.applied, each.desired) for each in self.objects):
+            live: Object | None = None
+            result: Object | None = desired.rendered
+            if applied is not None:
+                live = result = applied.result
+            if applied is None or (applied.action is not None and live is not None):
+                live = self.context.scope.observed.objects.get(desired.key, version=desired.kind.version)
+            owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
+            if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
+                result = live if owned else None
+            found.append(without_server_noise(result) if result is not None else None)
+        return found
 
     # -- what is reported ----------------------------------------------------------------------------------------------
 
@@ -396,23 +478,11 @@ class ChildPlan(ABC):
         if applied.action is not None:
             return self._state_of_write(object_plan, applied.action)
         assert applied.result is not None
-        found = self._readiness(object_plan.desired, applied.result)
+        found = self.readiness(object_plan.desired, applied.result)
         message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
         if found.failed:
             report.add_problem(child.id, self.failure, f"{key.kind}/{key.name}: {message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
-
-    def _readiness(self, desired: Desired, live: Object) -> Readiness:
-        if self.child.ready_when is None:
-            return self.readiness(live, desired.info.shape)
-        try:
-            return ready_when(self.child, desired.names, live)
-        except RenderError as error:
-            forbidden = isinstance(error, Waiting) and error.forbidden
-            message = self.child.secrecy.error(error)
-            reason = "Forbidden" if forbidden else "RenderFailed"
-            self.context.report.add_problem(self.child.id, reason, message, error.site)
-            return Readiness(False, f"readyWhen: {message}")
 
     def _state_of_write(self, object_plan: ObjectPlan, action: Action) -> tuple[State, str]:
         key, writes = object_plan.desired.key, self.context.history.writes

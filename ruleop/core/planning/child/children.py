@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
-_PLANS: Final[Mapping[type[Form], Callable[[Child, PassContext], ChildPlan]]] = {
+_PLANS: Final[Mapping[type[Form], Callable[[Child, PassContext], ChildPlan]]] = {  # by the form of a child
     Ordinary: OrdinaryPlan,
     Given: GivenPlan,
     Patched: PatchPlan,
@@ -54,11 +54,6 @@ _PLANS: Final[Mapping[type[Form], Callable[[Child, PassContext], ChildPlan]]] = 
     Scheduled: SchedulePlan,
     ItemEnd: ItemEndPlan,
 }
-
-
-def plan_of(child: Child, context: PassContext) -> ChildPlan:
-    """The plan of a child, by its form, before anything is planned."""
-    return _PLANS[type(child.form)](child, context)
 
 
 class Children:
@@ -75,6 +70,8 @@ class Children:
         self.ended_by = waits(self.ending) if self.ending else {}
         self._shown: dict[str, list[Existing]] = {}  # the objects that templates can read as this child
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
+        for each in self.existing:
+            context.by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child:
             if known := context.by_id.get(child.id):
                 self._shown[child.id] = select_shown(rule, owner, child, known, desired_keys.get(child.id))
@@ -127,7 +124,7 @@ class Children:
                 child_plan.add_wait(wait)
 
     def _plan_child(self, child: Child) -> None:
-        child_plan = self.plans[child.id] = plan_of(child, self.context)
+        child_plan = self.plans[child.id] = _PLANS[type(child.form)](child, self.context)
         desired: list[Desired] | None = None
         try:
             if child.optional and not self._serves(child):
@@ -321,7 +318,7 @@ class Children:
     def records(self) -> Records:
         """The record of the runs of all children, planned or not."""
         children = (child for child in self.rule.children.values() if isinstance(child.form, Once | Scheduled))
-        plans = [self.plans.get(child.id) or plan_of(child, self.context) for child in children]
+        plans = [self.plans.get(child.id) or _PLANS[type(child.form)](child, self.context) for child in children]
         if not plans:
             return NO_RECORDS
         found = {each.child.id: each.record() for each in plans if isinstance(each, RunPlan)}

@@ -1,21 +1,34 @@
-"""The existing objects of a CR, and those that templates can read as one of its children."""
+"""The existing objects of a CR: which of them are its children, what ruleop has written on one, and its release."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning.child.apply import read_record
-from ruleop.core.planning.model.marks import Claim, Owner, claim_on
+from ruleop.core.merge import Record, decode, merge_patch
+from ruleop.core.names import BUCKET_LABEL
+from ruleop.core.planning.model.actions import Patch
+from ruleop.core.planning.model.item_records import ITEM
+from ruleop.core.planning.model.marks import (
+    APPLIED,
+    MANAGED_BY,
+    OWNER,
+    PART_OF,
+    RULEOP,
+    Claim,
+    Owner,
+    annotations_of,
+    claim_on,
+)
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.rules import Once, Scheduled
 from ruleop.core.templating import Later, MapView, ObjectsView, Origin
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.planning.model.observed import Observed
@@ -103,3 +116,68 @@ def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any
     if child.many:
         return ObjectsView(found, name, origin)
     return MapView(found[0], name, origin) if found else Later(name)
+
+
+# -- what ruleop has written on an object ------------------------------------------------------------------------------
+
+
+def read_record(live: Object) -> Record | None:
+    text = annotations_of(live).get(APPLIED)
+    record = decode(text) if isinstance(text, str) else None
+    if record is not None:
+        METER.charge(record.cost)
+    return record
+
+
+def guarded(live: Object, result: Object) -> dict[str, Any]:
+    """The merge patch from one to the other, with uid and resourceVersion, so that the server rejects it if the object
+    has changed."""
+    patch = merge_patch(live, result)
+    assert patch is not None, "at least the record or a mark differs"
+    metadata = live["metadata"]
+    guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
+    return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
+
+
+def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: frozenset[str] = frozenset()) -> Patch:
+    """A patch that removes ruleop's own metadata from an object that is kept when it is orphaned."""
+    metadata = live["metadata"]
+    labels = {
+        name: value
+        for name, value in (metadata.get("labels") or {}).items()
+        if name not in {PART_OF, BUCKET_LABEL} and (name, value) != (MANAGED_BY, RULEOP)
+    }
+    notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER, ITEM}}
+    return _metadata_patch(child, live, key, owner, "released", labels=labels, annotations=notes, needs=needs)
+
+
+def keep(child: str, live: Object, key: ObjectKey, owner: Owner) -> Patch:
+    """A patch that protects an orphan from the garbage collector while `finalize` still needs it."""
+    notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True, live=live)}
+    return _metadata_patch(
+        child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes
+    )
+
+
+def _metadata_patch(
+    child: str,
+    live: Object,
+    key: ObjectKey,
+    owner: Owner,
+    why: Literal["changed", "released"],
+    *,
+    labels: Mapping[str, Any],
+    annotations: Mapping[str, Any],
+    needs: frozenset[str] = frozenset(),
+) -> Patch:
+    """A patch that sets these labels and annotations, and removes ruleop's ownerReference."""
+    metadata = live["metadata"]
+    references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
+    new = {name: value for name, value in metadata.items() if name not in {"labels", "annotations", "ownerReferences"}}
+    new |= {
+        name: value
+        for name, value in (("labels", labels), ("annotations", annotations), ("ownerReferences", references))
+        if value
+    }
+    result = {**live, "metadata": new}
+    return Patch(key, child, guarded(live, result), live, result, "", why, needs=needs)

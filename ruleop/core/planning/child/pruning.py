@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
-from ruleop.core.planning.child.apply import release
 from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
+from ruleop.core.planning.child.existing import release
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.model.actions import Action, Create, Delete, HeldDeletion, State
 from ruleop.core.planning.rendering.desired import deletion_policy

@@ -214,7 +214,7 @@ def _desired(
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
-    title = Title.of(kind, document)
+    title = Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
     _refuse_fields(document, metadata, title, site)
     spec = document.get("spec")
     if isinstance(child.form, Patched) and isinstance(spec, dict) and "finalizers" in spec:
@@ -243,10 +243,6 @@ class Title:
 
     named: str
     unnamed: str
-
-    @classmethod
-    def of(cls, kind: Kind, document: Object) -> Title:
-        return cls(f"the {kind.kind} {document['metadata'].get('name', '')!r}", f"the {kind.kind}")
 
     def error(self, text: str, site: Site, *, redacted: str = "") -> ChildFails:
         return ChildFails(f"{self.named}{text}", site, redacted=f"{self.unnamed}{redacted or text}")

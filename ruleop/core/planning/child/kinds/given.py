@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.messages import shortened
 from ruleop.core.planning.child.kinds.ordinary import OrdinaryPlan
-from ruleop.core.planning.rendering.desired import Title
+from ruleop.core.planning.rendering.desired import Title, render
 from ruleop.core.secrets.secret_values import SECRET
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class GivenPlan(OrdinaryPlan):
     form: Given
 
     def render(self, item: Item) -> list[Desired]:
-        desired, child = super().render(item), self.child
+        child = self.child
+        desired = render(child, self.context.scope, item.names, item.index)
         own = child.namespace.string(item.names) if child.namespace is not None else ""
         for each in desired:
             self._refuse(each, own or self.context.scope.namespace)
@@ -37,7 +38,8 @@ class GivenPlan(OrdinaryPlan):
     def _refuse(self, desired: Desired, own: str) -> None:
         """Refuses what would give the author of a CR permissions: objects elsewhere, whatever the rule's reach, tokens
         of ServiceAccounts, and Pods and other objects that use one."""
-        site, kind, title = self.child.body.site, desired.kind, Title.of(desired.kind, desired.rendered)
+        site, kind = self.child.body.site, desired.kind
+        title = Title(f"the {kind.kind} {desired.key.name!r}", f"the {kind.kind}")
         if desired.key.namespace != own or not desired.key.namespace:
             raise title.error(f": `objects` can only be in the namespace {own}", site)
         if self.form.privileged:

@@ -17,6 +17,7 @@ from ruleop.core.planning.child.existing import Ending
 from ruleop.core.planning.child.kinds.ordinary import OrdinaryPlan
 from ruleop.core.planning.model.item_records import item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.core.planning.rendering.desired import render
 from ruleop.core.planning.rendering.items import Item
 from ruleop.core.rules import ItemEnd
 from ruleop.core.templating import view
@@ -43,6 +44,10 @@ class ItemEndPlan(OrdinaryPlan):
         for index, each in enumerate(ending):
             items = {name: view(name, value) for name, value in each.record.values.items()}
             yield Item(index, {**self.context.scope.names, **items}, ended=each.record)
+
+    def render(self, item: Item) -> list[Desired]:
+        found = render(self.child, self.context.scope, item.names, item.index)
+        return [replace(each, item=item.ended) for each in found]
 
     def desired(self, item: Item) -> list[Desired] | None:
         found = super().desired(item)

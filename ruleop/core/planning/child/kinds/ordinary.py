@@ -31,18 +31,8 @@ from ruleop.core.merge.fields import Leaf, MapFields
 from ruleop.core.merge.ignored import ignored_at, with_live_places
 from ruleop.core.merge.removals import removes_items_of_others
 from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes
-from ruleop.core.planning.child.apply import (
-    SENSITIVE,
-    Applied,
-    Immutable,
-    guarded,
-    name_conflict_message,
-    read_record,
-    require_known,
-    unmergeable,
-    unwritable,
-)
-from ruleop.core.planning.child.child_plan import ChildPlan
+from ruleop.core.planning.child.child_plan import Applied, ChildPlan, Immutable, name_conflict_message
+from ruleop.core.planning.child.existing import guarded, read_record
 from ruleop.core.planning.child.helm_release import is_of_release, marks_of_helm
 from ruleop.core.planning.model.actions import Create, Delete, Patch, Read, Replace, ServerSideApply
 from ruleop.core.planning.model.item_records import ITEM
@@ -66,6 +56,16 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.planning.rendering.items import Item
 
+SENSITIVE = frozenset(
+    {
+        ("", "PersistentVolumeClaim"),
+        ("", "PersistentVolume"),
+        ("", "Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    }
+)
+"""Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
+
 NO_FIELDS = FieldSet()
 
 
@@ -75,8 +75,7 @@ class OrdinaryPlan(ChildPlan):
         child, scope, work = self.child, self.context.scope, self.context.work
         known = work.desired(child, item.names, scope.observed.kinds) if work is not None else None
         desired = render(child, scope, item.names, item.index) if known is None else known
-        record = item.ended or (recorded(child, item) if child.ended_by else None)
-        return desired if record is None else [replace(each, item=record) for each in desired]
+        return [replace(each, item=recorded(child, item)) for each in desired] if self.form.ended_by else desired
 
     def decide(self, object_plan: ObjectPlan) -> Applied:
         """The decision by the live object alone."""
@@ -89,7 +88,7 @@ class OrdinaryPlan(ChildPlan):
         object_plan.references_owner = references
         state = info.state if info.places is None else info.state_in(desired.key.namespace)
         if state is not Served.SYNCED or desired.key in observed.own:
-            require_known(child, desired, observed, state)
+            self.require_known(desired, state)
         live = observed.objects.get(desired.key, version=desired.kind.version)
         if live is None:
             return self._create(desired, owner.reference() if references else None)
@@ -122,7 +121,7 @@ class OrdinaryPlan(ChildPlan):
             try:
                 fields = create_fields(marked, _shape_of(desired), ignore=self._ignored_paths(desired))
             except MergeError as error:
-                raise unmergeable(self.child, desired, error) from None
+                raise self.unmergeable(desired, error) from None
         body = _with_record(marked, self._record_text(desired, fields, strategy))
         return Applied(body, Create(desired.key, self.child.id, body, desired.digest))
 
@@ -130,7 +129,7 @@ class OrdinaryPlan(ChildPlan):
         try:
             return normalise_desired(marked, desired.kind)
         except UnwritableError as error:
-            raise unwritable(self.child, desired, error) from None
+            raise self.unwritable(desired, error) from None
 
     def _record_text(self, desired: Desired, fields: FieldSet, strategy: str) -> str:
         try:
@@ -138,7 +137,7 @@ class OrdinaryPlan(ChildPlan):
         except RecordTooLargeError as error:
             if strategy == "server-side":
                 return encode(Record(self.child.id, _digest_of(fields)))
-            raise unmergeable(self.child, desired, error) from None
+            raise self.unmergeable(desired, error) from None
 
     def _ignored_paths(self, desired: Desired) -> tuple[Path, ...]:
         paths: list[Path] = []
@@ -167,7 +166,7 @@ class OrdinaryPlan(ChildPlan):
         try:
             merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
         except MergeError as error:
-            raise unmergeable(child, desired, error) from None
+            raise self.unmergeable(desired, error) from None
         is_recorded = (
             record is not None
             and record.id == child.id

@@ -20,8 +20,7 @@ from ruleop.core.errors import RenderError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.merge import MergeError, UnwritableError, normalise_desired, three_way
 from ruleop.core.merge.equality import same
-from ruleop.core.planning.child.apply import Applied, require_known, require_readable, unmergeable, unwritable
-from ruleop.core.planning.child.child_plan import ChildPlan
+from ruleop.core.planning.child.child_plan import Applied, ChildPlan
 from ruleop.core.planning.child.field_patches import held_by_others
 from ruleop.core.planning.child.readiness import READY
 from ruleop.core.planning.model.actions import ServerSideApply
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.planning.rendering.items import Item
     from ruleop.core.rules import Patched
-    from ruleop.core.schema.shape import Shape
 
 MAX_SELECTED: Final = 1000  # objects that a selector may match
 
@@ -77,7 +75,7 @@ class PatchPlan(ChildPlan):
         child, desired, context = self.child, object_plan.desired, self.context
         owner, observed, history = context.owner, context.scope.observed, context.history
         manager = context.manager(child.id, desired.key)
-        require_known(child, desired, observed, self._served(desired.key.namespace))
+        self.require_known(desired, self._served(desired.key.namespace))
         if desired.key.kind == "Secret" and not desired.key.group and desired.key.namespace != owner.namespace:
             for name in DATA_FIELDS:
                 if name in desired.rendered:
@@ -90,9 +88,9 @@ class PatchPlan(ChildPlan):
             fields = normalise_desired(desired.rendered, desired.kind)
             result = three_way(live, fields, None, desired.info.shape).object
         except UnwritableError as error:
-            raise unwritable(child, desired, error) from None
+            raise self.unwritable(desired, error) from None
         except MergeError as error:
-            raise unmergeable(child, desired, error) from None
+            raise self.unmergeable(desired, error) from None
         digest = desired.digest
         if _is_applied(live, fields, manager, desired.kind) or (
             desired.key in history.applied and history.applied[desired.key] == fingerprint_of(live, manager, digest)
@@ -110,8 +108,8 @@ class PatchPlan(ChildPlan):
     def needs_ready(self, _action: Action) -> bool:
         return True
 
-    def readiness(self, _live: Object, _shape: Shape) -> Readiness:
-        return READY
+    def readiness(self, desired: Desired, live: Object) -> Readiness:
+        return READY if self.child.ready_when is None else super().readiness(desired, live)
 
     def kept(self) -> set[ObjectKey]:
         return set()
@@ -140,7 +138,7 @@ class PatchPlan(ChildPlan):
         except RenderError as error:
             raise child_error(error) from None
         scope.selections.append(target)
-        require_readable(self.child, kind, target.namespace or "", self._served(target.namespace or ""))
+        self.require_readable(kind, target.namespace or "", self._served(target.namespace or ""))
         found = [ObjectKey.of(obj) for obj in islice(scope.select(observe, target), MAX_SELECTED + 1)]
         if len(found) > MAX_SELECTED:
             message = f"the selector matches more than {MAX_SELECTED:,} objects of the kind {kind.kind}: narrow it"
