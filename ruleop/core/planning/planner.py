@@ -59,6 +59,7 @@ from ruleop.core.planning.model.selectors import compile_selector
 from ruleop.core.planning.model.targets import Target
 from ruleop.core.planning.model.write_account import account_of
 from ruleop.core.planning.plan import Plan
+from ruleop.core.planning.rendering.desired import source_of
 from ruleop.core.planning.rendering.scope import Scope
 from ruleop.core.planning.rendering.time_functions import LAST, parse_time
 from ruleop.core.planning.status import (
@@ -153,11 +154,7 @@ class _Expiry:
 
     at: float | None = None  # seconds since 1970; None: never
     after: str = ""  # the time from its creation
-
-    @property
-    def time(self) -> str:
-        """In RFC 3339; empty if it is never."""
-        return "" if self.at is None else dt.datetime.fromtimestamp(self.at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time: str = ""  # in RFC 3339
 
     def is_due(self, now: float) -> bool:
         return self.at is not None and now >= self.at
@@ -225,7 +222,7 @@ class _Planner:
         self.children = self._children(existing, patched)
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
-        if (expired := self._find_expiry()) is not None:
+        if self.rule.expire is not None and (expired := self._find_expiry()) is not None:
             return self._expiring(expired)
         if self.rule.reach.write_as is not None and (problem := self._find_account()) is not None:
             return self._invalid_plan(problem)
@@ -239,7 +236,8 @@ class _Planner:
         if problem is not None:
             return self._invalid_plan(problem)
         actions = self._actions()  # before the status: an error in the status must not stop a child
-        in_sync = self.children.in_sync()
+        objects = [each for child_plan in self.children.plans.values() for each in child_plan.objects]
+        in_sync = [each.desired for each in objects if each.applied is not None and each.applied.in_sync]
         self.synced = self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
         return self._plan(None, actions, complete=self.children.complete)
 
@@ -340,7 +338,9 @@ class _Planner:
         if len(str(value)) > _LONGEST:
             raise RenderError(f"a duration has at most {_LONGEST} characters", expire.site, expression=expire.quotation)
         at = parse_time(created) + seconds
-        return _Expiry(at, str(value)) if seconds > 0 and at < LAST else _NEVER
+        if seconds <= 0 or at >= LAST:
+            return _NEVER
+        return _Expiry(at, str(value), dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def _expiring(self, expired: Expire) -> Plan:
         """The children stay as they are until the CR is deleted."""
@@ -501,7 +501,7 @@ class _Planner:
             if self.expiry.at is not None:
                 self.scope.time_functions().changes_at(self.expiry.at, "it expires")
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
-        writes = self.history.writes
+        writes, plans = self.history.writes, children.plans.values() if is_reported else ()
         return Plan(
             resource=self.key,
             uid=self.owner.uid,
@@ -511,8 +511,12 @@ class _Planner:
             actions=tuple(actions) if self.acts else (),
             held=tuple(report.held),
             waits=tuple(report.waits),
-            children=tuple(child_plan.report() for child_plan in children.plans.values()) if is_reported else (),
-            rendered=children.rendered() if is_reported else (),
+            children=tuple(child_plan.report() for child_plan in plans),
+            rendered=tuple(
+                (child_plan.child.id, source_of(child_plan.child), each.desired.rendered)
+                for child_plan in plans
+                for each in child_plan.objects
+            ),
             problems=tuple(report.problems),
             status=written.status,
             conditions=written.conditions,

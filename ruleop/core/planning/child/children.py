@@ -27,7 +27,7 @@ from ruleop.core.planning.model.actions import Action, Create, Patch, Replace, S
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
 from ruleop.core.planning.rendering.child_field_sites import MAX_LINES, line_sites
-from ruleop.core.planning.rendering.desired import Desired, render, source_of
+from ruleop.core.planning.rendering.desired import Desired, render
 from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
 from ruleop.core.planning.rendering.work import Work
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object
     from ruleop.core.planning.child.existing import Existing
     from ruleop.core.rules import Child, Form
 
@@ -347,15 +346,6 @@ class Children:
                 return missing_list_permission(rule, kinds.info(min(forbidden)), self.owner.namespace)
         return ""
 
-    def in_sync(self) -> list[Desired]:
-        """The objects that are in sync, without those whose change failed or is delayed."""
-        return [
-            each.desired
-            for child_plan in self.plans.values()
-            for each in child_plan.objects
-            if each.applied is not None and each.applied.in_sync
-        ]
-
     def reusable(self) -> Work:
         """The work that the status plan after the writes may reuse."""
         known = [
@@ -382,10 +372,3 @@ class Children:
                 break
             found[each.desired.key] = line_sites(child_plan.child, each.desired)
         return found
-
-    def rendered(self) -> tuple[tuple[str, str, Object], ...]:
-        return tuple(
-            (child_plan.child.id, source_of(child_plan.child), object_plan.desired.rendered)
-            for child_plan in self.plans.values()
-            for object_plan in child_plan.objects
-        )
