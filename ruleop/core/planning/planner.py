@@ -236,8 +236,12 @@ class _Planner:
         if problem is not None:
             return self._invalid_plan(problem)
         actions = self._actions()  # before the status: an error in the status must not stop a child
-        objects = [each for child_plan in self.children.plans.values() for each in child_plan.objects]
-        in_sync = [each.desired for each in objects if each.applied is not None and each.applied.in_sync]
+        in_sync = [
+            each.desired
+            for child_plan in self.children.plans.values()
+            for each in child_plan.objects
+            if each.applied is not None and each.applied.in_sync
+        ]
         self.synced = self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
         return self._plan(None, actions, complete=self.children.complete)
 

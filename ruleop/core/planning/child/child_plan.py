@@ -279,10 +279,6 @@ class ChildPlan(ABC):
             self.context.report.add_problem(self.child.id, reason, message, error.site)
             return Readiness(False, f"readyWhen: {message}")
 
-    def kept(self) -> set[ObjectKey]:
-        """The objects of the CR that stay."""
-        return {each.desired.key for each in self.objects}
-
     def unknown_scopes(self) -> list[Mapping[str, Any]]:
         """The names of the objects that could not be rendered, as far as they tell which these are."""
         return self.unrendered if self.child.has_items else [self.context.scope.names]
@@ -393,7 +389,8 @@ class ChildPlan(ABC):
     def results(self) -> list[dict[str, Any] | None]:
         """The objects after this pass; None for one that is another owner's, or not known."""
         found: list[dict[str, Any] | None] = []
-        for applied, desired in ((each.applied, each.desired) for each in self.objects):
+        for each in self.objects:
+            applied, desired = each.applied, each.desired
             live: Object | None = None
             result: Object | None = desired.rendered
             if applied is not None:
@@ -442,7 +439,6 @@ class ChildPlan(ABC):
         for each in self.objects:
             if each.applied is not None:
                 each.state, each.message = self._state_of(each, each.applied)
-        for each in self.objects:
             if each.message and not self.message:
                 is_progressing = each.state is State.PROGRESSING
                 key = each.desired.key

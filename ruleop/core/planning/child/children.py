@@ -307,7 +307,10 @@ class Children:
 
     def undesired(self) -> list[Existing]:
         """The existing objects that no child desires any more."""
-        desired = set[ObjectKey]().union(*(child_plan.kept() for child_plan in self.plans.values()))
+        plans = self.plans.values()
+        desired = {each.desired.key for child_plan in plans if child_plan.owns for each in child_plan.objects}
+        for child_plan in plans if self.rule.runs else ():
+            desired |= child_plan.kept() if isinstance(child_plan, RunPlan) else frozenset()
         return [
             each
             for each in self.existing
@@ -316,10 +319,9 @@ class Children:
 
     def records(self) -> Records:
         """The record of the runs of all children, planned or not."""
-        children = (child for child in self.rule.children.values() if isinstance(child.form, Once | Scheduled))
-        plans = [self.plans.get(child.id) or _PLANS[type(child.form)](child, self.context) for child in children]
-        if not plans:
+        if not self.rule.runs:
             return NO_RECORDS
+        plans = [self.plans.get(child.id) or _PLANS[type(child.form)](child, self.context) for child in self.rule.runs]
         found = {each.child.id: each.record() for each in plans if isinstance(each, RunPlan)}
         return Records(
             {id_: record.entries for id_, record in found.items()},

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.merge import UnwritableError
@@ -30,12 +29,11 @@ _KEYS: Final = ("id", "name", "key")
 _NAME: Final = re.compile(r"[^\s/\[\],]{1,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item of `forEach`: its place among all, its scope, and its position or key in each loop. One that has ended
-    has the record of what it was instead."""
+class Item(NamedTuple):
+    """An item of `forEach`, or a child without items: its place among all, its scope, and its position or key in each
+    loop. One that has ended has the record of what it was instead."""
 
-    index: int
+    place: int
     names: Mapping[str, Any]
     address: tuple[int | str, ...] = ()
     ended: ItemRecord | None = None
@@ -44,7 +42,7 @@ class Item:
         if self.ended is not None:
             return f"the end of the item of {self.ended.ends}"
         if len(self.address) == 1:
-            return f"item {self.index} of {_loops_of(child)}"
+            return f"item {self.place} of {_loops_of(child)}"
         loops = zip(child.for_each, self.address, strict=True)
         return f"item {', '.join(f'{loop.name}[{shortened(str(at))}]' for loop, at in loops)} of forEach"
 

@@ -381,6 +381,11 @@ class Rule:
         return tuple(child for id_ in self.order.final if isinstance((child := self.finalize[id_]).form, ItemEnd))
 
     @cached_property
+    def runs(self) -> tuple[Child, ...]:
+        """The children of which an object is made once for each run."""
+        return tuple(child for child in self.children.values() if isinstance(child.form, Once | Scheduled))
+
+    @cached_property
     def patches(self) -> tuple[Patched, ...]:
         """The objects of others whose fields its children set."""
         return tuple(child.form for child in self.children.values() if isinstance(child.form, Patched))

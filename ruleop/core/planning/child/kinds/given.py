@@ -25,7 +25,7 @@ class GivenPlan(OrdinaryPlan):
 
     def render(self, item: Item) -> list[Desired]:
         child = self.child
-        desired = render(child, self.context.scope, item.names, item.index)
+        desired = render(child, self.context.scope, item.names, item.place)
         own = child.namespace.string(item.names) if child.namespace is not None else ""
         for each in desired:
             self._refuse(each, own or self.context.scope.namespace)

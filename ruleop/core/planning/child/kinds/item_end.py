@@ -46,7 +46,7 @@ class ItemEndPlan(OrdinaryPlan):
             yield Item(index, {**self.context.scope.names, **items}, ended=each.record)
 
     def render(self, item: Item) -> list[Desired]:
-        found = render(self.child, self.context.scope, item.names, item.index)
+        found = render(self.child, self.context.scope, item.names, item.place)
         return [replace(each, item=item.ended) for each in found]
 
     def desired(self, item: Item) -> list[Desired] | None:

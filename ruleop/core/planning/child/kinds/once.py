@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ruleop.core.errors import RenderError
+from ruleop.core.kinds import ObjectKey
 from ruleop.core.messages import shortened
 from ruleop.core.planning.child.child_plan import ready_when
 from ruleop.core.planning.child.existing import existing_view
@@ -43,7 +44,7 @@ from ruleop.core.templating import Later, ObjectsView, Origin, TextTemplate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import PassContext
     from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.rendering.desired import Desired
@@ -96,7 +97,7 @@ class RunPlan(OrdinaryPlan):
             return []
         if child.wait_for is not None:
             wait_for(child.wait_for, item.names)
-        rendered = render(child, self.context.scope, item.names, item.index)
+        rendered = render(child, self.context.scope, item.names, item.place)
         desired = [each.renamed(run.of(each.key.name)) for each in rendered]
         keys = {each.key for each in desired}
         other = next((each for each in runs.unfinished() if each.key not in keys), None)
@@ -121,8 +122,9 @@ class RunPlan(OrdinaryPlan):
 
         return Runs.of(self.form.history, self.recorded, self.context.by_id.get(child.id, ()), ready)
 
-    def kept(self) -> set[ObjectKey]:
-        return super().kept() | self.runs.kept()
+    def kept(self) -> frozenset[ObjectKey]:
+        """The objects of runs that stay."""
+        return self.runs.kept()
 
     def unknown_scopes(self) -> list[Mapping[str, Any]]:
         return []
@@ -215,13 +217,12 @@ class OncePlan(RunPlan):
         for group in dict.fromkeys([*names, *self._by_item]):
             yield self._of_item(group), names.get(group) or titles.get(group, ""), group in names
 
-    def kept(self) -> set[ObjectKey]:
+    def kept(self) -> frozenset[ObjectKey]:
         if not self.child.for_each:
             return super().kept()
-        found = {each.desired.key for each in self.objects}
         if not self._is_known:
-            return found.union(each.key for each in self.context.by_id.get(self.child.id, ()))
-        return found.union(*(runs.kept() for runs, _, is_item in self._of_items() if is_item))
+            return frozenset(each.key for each in self.context.by_id.get(self.child.id, ()))
+        return frozenset[ObjectKey]().union(*(runs.kept() for runs, _, is_item in self._of_items() if is_item))
 
     def record(self) -> RunRecord:
         recorded, now = self.recorded, self.context.scope.observed.now

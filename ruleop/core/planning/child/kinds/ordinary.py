@@ -74,7 +74,7 @@ class OrdinaryPlan(ChildPlan):
         """The objects, with the record of an item whose end will be planned by it."""
         child, scope, work = self.child, self.context.scope, self.context.work
         known = work.desired(child, item.names, scope.observed.kinds) if work is not None else None
-        desired = render(child, scope, item.names, item.index) if known is None else known
+        desired = render(child, scope, item.names, item.place) if known is None else known
         return [replace(each, item=recorded(child, item)) for each in desired] if self.form.ended_by else desired
 
     def decide(self, object_plan: ObjectPlan) -> Applied:

@@ -58,8 +58,8 @@ class PatchPlan(ChildPlan):
             except Unlisted:
                 self.unreadable = scope.missing_permission(self.form.target)
                 raise ChildFails(self.unreadable, child.site, reason="Forbidden") from None
-            return render(child, scope, item.names, item.index, selected=selected)
-        desired, found = render(child, scope, item.names, item.index), []
+            return render(child, scope, item.names, item.place, selected=selected)
+        desired, found = render(child, scope, item.names, item.place), []
         if not child.optional:
             return desired
         for each in desired:
@@ -110,9 +110,6 @@ class PatchPlan(ChildPlan):
 
     def readiness(self, desired: Desired, live: Object) -> Readiness:
         return READY if self.child.ready_when is None else super().readiness(desired, live)
-
-    def kept(self) -> set[ObjectKey]:
-        return set()
 
     def unknown_scopes(self) -> list[Mapping[str, Any]]:
         return []
