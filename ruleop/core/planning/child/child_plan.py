@@ -163,8 +163,8 @@ class PassReport:
 
 @dataclass(slots=True, eq=False)
 class PassContext:
-    """What the plans of the children of one CR share in a pass. It refers to none of them: a pass leaves nothing for
-    the garbage collector."""
+    """All that the plans of the children of one CR share in a pass. It refers to none of them: a pass leaves nothing
+    for the garbage collector."""
 
     scope: Scope
     history: History

@@ -1,4 +1,4 @@
-"""What is found for showing a plan: the expressions that block children, the names of items, and the masks.
+"""Findings for people who read a plan: the expressions that block children, the names of items, and the masks.
 
 - A child is blocked by its `waitFor`, or by its `readyWhen`. Who asks why gets the current values of what it reads;
   those that may come from a Secret are masked.

@@ -60,12 +60,12 @@ class Apply:
     own: tuple[Path, ...] = ()  # lists from which items of others are removed
     on_immutable: StringTemplate | None = None  # renders to "fail" or "recreate"; None is fail
     on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
-    adopt: Literal["never", "orphans", "helm"] = "never"  # existing objects that are taken over
+    adopt: Literal["never", "orphans", "helm"] = "never"  # which existing objects are adopted
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """How the objects of a child are deleted, or kept."""
+    """The deletion of the objects of a child, and whether they are deleted at all."""
 
     policy: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
     propagation: Literal["background", "foreground"] = "background"
@@ -146,7 +146,7 @@ class ItemEnd:
 
 
 Form: TypeAlias = Ordinary | Given | Patched | Once | Scheduled | ItemEnd
-"""What a child is. Planning has a class for each."""
+"""Planning has a class for each form of child."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often CRs are reconciled, and how many at a time."""
+    """The time after which a CR is reconciled again, and the number of CRs at a time."""
 
     period: float = 36000.0  # seconds; 0 is never
     max_concurrent: int = 16
