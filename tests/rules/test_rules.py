@@ -157,6 +157,13 @@ def test_owned_lists_are_merged_from_the_file_the_watch_and_the_child() -> None:
         assert child.apply.own == (parse_path("spec.ports"), parse_path("spec.template.spec.containers"))
 
 
+def test_a_run_is_created_and_never_changed_whatever_the_shared_strategy() -> None:
+    project = load(
+        "apply: {strategy: replace}\nwatches:\n" + watch("children: {a: {template: a.yaml, once: '{{ spec.run }}'}}")
+    )
+    assert project.rules[0].children["a"].apply.strategy == "create-only"
+
+
 def test_values_of_the_watch_override_shared_values() -> None:
     project = load(
         "vars: {a: shared, b: shared}\nlet: {x: shared, w: '{{ x }}'}\nwatches:\n"
