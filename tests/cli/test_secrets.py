@@ -84,7 +84,7 @@ def test_a_traceback_contains_no_value_of_a_secret(reading, ruleop, monkeypatch)
     def broken(*_args, **_more):
         raise KeyError(VALUE)
 
-    monkeypatch.setattr("ruleop.core.planning.child.children.apply", broken)
+    monkeypatch.setattr("ruleop.core.planning.child.kinds.ordinary.OrdinaryPlan.decide", broken)
     for arguments in ((), ("--debug",)):
         ran = ruleop("plan", "-f", "cr.yaml", "--with", "live.yaml", *arguments)
         assert ran.status == 2

@@ -194,7 +194,7 @@ class Life:
         definitions = [*_documents(root / "crds"), *loaded.project.definitions]  # of `schema`, often in both
         self.crds = list({each["metadata"]["name"]: each for each in definitions}.values())
         known = {each["spec"]["names"]["plural"] for each in self.crds}
-        by_hand = [policy for rule in self.rules for policy in rule.rbac if policy.resources[0] not in known]
+        by_hand = [policy for rule in self.rules for policy in rule.reach.rbac if policy.resources[0] not in known]
         kinds = {kind.group: kind for rule in self.rules for child in rule.every_child for kind in child.kinds}
         self.crds += [_definition(kinds[each.groups[0]], each.resources[0]) for each in by_hand]
         watched = {rule.kind.versionless for rule in self.rules}
@@ -319,7 +319,8 @@ class Life:
         file = self.operator.project / "watches.yaml"
         rules = file.read_text()
         heads = [
-            {"group": rule.kind.group, "version": rule.kind.version, "kind": rule.kind.kind, "reach": rule.reach}
+            {"group": rule.kind.group, "version": rule.kind.version, "kind": rule.kind.kind}
+            | ({"reach": "cluster"} if rule.reach.cluster else {})
             for rule in self.rules
         ]
         for text in (yaml.safe_dump(heads), rules):

@@ -415,7 +415,7 @@ async def test_condition_types_are_recorded_before_the_first_condition_is_writte
     asked = []
 
     async def ask(rule, _planned):
-        asked.append([each.type for each in rule.conditions])
+        asked.append([each.type for each in rule.status.conditions])
         assert harness.condition("Mine") == {}
 
     harness.before_writes.side_effect = ask

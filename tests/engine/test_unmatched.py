@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import Failed, Failure, Outcome, RemoveFinalizer
 from ruleop.core.planning.model.marks import PAUSED
+from ruleop.core.rules.language.model import Selection
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.telemetry.metrics import Metrics
@@ -69,7 +70,7 @@ def test_an_unmatched_cr_loses_only_ruleops_finalizer():
 def test_a_paused_unmatched_cr_keeps_the_finalizer_while_its_kind_has_rules():
     play = Play(OURS)
     play.resource["metadata"]["annotations"] = {PAUSED: "true"}
-    play.reconciler.rules = (SimpleNamespace(kind=APP, namespaces=("elsewhere",)),)
+    play.reconciler.rules = (SimpleNamespace(kind=APP, selection=Selection(namespaces=("elsewhere",))),)
     play.reconcile()
     assert play.done == []
     play.resource["metadata"]["annotations"] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.planning import Owner, Query
-from ruleop.core.planning.child.child_plan import find_existing
+from ruleop.core.planning.child.existing import find_existing
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules.checking import build_project
 from ruleop.core.schema.builtin.table import ResourceInfo

@@ -7,7 +7,7 @@ import pytest
 
 from ruleop.core.merge import Record, create_fields, encode
 from ruleop.core.messages import MAX_MESSAGE
-from ruleop.core.planning.child import apply
+from ruleop.core.planning.child import existing
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.schema.shape import UNKNOWN
@@ -61,8 +61,8 @@ def test_long_records_that_others_write_on_children_end_the_pass_before_all_are_
         assert harness.resource is not None
         harness.resource["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [DEFAULT_FINALIZER]}
     read = []
-    original = apply.decode
-    monkeypatch.setattr(apply, "decode", lambda text: read.append(text) or original(text))
+    original = existing.decode
+    monkeypatch.setattr(existing, "decode", lambda text: read.append(text) or original(text))
     planned = harness.plan()
     assert not planned.actions
     assert [each.reason for each in planned.problems] == ["RenderFailed"]

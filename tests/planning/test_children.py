@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import Failed, Failure, Served, State, choose_rule
-from ruleop.core.planning.child.child_plan import Existing
+from ruleop.core.planning.child.existing import Existing
 from tests.exploration import examples
 from tests.planning.harness import Harness, app, config, key, project
 from tests.planning.settled import edit_and_settle, settled

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Delete, Served
-from ruleop.core.planning.child.runs.once import MAX_EARLIER_OF_ITEMS, MAX_ITEMS, MAX_RECORDED, RETRY
+from ruleop.core.planning.child.kinds.run_records import MAX_EARLIER_OF_ITEMS, MAX_ITEMS, MAX_RECORDED, RETRY
 from ruleop.core.planning.model.actions import Create
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle

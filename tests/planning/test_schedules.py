@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.child.runs.once import RETRY
+from ruleop.core.planning.child.kinds.run_records import RETRY
 from ruleop.core.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.test_time import due, stamp

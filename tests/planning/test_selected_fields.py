@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Failed, Failure, History, Served
-from ruleop.core.planning.child import field_patches
+from ruleop.core.planning.child.kinds import patched
 from ruleop.core.planning.model.managers import managers_on
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle
@@ -132,7 +132,7 @@ def test_an_object_that_vanishes_meanwhile_is_skipped():
 
 
 def test_more_than_the_limit_are_reported_and_nothing_is_changed_until_there_are_less(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(field_patches, "MAX_SELECTED", 2)
+    monkeypatch.setattr(patched, "MAX_SELECTED", 2)
     harness = harness_of(RULES + "  other: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: other}}}\n")
     harness.add_as("kubectl-create", namespace("d", tier="web"))
     harness.settle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ruleop.core.rules import ItemEnd, Ordinary
 from tests.rules.projects import Row, rows, rule, said, table
 
 LOOP = "forEach: spec.tenants, as: tenant, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ tenant }}'}}"
@@ -95,7 +96,7 @@ def test_mistakes_are_reported_at_their_place(row: Row) -> None:
 
 def test_the_child_knows_what_ends_its_items_and_needs_no_garbage_collector() -> None:
     found = rule(f"children: {{a: {{{LOOP}}}}}\nfinalize: {{f: {{forEachOf: a, {OBJECT}}}, g: {{{OBJECT}}}}}")
-    assert (found.children["a"].ended_by, found.children["a"].in_order) == (("f",), True)
-    assert (found.finalize["f"].for_each_of, found.finalize["f"].many, found.finalize["f"].ended_by) == ("a", True, ())
-    assert (found.finalize["g"].for_each_of, found.finalize["g"].many) == ("", False)
-    assert found.ends_items
+    assert (found.children["a"].form, found.children["a"].deletion.in_order) == (Ordinary(ended_by=("f",)), True)
+    assert (found.finalize["f"].form, found.finalize["f"].many) == (ItemEnd("a"), True)
+    assert (found.finalize["g"].form, found.finalize["g"].many) == (Ordinary(), False)
+    assert found.item_ends == (found.finalize["f"],)

@@ -71,7 +71,7 @@ def test_errors_in_dependencies_are_reported_with_their_positions(row: Row) -> N
 
 
 def orders(body: str) -> tuple[str, ...]:
-    return rule(body).order
+    return rule(body).order.children
 
 
 def test_children_are_ordered_by_references_and_dependencies_and_then_by_the_file() -> None:
@@ -103,7 +103,7 @@ def test_a_child_is_deleted_after_those_that_depend_on_it_and_those_that_it_name
           d: {{template: a.yaml, waitFor: live.a.x, deleteAfter: [e]}}
           e: {{template: a.yaml}}
         """)
-        return {child.id: set(child.deleted_after) for child in found.children.values() if child.in_order}
+        return {child.id: set(child.deletion.after) for child in found.children.values() if child.deletion.in_order}
 
     assert after("") == {"d": {"e"}}
     assert after("deletionOrder: reverse") == {"a": {"b", "c"}, "b": {"c"}, "d": {"e"}}
@@ -113,8 +113,8 @@ def test_reading_through_live_does_not_order_children() -> None:
     found = rule(
         "children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}"
     )
-    assert found.order == ("a", "b")
-    assert found.children["a"].mentions == frozenset()
+    assert found.order.children == ("a", "b")
+    assert found.children["a"].inputs.mentions == frozenset()
 
 
 def test_mentions_of_a_child_are_its_reads_except_through_live() -> None:
@@ -134,7 +134,7 @@ def test_mentions_of_a_child_are_its_reads_except_through_live() -> None:
           f: {template: a.yaml, forEach: live.a.data}
         """
     )
-    mentions = {name: set(child.mentions) for name, child in (found.children | found.finalize).items()}
+    mentions = {name: set(child.inputs.mentions) for name, child in (found.children | found.finalize).items()}
     assert mentions == {"a": set(), "b": {"a"}, "c": {"b"}, "d": set(), "e": {"d"}, "f": set()}
 
 
@@ -153,7 +153,7 @@ def test_the_reads_of_a_condition_include_those_through_lets_live_and_ready() ->
           - {type: Both, status: jobs | length > 1 or a is defined}
         """
     )
-    assert [set(each.reads) for each in found.conditions] == [set(), {"pods"}, {"a", "b"}, {"jobs", "a"}]
+    assert [set(each.reads) for each in found.status.conditions] == [set(), {"pods"}, {"a", "b"}, {"jobs", "a"}]
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ruleop.core.kinds import Kind
+from ruleop.core.rules import Patched
 from tests.rules.projects import Row, rows, rule, said, table
 
 NAMESPACE = "version: v1, kind: Namespace, name: team"
@@ -118,10 +119,10 @@ children:
     patch: {group: apps, version: v1, kind: Deployment, name: web, force: true, fields: {spec: {replicas: 2}}}
 """)
     child = found.children["scale"]
-    assert child.patch is not None
-    assert child.patch.force
-    assert child.patch.target.kind == Kind("apps", "v1", "Deployment")
-    assert found.patches == (child.patch,)
+    assert isinstance(child.form, Patched)
+    assert child.form.force
+    assert child.form.target.kind == Kind("apps", "v1", "Deployment")
+    assert found.patches == (child.form,)
     assert child.kinds == {Kind("apps", "v1", "Deployment")}
     assert child.body.render({}) == [
         {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2}, "metadata": {"name": "web"}}
@@ -137,6 +138,6 @@ children:
 """)
     child = found.children["maps"]
     assert child.many
-    assert child.patch is not None
-    assert child.patch.target.selector is not None
+    assert isinstance(child.form, Patched)
+    assert child.form.target.selector is not None
     assert child.body.render({}) == [{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {}}]

@@ -10,7 +10,7 @@ RULE = "{apiGroups: [apps], resources: [deployments, deployments/scale], verbs: 
 
 
 def test_a_permission_is_read_as_it_is_written():
-    (found,) = rule(f"rbac: [{RULE}]\nchildren: {{}}").rbac
+    (found,) = rule(f"rbac: [{RULE}]\nchildren: {{}}").reach.rbac
     assert (found.groups, found.resources) == (("apps",), ("deployments", "deployments/scale"))
     assert (found.verbs, found.names) == (("get", "update"), ())
     assert (found.site.line, found.site.column) == (4, 10)

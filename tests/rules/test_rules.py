@@ -8,8 +8,9 @@ import pytest
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import parse_path
-from ruleop.core.rules import Child, Condition, ProjectErrors, Rule
+from ruleop.core.rules import Child, Condition, Ordinary, ProjectErrors, Rule
 from ruleop.core.rules.checking import build_project
+from ruleop.core.rules.language.model import Pace
 from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
@@ -42,8 +43,10 @@ def test_omitted_keys_of_a_child_have_the_defaults_of_the_model() -> None:
         False,
     )
     for field in dataclasses.fields(Child):
-        if field.name not in ("id", "site", "body", "kinds", "many", "reads_cr_only"):
+        if field.name not in ("id", "site", "body", "form", "kinds", "many", "inputs"):
             assert getattr(plain, field.name) == default_of(Child, field.name), field.name
+    assert plain.form == Ordinary()
+    assert (plain.inputs.mentions, plain.inputs.ids) == (frozenset(), ())
 
 
 def test_every_key_of_a_watch_reaches_the_rule() -> None:
@@ -66,25 +69,26 @@ def test_every_key_of_a_watch_reaches_the_rule() -> None:
     assert found.vars == {"a": 1, "b": ["x", {"c": True}]}
     assert list(found.let) == ["first", "second"]
     assert found.let["second"].evaluate({"first": 7}) == 7
-    assert {label: value.constant for label, value in found.selector.match_labels.items()} == {"size": "small"}
+    selector = found.selection.selector
+    assert {label: value.constant for label, value in selector.match_labels.items()} == {"size": "small"}
     assert [
-        (one.key, one.operator, [value.constant for value in one.values]) for one in found.selector.match_expressions
+        (one.key, one.operator, [value.constant for value in one.values]) for one in selector.match_expressions
     ] == [
         ("tier", "NotIn", ["gold", "silver"]),
         ("x", "Exists", []),
     ]
-    assert (found.namespaces, found.reconcile_period, found.max_concurrent) == (("one", "two"), 5400.0, 3)
-    assert (found.manage_status, found.reach) == (False, "cluster")
+    assert (found.selection.namespaces, found.pace) == (("one", "two"), Pace(5400.0, 3))
+    assert (found.status.managed, found.reach.cluster) == (False, True)
 
 
 def test_a_plain_selector_is_its_match_labels() -> None:
-    plain, full = rule("selector: {a: b}").selector, rule("selector: {matchLabels: {a: b}}").selector
+    plain, full = (rule(f"selector: {each}").selection.selector for each in ("{a: b}", "{matchLabels: {a: b}}"))
     assert [(label, value.constant) for label, value in plain.match_labels.items()] == [("a", "b")]
     assert [(label, value.constant) for label, value in full.match_labels.items()] == [("a", "b")]
 
 
 def test_a_label_may_have_the_name_of_a_selector_key_if_its_value_is_a_string() -> None:
-    assert "app" in rule("selector: {app: matchLabels}").selector.match_labels
+    assert "app" in rule("selector: {app: matchLabels}").selection.selector.match_labels
 
 
 def test_every_key_of_a_child_reaches_the_child() -> None:
@@ -100,8 +104,8 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     assert (loop.name, loop.over.evaluate({"spec": {"list": [3]}})) == ("thing", [3])
     assert found.ready_when.evaluate({"this": {"ok": 4}}) == 4
     assert (found.many, found.depends_on) == (True, ("b",))
-    assert (found.adopt, found.propagation, found.optional) == ("orphans", "foreground", True)
-    assert found.deletion.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
+    assert (found.apply.adopt, found.deletion.propagation, found.optional) == ("orphans", "foreground", True)
+    assert found.deletion.policy.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
     assert found.namespace.evaluate({"metadata": {"namespace": "n"}}) == "n"
 
 
@@ -151,6 +155,13 @@ def test_owned_lists_are_merged_from_the_file_the_watch_and_the_child() -> None:
     )
     for child in project.rules[0].children.values():
         assert child.apply.own == (parse_path("spec.ports"), parse_path("spec.template.spec.containers"))
+
+
+def test_a_run_is_created_and_never_changed_whatever_the_shared_strategy() -> None:
+    project = load(
+        "apply: {strategy: replace}\nwatches:\n" + watch("children: {a: {template: a.yaml, once: '{{ spec.run }}'}}")
+    )
+    assert project.rules[0].children["a"].apply.strategy == "create-only"
 
 
 def test_values_of_the_watch_override_shared_values() -> None:
@@ -217,8 +228,8 @@ def test_a_rule_has_its_conditions_validations_and_status() -> None:
         validate: [{rule: spec.size > 1, message: too small}]
         """
     )
-    assert found.status.evaluate({"spec": {"size": 3}}) == {"size": 3}
-    fine, bare = found.conditions
+    assert found.status.body.evaluate({"spec": {"size": 3}}) == {"size": 3}
+    fine, bare = found.status.conditions
     assert (fine.type, fine.reason.constant, fine.message.evaluate({"spec": {"why": "so"}})) == (
         "example.com/Fine",
         "Because",
@@ -233,7 +244,7 @@ def test_a_rule_has_its_conditions_validations_and_status() -> None:
 
 def test_the_status_may_come_from_a_template() -> None:
     found = rule("status: s.yaml", {"templates/s.yaml": "size: {{ spec.size }}\n"})
-    assert found.status.render({"spec": {"size": 3}}) == [{"size": 3}]
+    assert found.status.body.render({"spec": {"size": 3}}) == [{"size": 3}]
 
 
 def test_finalize_children_are_marked_and_ordered_separately() -> None:
@@ -247,7 +258,7 @@ def test_finalize_children_are_marked_and_ordered_separately() -> None:
           c: {template: a.yaml, waitFor: live.a.x}
         """
     )
-    assert (found.order, found.final_order) == (("a", "b"), ("c", "d"))
+    assert (found.order.children, found.order.final) == (("a", "b"), ("c", "d"))
     assert all(child.final for child in found.finalize.values())
     assert not any(child.final for child in found.children.values())
     assert list(found.children) == ["b", "a"]
@@ -255,12 +266,12 @@ def test_finalize_children_are_marked_and_ordered_separately() -> None:
 
 def test_built_in_kinds_have_no_status() -> None:
     (found,) = load("- {version: v1, kind: ConfigMap}\n").rules
-    assert found.manage_status is False
+    assert found.status.managed is False
 
 
 def test_a_kind_in_a_k8s_io_group_is_builtin_only_if_kubernetes_has_it() -> None:
     (found,) = load("- {group: networking.k8s.io, version: v1, kind: Gateway}\n").rules
-    assert found.manage_status is True
+    assert found.status.managed is True
 
 
 def test_the_project_contains_its_templates_and_crds() -> None:

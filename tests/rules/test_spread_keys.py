@@ -27,7 +27,7 @@ def test_a_child_with_a_spread_key_is_rendered_after_the_child_that_it_reads():
           b: {template: a.yaml}
         """
     )
-    assert list(found.order) == ["b", "a"]
+    assert list(found.order.children) == ["b", "a"]
 
 
 def test_metadata_or_its_name_may_come_from_a_spread_key():

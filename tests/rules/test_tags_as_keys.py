@@ -52,7 +52,7 @@ def test_a_child_whose_loop_reads_another_is_rendered_after_it():
           b: {template: a.yaml}
         """
     )
-    assert list(found.order) == ["b", "a"]
+    assert list(found.order.children) == ["b", "a"]
 
 
 def test_a_branch_that_no_condition_makes_a_value_is_found():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import GroupKind
-from ruleop.core.planning.child.apply import SENSITIVE
+from ruleop.core.planning.child.kinds.ordinary import SENSITIVE
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def health_kinds(loaded: Loaded, crds: Sequence[Object]) -> tuple[list[Kind], li
         rules = [rule for rule in loaded.project.rules if rule.kind.versionless == kind]
         schema = schemas.get(rules[0].kind)
         limits = limits_of(schema, ["Ready"], generation=False) if schema is not None else None
-        if not all(rule.manage_status for rule in rules):
+        if not all(rule.status.managed for rule in rules):
             notes.append(f"{kind.kind}: the rules write no status, so its health is left to Argo CD")
         elif limits is not None and ("status.conditions" in limits.dropped or "Ready" in limits.refused):
             notes.append(f"{kind.kind}: its CRD does not allow the condition Ready, so its health is left to Argo CD")

@@ -20,6 +20,7 @@ from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, SWITCHES
 from ruleop.core.printable import printable
+from ruleop.core.rules import ItemEnd, Patched
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.simple_schema import IMMUTABLE_RULE
 from ruleop.core.templating import syntax
@@ -289,7 +290,7 @@ class _Page:
         found = [
             (code(each.type), self._code(each.status), ", ".join(map(code, self._reasons(each))))
             for watch in self.watches
-            for each in watch.rule.conditions
+            for each in watch.rule.status.conditions
         ]
         if any(watch.rule.rollout is not None for watch in self.watches):
             found.append((code("Rollout"), "It has the newest rules, or its turn is to come.", "`Current`, `HeldBack`"))
@@ -329,20 +330,21 @@ class _Page:
         notes = []
         if watch.rule.name:
             notes.append(f"of the rule {code(watch.rule.name)}")
-        if child.for_each_of:
-            notes.append(f"made when one of {code(child.for_each_of)} is to be deleted, which waits until it is ready")
-        elif child.final:
-            notes.append("made when the resource is deleted")
-        if child.patch is not None:
-            which = "all that match its selector" if child.patch.target.many else "it"
-            notes.append(f"not created or deleted: only fields of {which} are set, until the resource is deleted")
+        match child.form:
+            case ItemEnd(of=other):
+                notes.append(f"made when one of {code(other)} is to be deleted, which waits until it is ready")
+            case Patched(target=target):
+                which = "all that match its selector" if target.many else "it"
+                notes.append(f"not created or deleted: only fields of {which} are set, until the resource is deleted")
+            case _ if child.final:
+                notes.append("made when the resource is deleted")
         if child.for_each:
             loops = (f"each {code(loop.name)} in {code(loop.over.source)}" for loop in child.for_each)
             notes.append(f"one for {' and '.join(loops)}")
         if child.depends_on:
             notes.append(f"after {', '.join(map(code, child.depends_on))} is ready")
         if child.optional:
-            is_one = child.patch is not None and not child.patch.target.many
+            is_one = isinstance(child.form, Patched) and not child.form.target.many
             notes.append("only if it exists" if is_one else "only if the cluster has this kind")
         when = self._code(child.when) if child.when is not None else ""
         return code(child.id), kinds_of(child.kinds), ", ".join(map(code, filter(None, names))), when, "; ".join(notes)
@@ -368,7 +370,8 @@ class _Page:
 
     def _deletion(self) -> Iterator[str]:
         children = [child for watch in self.watches for child in watch.rule.every_child]
-        stays = [child for child in children if child.deletion is not None and child.deletion.constant != "delete"]
+        policies = [(child, child.deletion.policy) for child in children]
+        stays = [(child, policy) for child, policy in policies if policy is not None and policy.constant != "delete"]
         final = [child for child in children if child.final]
         if final:
             yield (
@@ -376,15 +379,14 @@ class _Page:
                 f" {code(SKIP_FINALIZE)} gives up on them.\n"
             )
         for child in children:
-            if child.deleted_after:
-                yield f"{code(child.id)} is deleted after {', '.join(map(code, sorted(child.deleted_after)))}.\n"
+            if child.deletion.after:
+                yield f"{code(child.id)} is deleted after {', '.join(map(code, sorted(child.deletion.after)))}.\n"
         if stays:
             yield "These stay when the resource is deleted:\n"
             yield "".join(
                 f"- {code(child.id)} ({kinds_of(child.kinds)})"
-                f"{'' if child.deletion.constant else f', where {code(child.deletion.quotation)} is `orphan`'}\n"
-                for child in stays
-                if child.deletion is not None
+                f"{'' if policy.constant else f', where {code(policy.quotation)} is `orphan`'}\n"
+                for child, policy in stays
             )
 
 

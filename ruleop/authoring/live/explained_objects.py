@@ -16,13 +16,14 @@ from ruleop.authoring.report.tree import child_node
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, State
 from ruleop.core.planning.changes.writes import changes
-from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.existing import read_record
 from ruleop.core.planning.child.field_patches import HELD_ADVICE
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import Delete, ResourceAction
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused, part_of
+from ruleop.core.rules import Once, Patched, Scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,7 +136,7 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
         message = f"its update waits for {message}"
     planned = [change.path for change in changes(action, found.kinds, plan.masks)] if action is not None else []
     child = found.rule.children.get(report.id) if found.rule is not None else None
-    if child is not None and child.patch is not None:
+    if child is not None and isinstance(child.form, Patched):
         if each.state is State.READY:  # whatever its own controller says of the object
             state, message = "ready", ""
         elif held := _held(found.resource, each.key):
@@ -158,7 +159,7 @@ def _absent(report: ChildReport, found: Found) -> ExplainedObject:
 def _has_runs(report: ChildReport, found: Found) -> bool:
     """Whether the child has no object because its run has ended; others without one have an empty list."""
     child = found.rule.children.get(report.id) if found.rule is not None else None
-    return child is not None and child.runs
+    return child is not None and isinstance(child.form, Once | Scheduled)
 
 
 def _held_back(obj: Object, report: ChildReport) -> ExplainedObject:

@@ -24,7 +24,7 @@ from ruleop.authoring.report.tree import Node, resource_node
 from ruleop.core.files import read_regular
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import State, choose_rule
-from ruleop.core.planning.child.blocking import is_wait_of
+from ruleop.core.planning.child.shown import is_wait_of
 from ruleop.core.planning.model.actions import distinct
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.rules import MAX_CRD_BYTES

@@ -11,7 +11,7 @@ import orjson
 from ruleop.authoring.report.explain_documents import FieldManager, ManagedField
 from ruleop.core.merge.fields import Fields, KeyedFields, MapFields
 from ruleop.core.messages import format_path
-from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.existing import read_record
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 
 if TYPE_CHECKING:

@@ -172,7 +172,7 @@ class LivePlanner:
             kinds=self.kinds,
             now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             finalizer=found[0] if len(found) == 1 else own,
-            retired=known - {condition.type for condition in rule.conditions},
+            retired=known - {condition.type for condition in rule.status.conditions},
             namespace_terminating=self._is_namespace_terminating(resource),
             expects_refusals=self.expects_refusals,
             own=self.operator.own,
@@ -200,7 +200,7 @@ class LivePlanner:
             await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.read_objects)])
             owners = ",".join(sorted(part_of(each.resource) for each in group))
             namespaces = {each.resource["metadata"].get("namespace") or "" for each in group}
-            namespace = namespaces.pop() if len(namespaces) == 1 and rule.reach != "cluster" else ""
+            namespace = namespaces.pop() if len(namespaces) == 1 and not rule.reach.cluster else ""
             await asyncio.gather(
                 *(self._read_children_of(kind, namespace, f"{PART_OF} in ({owners})") for kind in dict.fromkeys(needed))
             )

@@ -87,7 +87,7 @@ def _children(project: Project) -> dict[Kind, dict[GroupKind, list[Rule]]]:
     """The rules of each watched kind by the kinds of their children."""
     found: dict[Kind, dict[GroupKind, list[Rule]]] = {}
     for rule in project.rules:
-        for kind in {kind for child in rule.every_child if child.patch is None for kind in child.kinds}:
+        for kind in {kind for child in rule.owned_children for kind in child.kinds}:
             found.setdefault(kind, {}).setdefault(rule.kind.versionless, []).append(rule)
     return found
 
@@ -95,7 +95,7 @@ def _children(project: Project) -> dict[Kind, dict[GroupKind, list[Rule]]]:
 def _unproven(live: Object, resource: Object, rules: list[Rule], proofs: KeyedProofs) -> Unproven | None:
     key, owner = ObjectKey.of(live), Owner.of(resource, proofs)
     rule = choose_rule(rules, resource)
-    is_near = rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace)
+    is_near = rule is not None and (rule.reach.cluster or key.namespace == owner.namespace)
     if not is_near or not claim_on(live, key, owner).unproven:
         return None
     believing = replace(owner, proofs=replace(proofs, accept_unproven=True))
@@ -123,7 +123,7 @@ def _renamed(live: Object, resource: Object, rules: list[Rule], proofs: KeyedPro
     if rule is None:
         return None
     believing = replace(owner, proofs=replace(proofs, accept_unproven_managers=True))
-    found = patches_on(live, believing, patch_targets(rule, ()), far=rule.reach == "cluster")
+    found = patches_on(live, believing, patch_targets(rule, ()), far=rule.reach.cluster)
     names = {each.manager: manager_of(owner, each.child, key) for each in found if each.child in rule.children}
     managers = {old: new for old, new in names.items() if old != new}
     return Unproven(key, ObjectKey.of(resource), live, managers=managers) if managers else None

@@ -117,7 +117,7 @@ class Renaming:
         kind, owner = Kind.of(resource).versionless, Owner.of(resource)
         rules = [rule for rule in self.rules if rule.kind.versionless == kind]
         if not rules or any(
-            rule.patches or any(each.final or each.deletion for each in rule.every_child) for rule in rules
+            rule.patches or any(each.final or each.deletion.policy for each in rule.every_child) for rule in rules
         ):
             return False
         for child in sorted(entry_of_rules(rules).union(self.old.entry(kind)).union(self.new.entry(kind)).children):

@@ -162,7 +162,7 @@ def _expressions(project: Project) -> Iterator[tuple[Expression, str]]:
                     yield expression, what
         for validation in rule.validate:
             yield validation.rule, "validate"
-        for condition in rule.conditions:
+        for condition in rule.status.conditions:
             yield condition.status, f"condition {condition.type}"
 
 

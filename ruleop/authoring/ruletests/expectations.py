@@ -265,7 +265,7 @@ class _Checker:
     def conditions(self) -> Iterator[Failure]:
         known = {str(each["type"]): each for each in self.after.conditions}
         rule = self.after.rule
-        sites = {each.type: each.site for each in rule.conditions} if rule is not None else {}
+        sites = {each.type: each.site for each in rule.status.conditions} if rule is not None else {}
         for entry in self.expect.conditions or ():
             if entry.value is None:
                 continue

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.child.apply import keep, release
 from ruleop.core.planning.child.deletion_order import (
     awaited_by,
     in_order,
@@ -31,9 +30,10 @@ from ruleop.core.planning.child.deletion_order import (
     releases_in_order,
     still_there,
 )
-from ruleop.core.planning.child.endings import ends_item, skip_reason
+from ruleop.core.planning.child.existing import keep, release
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.child.item_ends import plan_ends
+from ruleop.core.planning.child.kinds.item_end import ends_item, skip_reason
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition
@@ -43,13 +43,14 @@ from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import denied_write, missing_list_permission
 from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.status import overall_conditions
+from ruleop.core.rules import ItemEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.model.actions import Problem
     from ruleop.core.planning.model.observed import Observed
@@ -79,7 +80,7 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
         return DeletionPlan(_deleting("Deleting", _held_by_others(resource, observed.finalizer)))
     done = _is_finalized(resource, last_reason)
     why_not = skip_reason(resource, observed)
-    final = [rule.finalize[id_] for id_ in rule.final_order if not rule.finalize[id_].for_each_of]
+    final = [rule.finalize[id_] for id_ in rule.order.final if not isinstance(rule.finalize[id_].form, ItemEnd)]
     if final and not done and not why_not:
         if kept := list(_keep_actions(rule, resource, children)):
             return DeletionPlan(_deleting("Finalizing"), kept)
@@ -191,7 +192,7 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
                 expected[each.key] = still_there(each) if each.terminating else _expected_end(children, each, "gone")
                 if not each.terminating:
                     actions.append(_delete(rule, each, in_order=each.key in ordered, early=why_not is not None))
-        if rule.ends_items:
+        if rule.item_ends:
             plan = _end_items(children, actions, expected, reason)
         else:
             plan = DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
@@ -287,7 +288,7 @@ def _stays_for_items(children: Children, left: Iterable[Existing]) -> frozenset[
         children.ending or any(each.child in ended for each in left)
     ):
         return frozenset()
-    before = frozenset[str]().union(*(child.deleted_after for child in ended.values()))
+    before = frozenset[str]().union(*(child.deletion.after for child in ended.values()))
     return frozenset(each.key for each in left if each.child not in {*ended, *before, *rule.finalize})
 
 
@@ -336,13 +337,11 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
     for each in rule.patches:
         if observed.kinds.state_of(each.target) is Served.FORBIDDEN:
             yield missing_list_permission(rule, observed.kinds.info(each.target.kind), namespace)
-    for child in rule.every_child:
-        if child.patch is not None:
-            continue
-        if child.final or child.deletion is not None or rule.has_order or rule.reach == "cluster":
+    for child in rule.owned_children:
+        if child.final or child.deletion.policy is not None or rule.has_order or rule.reach.cluster:
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)
-                if rule.reach == "cluster" and info.places is not None:
+                if rule.reach.cluster and info.places is not None:
                     yield from (
                         missing_list_permission(rule, info, each)
                         for each, state in info.places.items()
@@ -362,5 +361,5 @@ def _delete(rule: Rule, each: Existing, *, in_order: bool, early: bool) -> Delet
         why = "elsewhere"
     child = rule.finalize.get(each.child) or rule.children.get(each.child)
     return Delete(
-        each.key, each.child, each.live, why, child.propagation if child else "background", after_writes=False
+        each.key, each.child, each.live, why, child.deletion.propagation if child else "background", after_writes=False
     )

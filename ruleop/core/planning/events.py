@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.model.actions import HeldDeletion, Problem
     from ruleop.core.planning.model.conditions import Condition
-    from ruleop.core.rules import Child
 
 HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
 _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
@@ -58,10 +57,10 @@ def transition_events(
     return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
 
 
-def skipped_events(skipped: Iterable[tuple[Child, str]]) -> Iterator[Event]:
+def skipped_events(skipped: Iterable[tuple[str, str]]) -> Iterator[Event]:
     """Events for runs of schedules that have not begun in time."""
     for child, time in skipped:
-        message = f"{child.id}: skipped the run of {time}: it did not start before its startingDeadline or the next run"
+        message = f"{child}: skipped the run of {time}: it did not start before its startingDeadline or the next run"
         yield Event("Warning", "RunSkipped", message)
 
 

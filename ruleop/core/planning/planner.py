@@ -9,24 +9,24 @@ the tests all call it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import datetime as dt
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.changes.writes import reason_for
 from ruleop.core.planning.child import helm_release
-from ruleop.core.planning.child.blocking import find_blocking
-from ruleop.core.planning.child.child_plan import find_existing
-from ruleop.core.planning.child.children import NO_KEYS, Children, Found
+from ruleop.core.planning.child.child_plan import PassContext
+from ruleop.core.planning.child.children import NO_KEYS, Children
+from ruleop.core.planning.child.existing import find_existing
 from ruleop.core.planning.child.field_patches import find_patched
 from ruleop.core.planning.child.item_ends import plan_ends
-from ruleop.core.planning.child.item_names import item_names
-from ruleop.core.planning.child.plan_masks import find_masks
+from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
 from ruleop.core.planning.child.pruning import delayed, prune
-from ruleop.core.planning.child.runs.once import NO_RECORDS, RECORD, with_record
+from ruleop.core.planning.child.shown import find_blocking, find_masks, item_names
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion, without_account
 from ruleop.core.planning.events import (
     HEALTHY,
@@ -35,7 +35,6 @@ from ruleop.core.planning.events import (
     skipped_events,
     transition_events,
 )
-from ruleop.core.planning.expiry import NEVER, find_expiry
 from ruleop.core.planning.guard import Overtime, TooSlow, place_of
 from ruleop.core.planning.history import History
 from ruleop.core.planning.late_plans import Late
@@ -60,7 +59,9 @@ from ruleop.core.planning.model.selectors import compile_selector
 from ruleop.core.planning.model.targets import Target
 from ruleop.core.planning.model.write_account import account_of
 from ruleop.core.planning.plan import Plan
+from ruleop.core.planning.rendering.desired import source_of
 from ruleop.core.planning.rendering.scope import Scope
+from ruleop.core.planning.rendering.time_functions import LAST, parse_time
 from ruleop.core.planning.status import (
     custom_conditions,
     overall_conditions,
@@ -68,20 +69,26 @@ from ruleop.core.planning.status import (
     status_write,
     without_rejected,
 )
-from ruleop.core.templating import Disabled, Waiting
+from ruleop.core.rules import Patched, parse_duration
+from ruleop.core.secrets.masks import NO_MASKS
+from ruleop.core.templating import Disabled, Omit, Waiting
 from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.core.accounts import ServiceAccount
-    from ruleop.core.planning.child.runs.once import Records
+    from ruleop.core.planning.child.existing import Existing
+    from ruleop.core.planning.child.field_patches import PatchedObject
+    from ruleop.core.planning.child.kinds.run_records import Records
     from ruleop.core.planning.guard import Place
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
     from ruleop.core.rules import Rule
+    from ruleop.core.templating import StringTemplate
 
+_LONGEST: Final = 64  # characters of a duration, which an Event quotes
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
 PLAN_IS_LATE = "its plan took too long"
@@ -96,11 +103,10 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
     """The first rule for the CR's kind, in any version, whose selector and namespaces match it."""
     kind, metadata = Kind.of(resource).versionless, resource.get("metadata") or {}
     for rule in rules:
-        if rule.kind.versionless != kind or (
-            rule.namespaces and (metadata.get("namespace") or "") not in rule.namespaces
-        ):
+        selector, namespaces = rule.selection.selector, rule.selection.namespaces
+        if rule.kind.versionless != kind or (namespaces and (metadata.get("namespace") or "") not in namespaces):
             continue
-        if rule.selector is None or compile_selector(rule.selector, {})(metadata.get("labels") or {}):
+        if selector is None or compile_selector(selector, {})(metadata.get("labels") or {}):
             return rule
     return None
 
@@ -142,6 +148,32 @@ def plan(  # noqa: PLR0913 - half of them are for showing the plan
         planner.scope.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Expiry:
+    """When a CR is deleted."""
+
+    at: float | None = None  # seconds since 1970; None: never
+    after: str = ""  # the time from its creation
+    time: str = ""  # in RFC 3339
+
+    def is_due(self, now: float) -> bool:
+        return self.at is not None and now >= self.at
+
+
+_NEVER: Final = _Expiry()
+
+
+class _Status(NamedTuple):
+    """The status that a plan writes, and what it reports."""
+
+    status: StatusWrite | None
+    conditions: Conditions | None
+    events: tuple[Event, ...] = ()
+
+
+_NO_STATUS: Final = _Status(None, None)
+
+
 class _Planner:
     children: Children  # known once what exists was read
 
@@ -152,7 +184,7 @@ class _Planner:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.predict_status = rule, resource, observed, predict_status
         self.key = ObjectKey.of(resource)
-        self.period, self.notes, self.paused = rule.reconcile_period, "", False
+        self.period, self.notes, self.paused = rule.pace.period, "", False
         if annotations := annotations_of(resource):
             self.period, self.notes = period_and_notes(annotations, rule)
             self.paused = is_paused(resource)
@@ -166,7 +198,7 @@ class _Planner:
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
-        self.expiry = NEVER
+        self.expiry = _NEVER
         self.account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
 
     def _without_expired_refusals(self, history: History) -> History:
@@ -183,28 +215,33 @@ class _Planner:
         try:
             existing = find_existing(self.rule, self.owner, self.observed)
             patches = self.rule.patches or self.observed.patched != frozenset()
-            found = Found(existing, find_patched(self.rule, self.owner, self.observed) if patches else ())
+            patched = find_patched(self.rule, self.owner, self.observed) if patches else ()
         except Exhausted as limit:
-            self.children = self._children(Found())
+            self.children = self._children()
             return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
-        self.children = self._children(found)
+        self.children = self._children(existing, patched)
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
-        if (expired := self._find_expiry()) is not None:
+        if self.rule.expire is not None and (expired := self._find_expiry()) is not None:
             return self._expiring(expired)
-        if (problem := self._find_account()) is not None:
+        if self.rule.reach.write_as is not None and (problem := self._find_account()) is not None:
             return self._invalid_plan(problem)
         problem = self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
             self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
-            self.children = self._children(found, desired_keys)
+            self.children = self._children(existing, patched, desired_keys)
             self._find_expiry()
             problem = self._plan_children()
         if problem is not None:
             return self._invalid_plan(problem)
         actions = self._actions()  # before the status: an error in the status must not stop a child
-        in_sync = self.children.in_sync()
+        in_sync = [
+            each.desired
+            for child_plan in self.children.plans.values()
+            for each in child_plan.objects
+            if each.applied is not None and each.applied.in_sync
+        ]
         self.synced = self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
         return self._plan(None, actions, complete=self.children.complete)
 
@@ -215,7 +252,7 @@ class _Planner:
         self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
         self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
-        self.children = self._children(Found())
+        self.children = self._children()
         inside = f" (in {place.inside})" if place.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)
         self.children.report.problems.append(problem)
@@ -225,26 +262,24 @@ class _Planner:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
-        if self.rule.ends_items:
-            self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
+        if self.rule.item_ends:
+            self.children.use_existing(self.rule.item_ends)
         problem = self._invalid() if self.rule.validate else None
         if problem is None:
-            self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+            self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order.children])
         return problem
 
-    def _children(self, found: Found, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
+    def _children(
+        self,
+        existing: Sequence[Existing] = (),
+        patched: Sequence[PatchedObject] = (),
+        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
+    ) -> Children:
         history, rule = self.history, self.rule
         work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
-        return Children(
-            self.scope,
-            history,
-            self.owner,
-            found,
-            work,
-            paused=self.paused,
-            predict_status=self.predict_status,
-            desired_keys=desired_keys,
-        )
+        context = PassContext(self.scope, history, self.owner, existing, patched, work)
+        context.paused, context.predict_status = self.paused, self.predict_status
+        return Children(context, desired_keys)
 
     # -- validation ----------------------------------------------------------------------------------------------------
 
@@ -279,7 +314,7 @@ class _Planner:
         if self.rule.expire is None or self.paused:
             return None
         try:
-            self.expiry = find_expiry(self.rule.expire, self.scope)
+            self.expiry = self._expiry_by(self.rule.expire)
         except RenderError as error:
             self.children.report.add_problem("expire", "RenderFailed", self.rule.secrecy.error(error), error.site)
             return None
@@ -290,6 +325,26 @@ class _Planner:
             self.children.report.held += delayed([found], self.observed.held_until)
             return None
         return found
+
+    def _expiry_by(self, expire: StringTemplate) -> _Expiry:
+        """Empty text and 0s are never; so is a value that is not there yet. Raises RenderError."""
+        try:
+            value = expire.evaluate(self.scope.names)
+        except Waiting:
+            return _NEVER
+        created = self.resource["metadata"].get("creationTimestamp")
+        if isinstance(value, Omit) or value == "" or not created:
+            return _NEVER
+        try:
+            seconds = parse_duration(str(value)[: _LONGEST + 1], days=True)
+        except ValueError as error:
+            raise RenderError(str(error), expire.site, expression=expire.quotation) from None
+        if len(str(value)) > _LONGEST:
+            raise RenderError(f"a duration has at most {_LONGEST} characters", expire.site, expression=expire.quotation)
+        at = parse_time(created) + seconds
+        if seconds <= 0 or at >= LAST:
+            return _NEVER
+        return _Expiry(at, str(value), dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def _expiring(self, expired: Expire) -> Plan:
         """The children stay as they are until the CR is deleted."""
@@ -311,9 +366,9 @@ class _Planner:
     def _actions(self) -> list[Action]:
         # After an error in the rules or in the CR nothing is written: applying half of the desired state may be worse
         # than applying none. What no child desires goes nevertheless.
-        is_withheld = self.children.render_failed
-        if self.children.exhausted:
-            return self._ends([]) if self.rule.ends_items else []
+        is_withheld = self.children.context.render_failed
+        if self.children.context.exhausted:
+            return self._ends([]) if self.rule.item_ends else []
         actions = [] if is_withheld else self.children.actions()
         undesired = self.children.undesired()
         pruned = prune(self.children, undesired) if undesired or self.children.patched else []
@@ -322,7 +377,7 @@ class _Planner:
         if pruned and self.observed.held_until:
             self.children.report.held += delayed(pruned, self.observed.held_until)
             pruned = []
-        if self.rule.ends_items:
+        if self.rule.item_ends:
             actions += self._ends(pruned)
         else:
             actions += pruned
@@ -353,7 +408,7 @@ class _Planner:
         removals = [action for action in ends.deletions if action.key not in reported]
         if removals and self.history.writes is not None:
             self._report_failed_pruning(removals)
-        writes = ends.writes if not self.children.render_failed else []
+        writes = ends.writes if not self.children.context.render_failed else []
         return writes if self.observed.held_until else [*writes, *ends.deletions]
 
     def _finalizer_of_helm(self) -> list[Action]:
@@ -437,64 +492,59 @@ class _Planner:
     ) -> Plan:
         """`conditions`: Ready, Reconciling and Stalled; None: derive them from the children. `check_after`: seconds
         until the next check, if the caller knows when it is due."""
-        report = self.children.report
+        children, report = self.children, self.children.report
         self.acts = bool(actions) and not self.paused and self.history.writes is None
-        found: dict[str, Any] = {
-            "events": tuple(events or ()),
-            "watches": tuple(self._watches())
-            if self.rule.observe or self.rule.patches or self.children.patched
-            else (),
-            "steady": self._is_steady(),
-            "synced": self.synced,
-            "field_conflicts": tuple(report.conflicts),
-            "reads": tuple(report.reads),
-            "late": self.late,
-            "held": tuple(report.held),
-        }
-        if self.acts and not self.predict_status:
-            found["work"] = self.children.reusable()
-        else:
+        is_watching = bool(self.rule.observe or self.rule.patches or children.patched)
+        watches = tuple(self._watches()) if is_watching else ()
+        written, records, time_check = _NO_STATUS, NO_RECORDS, None
+        is_reported = self.predict_status or not self.acts
+        if is_reported:
             METER.ensure_reserve()
-            records = self.children.runs.records() if self.rule.has_runs else NO_RECORDS
-            self._add_status(found, conditions, actions, records)
+            records = children.records()
+            written = self._status(conditions, actions, records)
             if self.expiry.at is not None:
                 self.scope.time_functions().changes_at(self.expiry.at, "it expires")
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
-            found |= {
-                "children": tuple(child_plan.report() for child_plan in self.children.plans.values()),
-                "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(check_after, records, time_check),
-                "again": self.history.writes is not None
-                and not self.paused
-                and any(map(self.history.writes.leaves, actions)),
-                "time_check": time_check,
-                "complete": complete and not self.observed.held_until,
-            }
-        if self.names_items:
-            found["items"] = item_names(self.children)
-        if self.is_shown:
-            found["blocking"] = tuple(find_blocking(self.children))
-        if self.traced:
-            found["traced"] = self.children.traced(self.traced)
-        if self.scope.masks:
-            found["masks"] = find_masks(self.rule, self.resource, self.scope, self.children)
+        writes, plans = self.history.writes, children.plans.values() if is_reported else ()
         return Plan(
             resource=self.key,
             uid=self.owner.uid,
             rule=self.rule.title,
             account=self.account,
             expires=self.expiry.time,
-            public_words=self.rule.public_words,
             actions=tuple(actions) if self.acts else (),
+            held=tuple(report.held),
             waits=tuple(report.waits),
+            children=tuple(child_plan.report() for child_plan in plans),
+            rendered=tuple(
+                (child_plan.child.id, source_of(child_plan.child), each.desired.rendered)
+                for child_plan in plans
+                for each in child_plan.objects
+            ),
             problems=tuple(report.problems),
-            **found,
+            status=written.status,
+            conditions=written.conditions,
+            events=(*(events or ()), *written.events),
+            watches=watches,
+            requeue_after=self._requeue_after(check_after, records, time_check) if is_reported else None,
+            time_check=time_check,
+            again=is_reported and writes is not None and not self.paused and any(map(writes.leaves, actions)),
+            complete=is_reported and complete and not self.observed.held_until,
+            steady=self._is_steady(),
+            synced=self.synced,
+            field_conflicts=tuple(report.conflicts),
+            reads=tuple(report.reads),
+            late=self.late,
+            public_words=self.rule.public_words,
+            masks=find_masks(children) if self.scope.masks else NO_MASKS,
+            items=item_names(children) if self.names_items else {},
+            blocking=tuple(find_blocking(children)) if self.is_shown else (),
+            traced=children.traced(self.traced) if self.traced else {},
+            work=None if is_reported else children.reusable(),
         )
 
-    def _add_status(
-        self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action], records: Records
-    ) -> None:
-        """Adds the status, the conditions and the events to the plan's fields. May add problems."""
+    def _status(self, conditions: Conditions | None, actions: list[Action], records: Records) -> _Status:
+        """The status, and the events that report it. May add problems."""
         problems = self.children.report.problems
         if self.history.writes is not None:
             conditions = self._report_finalizer(conditions)
@@ -505,7 +555,7 @@ class _Planner:
         extra: tuple[Condition, ...] = ()
         if self.late is None:
             projected = projected_fields(self.rule, self.scope, problems)
-            extra = custom_conditions(self.rule, self.children, problems) if self.rule.conditions else ()
+            extra = custom_conditions(self.rule, self.children, problems) if self.rule.status.conditions else ()
         fields, own_fields = projected
         if refused_status is not None:
             fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
@@ -517,36 +567,28 @@ class _Planner:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif self.notes:
             conditions = conditions.with_note(self.notes)
-        rollout = self._rollout() if self.observed.rollout is not None or self.rule.rollout is not None else None
+        rollout: Condition | None = None
+        if self.observed.rollout is not None or self.rule.rollout is not None:
+            # Only the operator knows the revision of the rules; offline, the condition that names it stays as it is. So
+            # it does in a pause, in which the revision does not change.
+            written = as_written(self.resource, ROLLOUT)
+            rollout = written if self.paused else self.observed.rollout or written
         if extra or rollout is not None:
             conditions = replace(conditions, custom=(*extra, rollout) if rollout is not None else extra)
         status: StatusWrite | None = None
-        if self.rule.manage_status:
+        if self.rule.status.managed:
             status = status_write(
                 self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
             )
-        is_held = bool(self.children.report.held) and not self.acts and not self.paused
+        held = self.children.report.held if not self.acts and not self.paused else ()
         quiet = not (actions and self.acts) and (status is None or status.patch is None)
-        found |= {
-            "status": status,
-            "conditions": conditions,
-            "events": (
-                *found["events"],
-                *self._transition(conditions, quiet=quiet),
-                *(held_deletion_events(self.resource, self.children.report.held, self.history.held) if is_held else ()),
-                *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
-                *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
-            ),
-        }
-
-    def _rollout(self) -> Condition | None:
-        """The condition that names the revision of the rules. Only the operator knows it; offline it stays as it is. So
-        it does in a pause, in which the revision does not change."""
-        return (
-            as_written(self.resource, ROLLOUT)
-            if self.paused
-            else self.observed.rollout or as_written(self.resource, ROLLOUT)
+        events = (
+            *self._transition(conditions, quiet=quiet),
+            *(held_deletion_events(self.resource, held, self.history.held) if held else ()),
+            *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
+            *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
         )
+        return _Status(status, conditions, events)
 
     def _watches(self) -> Iterator[Target]:
         """The targets of each `observe` whose names or selector can be evaluated, and the objects of others."""
@@ -562,11 +604,11 @@ class _Planner:
         yield from dict.fromkeys(self.scope.selections)
         patched, selected = [each.key for each in self.children.patched], set[ObjectKey]()
         for child_plan in self.children.plans.values() if self.rule.patches else ():
-            if (patch := child_plan.child.patch) is not None:
+            if isinstance(form := child_plan.child.form, Patched):
                 keys = [each.desired.key for each in child_plan.objects]
-                selected.update(keys if patch.target.many else ())
+                selected.update(keys if form.target.many else ())
                 patched += keys
-        for key in dict.fromkeys([*patched, *self.children.awaited]):
+        for key in dict.fromkeys([*patched, *self.children.context.awaited]):
             if key not in selected:
                 yield Target(key.group_kind, key.namespace, key.name)
 

@@ -45,17 +45,17 @@ _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, and the names of all fields that the rule may set: those without a value are removed."""
-    if rule.status is None:
+    if (body := rule.status.body) is None:
         return {}, frozenset()
-    names, site = {key: value for key, value in scope.names.items() if key != "status"}, rule.status.site
+    names, site = {key: value for key, value in scope.names.items() if key != "status"}, body.site
     fields: dict[str, Any] = {}
-    if isinstance(rule.status, TextTemplate):
-        fields, own_fields = _from_template(rule, rule.status, names, problems)
+    if isinstance(body, TextTemplate):
+        fields, own_fields = _from_template(rule, body, names, problems)
     else:
-        own_fields = frozenset(rule.status.fields)
-        for key in rule.status.fields:
+        own_fields = frozenset(body.fields)
+        for key in body.fields:
             try:
-                value = rule.status.member(key, names)
+                value = body.member(key, names)
             except RenderError as error:
                 _add_problem(rule, problems, error)
                 continue
@@ -88,9 +88,8 @@ def without_rejected(
     the conditions are written."""
     if not fields or fingerprint(fields) != refused.projected:
         return fields, own_fields
-    problems.append(
-        Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None)
-    )
+    site = rule.status.body.site if rule.status.body is not None else None
+    problems.append(Problem("status", "StatusRefused", refused.message, site))
     return {}, frozenset()
 
 
@@ -185,7 +184,7 @@ def _sentence(parts: Iterable[str]) -> str:
 
 def custom_conditions(rule: Rule, children: Children, problems: list[Problem]) -> tuple[Condition, ...]:
     """The conditions of the rule."""
-    return tuple(_custom(rule, each, children, problems) for each in rule.conditions)
+    return tuple(_custom(rule, each, children, problems) for each in rule.status.conditions)
 
 
 def _custom(rule: Rule, each: RuleCondition, children: Children, problems: list[Problem]) -> Condition:

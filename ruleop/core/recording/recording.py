@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Query, Served
-from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.existing import read_record
 from ruleop.core.planning.rendering.synced import Synced
 from ruleop.core.recording.typed_json import decode, encode
 from ruleop.core.schema.builtin.table import builtin_shape

@@ -103,7 +103,7 @@ class GrantingChild:
 def granting_children(sources: Sources) -> Iterator[GrantingChild]:
     """Of one watch. A child with branches may give several. With `writeAs`, another account writes them and needs the
     permissions."""
-    if sources.watch.rule.write_as is not None:
+    if sources.watch.rule.reach.write_as is not None:
         return
     for part in sources.body_parts:
         for body in sources.bodies(part):
@@ -115,7 +115,7 @@ def granting_children(sources: Sources) -> Iterator[GrantingChild]:
             rules = None if granting.aggregated else _granted(granting, body, sources)
             id_ = part.child.id if part.child is not None else ""
             names = (granting.name,) if granting.name else _enumerated(part, site, sources)
-            yield GrantingChild(id_, body.kind.kind, site, granting, names, rules, sources.watch.rule.rbac)
+            yield GrantingChild(id_, body.kind.kind, site, granting, names, rules, sources.watch.rule.reach.rbac)
 
 
 def _enumerated(part: Part, site: Site, sources: Sources) -> tuple[str, ...]:

@@ -81,9 +81,9 @@ def needed_permissions(project: Project, kinds: Kinds, settings: Settings) -> It
     cluster_scoped |= {crd.name for crd in project.crds if not crd.namespaced}
     for rule in project.rules:
         yield from _of_rule(rule, kinds)
-        if rule.write_as is not None:
-            yield _impersonation(rule, rule.write_as)
-        for policy in rule.rbac:
+        if rule.reach.write_as is not None:
+            yield _impersonation(rule, rule.reach.write_as)
+        for policy in rule.reach.rbac:
             yield from _by_hand(policy, rule, cluster_scoped)
     yield from _of_operator(project.rules, kinds, settings)
 
@@ -95,7 +95,7 @@ def _of_rule(rule: Rule, kinds: Kinds) -> Iterator[Permission]:
         info = kinds.info(kind)
         for need in needs(rule, kind.versionless, info):
             yield _on_kind(kind, info, need)
-        if kind.versionless == rule.kind.versionless and rule.manage_status and info.status_subresource:
+        if kind.versionless == rule.kind.versionless and rule.status.managed and info.status_subresource:
             status = Need(("patch",), f"the status of {kind.kind}", rule.site)
             yield from [_on_kind(kind, info, status, "/status")] if info.resource else ()
 
@@ -154,7 +154,7 @@ def is_by_hand(permission: Permission, rules: Sequence[Rule]) -> bool:
     return any(
         {permission.group, ANY} & set(policy.groups) and (ANY in policy.verbs or {*permission.verbs} <= {*policy.verbs})
         for rule in rules
-        for policy in rule.rbac
+        for policy in rule.reach.rbac
     )
 
 
@@ -193,7 +193,7 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
             "apiextensions.k8s.io", "customresourcedefinitions", FOLLOW, Scope.CLUSTER, "changes of CRDs", without=late
         )
     if any(
-        rule.finalize or rule.has_order or rule.patches or (rule.write_as is not None and rule.annotates_children)
+        rule.finalize or rule.has_order or rule.patches or (rule.reach.write_as is not None and rule.annotates_children)
         for rule in namespaced
     ):
         late = "the deletion of a namespace is noticed when a write in it is rejected"

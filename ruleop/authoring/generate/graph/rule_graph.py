@@ -12,6 +12,7 @@ from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
 from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.messages import shortened
 from ruleop.core.printable import printable
+from ruleop.core.rules import ItemEnd, Patched
 from ruleop.core.rules.facts.order import ids_read
 from ruleop.core.templating import Tree
 
@@ -91,8 +92,8 @@ def written_names(id_: str, watch: Watch, loaded: Loaded, path: FieldPath = NAME
 
 
 def _ordered(rule: Rule) -> Iterator[Child]:
-    yield from (rule.children[id_] for id_ in rule.order)
-    yield from (rule.finalize[id_] for id_ in rule.final_order)
+    yield from (rule.children[id_] for id_ in rule.order.children)
+    yield from (rule.finalize[id_] for id_ in rule.order.final)
 
 
 def _how_many(observe: Observe) -> str:
@@ -103,10 +104,13 @@ def _how_many(observe: Observe) -> str:
 
 def _child_node(child: Child) -> Node:
     lines = [child.id, kinds_of(child.kinds)]
-    if child.final:
-        lines.append(f"at the end of each of {child.for_each_of}" if child.for_each_of else "on deletion")
-    if child.patch is not None:
-        lines.append("fields of all that match" if child.patch.target.many else "fields of it")
+    match child.form:
+        case ItemEnd(of=other):
+            lines.append(f"at the end of each of {other}")
+        case Patched(target=target):
+            lines.append("fields of all that match" if target.many else "fields of it")
+        case _ if child.final:
+            lines.append("on deletion")
     lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
     if child.when is not None:
         lines.append(f"when {child.when.source}")
@@ -115,13 +119,13 @@ def _child_node(child: Child) -> Node:
 
 def _status(watch: Watch, loaded: Loaded) -> Iterator[tuple[str, frozenset[str]]]:
     """Each field and condition, with the ids that it reads."""
-    status, draft = watch.rule.status, watch.draft
+    status, draft = watch.rule.status.body, watch.draft
     if isinstance(status, Tree) and isinstance(status.node.value, dict):
         for name, node in status.node.value.items():
             yield name, ids_read(draft, [loaded.library.tree(node)])
     elif status is not None:
         yield "all fields", ids_read(draft, [status])
-    for condition in watch.rule.conditions:
+    for condition in watch.rule.status.conditions:
         texts = (condition.status, condition.reason, condition.message)
         yield condition.type, ids_read(draft, [each for each in texts if each is not None])
 
@@ -129,14 +133,15 @@ def _status(watch: Watch, loaded: Loaded) -> Iterator[tuple[str, frozenset[str]]
 def _edges(watch: Watch, loaded: Loaded, status: Mapping[str, frozenset[str]]) -> Iterator[Edge]:
     rule = watch.rule
     for child in _ordered(rule):
-        peers = rule.final_order if child.final else rule.order
+        peers = rule.order.final if child.final else rule.order.children
         parts = [part.compiled for part in watch.parts if part.child is not None and part.child.id == child.id]
         namespaces = _namespaces(child, watch, loaded)
         waits = {*child.depends_on, *(id_ for id_ in peers if id_ in namespaces)}
         read = ids_read(watch.draft, parts)
-        yield from (Edge(id_, child.id, "reads") for id_ in rule.order if id_ == child.for_each_of)
+        if isinstance(child.form, ItemEnd):
+            yield Edge(child.form.of, child.id, "reads")
         yield from (Edge(id_, child.id, "waits") for id_ in peers if id_ in waits)
-        yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.mentions)
+        yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.inputs.mentions)
         yield from (Edge(id_, child.id, "observes") for id_ in rule.observe if id_ in read)
     ids = frozenset(chain.from_iterable(status.values()))
     yield from (Edge(id_, STATUS, "reports") for id_ in (*rule.observe, *rule.children, *rule.finalize) if id_ in ids)

@@ -104,7 +104,7 @@ def _spec(rule: Rule, plural: str, reads: set[str], validations: Sequence[Object
         "resources": [plural],
         "scope": "*",  # the default, without which each `kubectl apply` would change the list
     }
-    namespaces = {"namespaceSelector": _named(rule.namespaces)} if rule.namespaces else {}
+    namespaces = {"namespaceSelector": _named(rule.selection.namespaces)} if rule.selection.namespaces else {}
     selected = list(_selected(rule))
     parts = sorted(reads | ({"metadata.labels"} if selected else set()))
     conditions = [
@@ -133,12 +133,12 @@ def _differs(part: str) -> str:
 
 def _selected(rule: Rule) -> Iterator[str]:
     """The selector of the watch. An `objectSelector` would also match an object that has just left it."""
-    if rule.selector is None:
+    if rule.selection.selector is None:
         return
     labels = "object.metadata.labels"
-    for name, text in rule.selector.match_labels.items():
+    for name, text in rule.selection.selector.match_labels.items():
         yield f"has({labels}) && {_has_label(labels, name)} && {_one_of(labels, name, [str(text.constant)])}"
-    for each in rule.selector.match_expressions:
+    for each in rule.selection.selector.match_expressions:
         there = f"has({labels}) && {_has_label(labels, each.key)}"
         if each.operator in {"In", "NotIn"}:
             there += f" && {_one_of(labels, each.key, [str(text.constant) for text in each.values])}"

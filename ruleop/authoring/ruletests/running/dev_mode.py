@@ -228,7 +228,7 @@ class DevMode(View):
         """Whether the operator has seen the last change of the CR."""
         resource = self.resource
         rule = choose_rule(self.project.rules, resource) if resource is not None else None
-        if resource is None or rule is None or not rule.manage_status or resource["metadata"].get("deletionTimestamp"):
+        if resource is None or rule is None or not rule.status.managed or resource["metadata"].get("deletionTimestamp"):
             return True
         status = resource.get("status")
         generation = status.get("observedGeneration") if isinstance(status, dict) else None

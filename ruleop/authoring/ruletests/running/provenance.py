@@ -41,7 +41,7 @@ class Provenance:
 
     def _of_status(self, path: FieldPath) -> Site | None:
         """The place of a field of the status."""
-        return self._in_body(self.rule.status, path, None) if self.rule.status is not None else None
+        return self._in_body(self.rule.status.body, path, None) if self.rule.status.body is not None else None
 
     def _in_body(self, body: TextTemplate | Tree, path: FieldPath, key: ObjectKey | None) -> Site | None:
         """`key`: of one of several objects."""
@@ -56,7 +56,7 @@ class Provenance:
         if self._traced is None:
             found: list[Rendering] = []
             self._traced = found
-            bodies = (*(child.body for child in self.rule.every_child), self.rule.status)
+            bodies = (*(child.body for child in self.rule.every_child), self.rule.status.body)
             templates = next((each.templates for each in bodies if each is not None), None)
             if templates is not None:
                 templates.trace = found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.existing import read_record
 from ruleop.core.planning.model.actions import State
 from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF, Owner, claim_on

@@ -1,23 +1,28 @@
-"""Reports of rejected writes on their CR: the reason, and the changes that the API server rejects."""
+"""Reports of rejected writes on their CR: the reason, the changes that the API server rejects, and the live items of
+lists that conflict with desired ones."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from ruleop.core.errors import Cause
+from ruleop.core.merge.conflicts import conflicts
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, Value, differences, flow
-from ruleop.core.planning.model.marks import APPLIED
+from ruleop.core.planning.model.marks import APPLIED, RULEOP
 from ruleop.core.planning.model.outcome import Failed, Failure
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 from ruleop.core.secrets.masks import NO_MASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.core.kinds import Object
+    from ruleop.core.merge.conflicts import Conflict, Step
     from ruleop.core.rules import Child
     from ruleop.core.schema.shape import Shape
     from ruleop.core.secrets.secrecy import Secrecy
@@ -80,3 +85,41 @@ def changes_in_words(changes: Sequence[Difference], secrecy: Secrecy) -> str:
 
 def _value(value: Value) -> str:
     return "(absent)" if value is NOTHING else shortened(flow(value), MAX_WIDTH)
+
+
+# -- items of lists that conflict --------------------------------------------------------------------------------------
+
+
+def conflict_in_words(merged: Object, desired: Object, shape: Shape, managed: Iterable[Mapping[str, Any]] = ()) -> str:
+    """A message about the first conflict, without a full stop; empty if there is none. `managed`: the object's
+    managedFields, if known."""
+    found = next(conflicts(merged, desired, shape), None)
+    if found is None:
+        return ""
+    name, other = f"{found.path}{found.desired}", f"{found.path}{found.other}"
+    by = _managers(found, managed)
+    who = f" (set by {by})" if by else ""
+    if found.missing:
+        what = f"{other}{who} and {name} each need a {found.field}, because there are two"
+    else:
+        what = f"{other}{who} has the same {found.field} as {name}"
+    own = f'"{found.path}"' if "[" in found.path else found.path
+    return f"{what}: remove or change it by hand, or let the child own the whole list with `apply: {{own: [{own}]}}`"
+
+
+def _managers(conflict: Conflict, managed: Iterable[Mapping[str, Any]]) -> str:
+    names = {str(entry.get("manager")) for entry in managed if _holds(entry.get("fieldsV1"), conflict.place)}
+    return ", ".join(sorted(names - {RULEOP}))
+
+
+def _holds(fields: Any, place: Sequence[Step]) -> bool:
+    """Whether a field set of the server has a field at this place."""
+    if not place:
+        return True
+    if not isinstance(fields, dict):
+        return False
+    step, *rest = place
+    if isinstance(step, str):
+        return _holds(fields.get(f"f:{step}"), rest)
+    items = (name for name in fields if name.startswith("k:"))
+    return any(frozenset(orjson.loads(name[2:]).items()) == step and _holds(fields[name], rest) for name in items)

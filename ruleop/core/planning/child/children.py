@@ -7,120 +7,78 @@ child waits or fails, its existing objects stay as they are, and children that d
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.planning.changes.rejected_writes import changes_in_words
-from ruleop.core.planning.child.apply import Applied, Immutable, apply
-from ruleop.core.planning.child.child_plan import (
-    ChildPlan,
-    Existing,
-    ObjectPlan,
-    PassReport,
-    existing_is_ready,
-    existing_view,
-    planned_view,
-    ready_when,
-    select_shown,
-)
-from ruleop.core.planning.child.endings import begun, ended_items, ends_item, waits
-from ruleop.core.planning.child.failed_writes import expected_rejection, site_of, state_of_failed_write
-from ruleop.core.planning.child.field_conflicts import HeldBack, with_field_conflict
-from ruleop.core.planning.child.field_patches import held_by_others, patch, select, state_of
-from ruleop.core.planning.child.new_namespaces import waits_for_namespaces
-from ruleop.core.planning.child.readiness import READY, Readiness, readiness
-from ruleop.core.planning.child.runs.child_runs import ChildRuns
-from ruleop.core.planning.model.actions import Action, Create, Delete, Patch, Replace, ServerSideApply, State
-from ruleop.core.planning.model.managers import manager_of
+from ruleop.core.kinds import NAMESPACE_KIND, ObjectKey
+from ruleop.core.planning.child.child_plan import ChildPlan, ObjectPlan, PassContext, ready_when
+from ruleop.core.planning.child.existing import existing_view, select_shown
+from ruleop.core.planning.child.kinds.given import GivenPlan
+from ruleop.core.planning.child.kinds.item_end import ItemEndPlan, begun, ends_item, waits
+from ruleop.core.planning.child.kinds.once import OncePlan, RunPlan
+from ruleop.core.planning.child.kinds.ordinary import OrdinaryPlan
+from ruleop.core.planning.child.kinds.patched import PatchPlan
+from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, Records
+from ruleop.core.planning.child.kinds.schedule import SchedulePlan
+from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.planning.model.actions import Action, Create, Patch, Replace, ServerSideApply, State
 from ruleop.core.planning.model.observed import Served
-from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
 from ruleop.core.planning.rendering.child_field_sites import MAX_LINES, line_sites
-from ruleop.core.planning.rendering.desired import Desired, is_enabled, render, source_of, wait_for
-from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item, items_of, recorded
-from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.core.planning.rendering.desired import Desired, render
+from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
 from ruleop.core.planning.rendering.work import Work
-from ruleop.core.templating import Disabled, Origin, Waiting
+from ruleop.core.rules import Given, ItemEnd, Once, Ordinary, Patched, Scheduled
+from ruleop.core.templating import Disabled, Origin
 from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.child.field_patches import PatchedObject
-    from ruleop.core.planning.history import History
-    from ruleop.core.planning.model.marks import Owner
-    from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child
+    from ruleop.core.planning.child.existing import Existing
+    from ruleop.core.rules import Child, Form
 
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The objects of a CR in the cluster: those that it owns, and those whose fields it has set."""
-
-    existing: Sequence[Existing] = ()
-    patched: Sequence[PatchedObject] = ()
+_PLANS: Final[Mapping[type[Form], Callable[[Child, PassContext], ChildPlan]]] = {  # by the form of a child
+    Ordinary: OrdinaryPlan,
+    Given: GivenPlan,
+    Patched: PatchPlan,
+    Once: OncePlan,
+    Scheduled: SchedulePlan,
+    ItemEnd: ItemEndPlan,
+}
 
 
 class Children:
-    def __init__(
-        self,
-        scope: Scope,
-        history: History,
-        owner: Owner,
-        found: Found,
-        work: Work | None,
-        *,
-        paused: bool = False,
-        predict_status: bool = True,
-        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
-    ) -> None:
-        """`predict_status`: a plan with actions is shown as well. `desired_keys`: the keys of children with one object,
-        as far as another plan of this pass has shown them."""
-        self.scope, self.history, self.owner = scope, history, owner
-        rule = self.rule = scope.rule
-        self.observed = scope.observed
-        self.work = work  # of an earlier plan of the same custom resource
-        self.paused = paused
-        self.predict_status = predict_status
-        self.existing, self.patched = found.existing, found.patched
-        self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
+    def __init__(self, context: PassContext, desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> None:
+        """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
+        self.context = context
+        self.scope, self.history, self.report = context.scope, context.history, context.report
+        self.rule, self.observed, self.ending = context.scope.rule, context.scope.observed, context.ending
+        self.existing, self.patched, self.owner = context.existing, context.patched, context.owner
+        rule, owner, scope = self.rule, self.owner, self.scope
+        if rule.item_ends:
+            self.ending.update(begun(self.existing, rule, owner, scope))
         self.plans: dict[str, ChildPlan] = {}
-        self.render_failed = False  # a child could not be rendered: nothing is written
-        self.exhausted = False  # a limit of the pass was exceeded: nothing is deleted either
-        self.report = PassReport()
-        self.ending = begun(self.existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
         self.ended_by = waits(self.ending) if self.ending else {}
-        self._by_id: dict[str, list[Existing]] = {}
-        self._shown: dict[str, list[Existing]] = {}  # those that templates can read as this child
+        self._shown: dict[str, list[Existing]] = {}  # the objects that templates can read as this child
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
         for each in self.existing:
-            self._by_id.setdefault(each.child, []).append(each)
+            context.by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child:
-            if known := self._by_id.get(child.id):
+            if known := context.by_id.get(child.id):
                 self._shown[child.id] = select_shown(rule, owner, child, known, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._shown.get(child.id, []), Origin.LIVE)
         for observe in rule.observe.values():
             if (owned_by := observe.owned_by) is not None:
                 scope.existing[owned_by.child] = [each.live for each in self._shown.get(owned_by.child, ())]
-
-    def manager(self, child: str, key: ObjectKey) -> str:
-        """The manager by which a child sets fields of an object. One of an earlier version keeps its name until the
-        operator renames it."""
-        known = next((each.manager for each in self.patched if (each.child, each.key) == (child, key)), "")
-        return known or manager_of(self.owner, child, key)
-
-    @cached_property
-    def runs(self) -> ChildRuns:
-        """Of the children with `once` or `schedule`."""
-        return ChildRuns(self.scope, self._by_id)
 
     def misread(self) -> dict[str, ObjectKey]:
         """The keys of children with one object whose `live.` showed another object: its name or namespace was changed,
@@ -135,23 +93,18 @@ class Children:
     def use_existing(self, children: Iterable[Child]) -> None:
         """Gives templates the existing objects of children that are not planned in this pass."""
         for child in children:
-            self._find_desired(child)
+            existing = self.context.by_id.get(child.id, ())
+            if not child.many and len(existing) > 1:  # several claim to be this child: one has the rendered key
+                with contextlib.suppress(ChildWaits, ChildFails):
+                    for desired in render(child, self.scope, self.scope.names, 0):
+                        self._shown[child.id] = select_shown(self.rule, self.owner, child, existing, desired.key)
             self.scope.names[child.id] = existing_view(child, self._shown.get(child.id, []), Origin.LATER)
             self.scope.ready[child.id] = self._is_ready(child)
-
-    def _find_desired(self, child: Child) -> None:
-        """Several objects claim to be this child, which is not planned: the one with the rendered key is meant."""
-        existing = self._by_id.get(child.id, ())
-        if child.many or len(existing) < 2:
-            return
-        with contextlib.suppress(ChildWaits, ChildFails):
-            for desired in render(child, self.scope, self.scope.names, 0):
-                self._shown[child.id] = select_shown(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
         existing = self._shown.get(child.id, [])
         if child.ready_when is None or child.has_items:  # the value of `item` is unknown
-            return existing_is_ready(existing)
+            return bool(existing) and all(readiness(each.live).ready for each in existing)
         try:
             found = [ready_when(child, self.scope.names, each.live).ready for each in existing]
         except RenderError:
@@ -164,138 +117,66 @@ class Children:
         for child in children:
             self._plan_child(child)
         if self.rule.makes_namespaces:
-            for child_plan, object_plan, wait in waits_for_namespaces(self.plans, self.existing, self.owner.namespace):
+            for child_plan, object_plan, wait in self._waits_for_namespaces():
                 object_plan.stop(State.WAITING, wait.for_what)
                 child_plan.message = ""
-                self._add_wait(child_plan, wait)
+                child_plan.add_wait(wait)
 
     def _plan_child(self, child: Child) -> None:
-        child_plan = self.plans[child.id] = ChildPlan(child)
+        child_plan = self.plans[child.id] = _PLANS[type(child.form)](child, self.context)
+        desired: list[Desired] | None = None
         try:
             if child.optional and not self._serves(child):
-                desired, child_plan.message = None, "the cluster does not serve its kind"
-            elif child.for_each or child.for_each_of:
-                desired = self._desired_of_items(child_plan)
+                child_plan.message = "the cluster does not serve its kind"
+            elif (items := child_plan.items()) is not None:
+                desired = self._desired_of_items(child_plan, items)
             else:
-                desired = self._desired_objects(child_plan)
+                desired = child_plan.desired(Item(0, self.scope.names))
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
                 self._plan_object(child_plan, each)
         except ChildWaits as wait:
             child_plan.incomplete = True
-            self._add_wait(child_plan, wait)
+            child_plan.add_wait(wait)
         except ChildFails as error:
             child_plan.incomplete = True
-            self._add_failure(child_plan, error)
+            child_plan.add_failure(error)
         except Exhausted as limit:
             child_plan.incomplete = True
-            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site, limit=True))
-        for object_plan in child_plan.objects:
-            if object_plan.applied is not None:
-                object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
+            child_plan.add_failure(ChildFails(limit.reason, child.body.site, limit=True))
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
-        self.scope.names[child.id] = (
-            Disabled(child.id)
-            if is_undesired
-            else planned_view(child_plan, self._shown.get(child.id, []), self.observed, self.owner)
-        )
+        shown = self._shown.get(child.id, [])
+        self.scope.names[child.id] = Disabled(child.id) if is_undesired else child_plan.view(shown)
         # As with dependsOn, an undesired child does not block others.
         self.scope.ready[child.id] = child_plan.ready or is_undesired
-
-    def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
-        """The desired objects of a child without items; None if its `when` is false."""
-        child, names = child_plan.child, self.scope.names
-        if child.when is not None and not is_enabled(child.when, names):
-            if child.runs:
-                self.runs.skip(child)
-            return None
-        if child.runs:
-            return self.runs.desired(child)
-        if child.wait_for is not None:
-            wait_for(child.wait_for, names)
-        known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
-        if child.patch is not None:
-            desired = self._desired_fields(child_plan, names, 0)
-        else:
-            desired = render(child, self.scope, names, 0) if known is None else known
-        return desired if desired or child.many else None
-
-    def _desired_of_items(self, child_plan: ChildPlan) -> list[Desired]:
-        """An item that waits or fails does not delay other items."""
-        child = child_plan.child
-        found: list[Desired] = []
-        first: tuple[Item, ChildFails] | None = None
-        failed = 0
-        items = items_of(child, self.scope) if child.for_each else ended_items(self.ending, child, self.scope.names)
-        for item in items:
-            try:
-                found += self._desired_of_item(child_plan, item)
-                if item.ended is not None and item.ended.ends is not None:
-                    self.ending[item.ended.ends].decided.add(child.id)
-            except ChildWaits as wait:
-                child_plan.incomplete = True
-                child_plan.unrendered.append(item.names)
-                self._add_wait(child_plan, wait)
-            except ChildFails as error:
-                if error.limit:
-                    raise
-                child_plan.unrendered.append(item.names)
-                if child.given:  # unlike items of a template, each has a mistake of its own
-                    self._add_failure(child_plan, _items_error(item.title(child), error, 1), only_this_child=True)
-                else:
-                    first, failed = first or (item, error), failed + 1
-                child_plan.incomplete = True
-            METER.charge(ITEM_UNITS)
-        if child.runs:
-            self.runs.complete_items(child)
-        if first is not None:
-            failure = _items_error(first[0].title(child), first[1], failed)
-            self._add_failure(child_plan, failure, only_this_child=True)
-        return found
-
-    def _desired_of_item(self, child_plan: ChildPlan, item: Item) -> list[Desired]:
-        child = child_plan.child
-        if child.runs:
-            return self.runs.desired_of_item(child, item)
-        if child.when is not None and not is_enabled(child.when, item.names):
-            return []
-        if child.wait_for is not None:
-            wait_for(child.wait_for, item.names)
-        if child.patch is not None:
-            return self._desired_fields(child_plan, item.names, item.index)
-        desired = render(child, self.scope, item.names, item.index)
-        record = item.ended or (recorded(child, item) if child.ended_by else None)
-        return desired if record is None else [replace(each, item=record) for each in desired]
 
     def _serves(self, child: Child) -> bool:
         """Whether the cluster serves each kind that the child can have, in one of the versions that it can have."""
         served = [kind for kind in child.kinds if self.observed.kinds.info(kind).state is not Served.UNSERVED]
         return {kind.versionless for kind in served} == {kind.versionless for kind in child.kinds}
 
-    def _desired_fields(self, child_plan: ChildPlan, names: Mapping[str, Any], index: int) -> list[Desired]:
-        """The fields of an object, or of all that a selector matches; with `optional`, of those that exist."""
-        child = child_plan.child
-        assert child.patch is not None
-        target = child.patch.target
-        if target.selector is not None:
+    def _desired_of_items(self, child_plan: ChildPlan, items: Iterable[Item]) -> list[Desired]:
+        """An item that waits or fails does not delay other items."""
+        found: list[Desired] = []
+        failed: list[tuple[Item, ChildFails]] = []
+        for item in items:
             try:
-                selected = select(child, self.scope, names, {each.key for each in self.existing})
-            except Unlisted:
-                child_plan.unreadable = self.scope.missing_permission(target)
-                raise ChildFails(child_plan.unreadable, child.site, reason="Forbidden") from None
-            return render(child, self.scope, names, index, selected=selected)
-        desired, found = render(child, self.scope, names, index), []
-        if not child.optional:
-            return desired
-        for each in desired:
-            known = state_of(target, each.key.namespace, self.observed) is Served.SYNCED
-            if known and self.observed.objects.get(each.key, version=each.kind.version) is None:
-                self.awaited.append(each.key)
-                child_plan.message = f"{each.key} does not exist"
-            else:
-                found.append(each)
+                found += child_plan.desired(item) or ()
+            except ChildWaits as wait:
+                child_plan.incomplete = True
+                child_plan.unrendered.append(item.names)
+                child_plan.add_wait(wait)
+            except ChildFails as error:
+                if error.limit:
+                    raise
+                child_plan.incomplete = True
+                child_plan.unrendered.append(item.names)
+                failed.append((item, error))
+            METER.charge(ITEM_UNITS)
+        for failure in child_plan.failures(failed) if failed else ():
+            child_plan.add_failure(failure, only_this_child=True)
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
@@ -316,42 +197,28 @@ class Children:
             return
         METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
-            if child.patch is not None:
-                manager = self.manager(child.id, desired.key)
-                applied = patch(child, desired, self.owner, self.observed, self.history, manager=manager)
-            else:
-                # The garbage collector deletes objects whose owner is in another namespace, and objects whose owner is
-                # being deleted, with foreground deletion at once and in any order.
-                here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
-                references = here and not desired.orphan and not child.final and not child.in_order
-                object_plan.references_owner = references
-                applied = apply(
-                    child, desired, self.owner, self.observed, self.history, self.work, reference_owner=references
-                )
+            applied = child_plan.decide(object_plan)
             if desired.key in self.history.drift:
-                applied = with_field_conflict(child, desired, applied, self.owner, self.observed, self.history)
+                applied = child_plan.with_field_conflict(desired, applied)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
-                if child.mentions or child.depends_on:
-                    self._check_dependencies(child, applied.action)
+                if child.inputs.mentions or child.depends_on:
+                    self._check_dependencies(child_plan, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
             object_plan.stop(State.WAITING, wait.for_what)
-            self._add_wait(child_plan, wait)
+            child_plan.add_wait(wait)
         except Unlisted:
             child_plan.unreadable = missing_list_permission(self.rule, desired.info, desired.key.namespace)
             error = ChildFails(child_plan.unreadable, child.body.site, reason="Forbidden")
-            object_plan.stop(State.FAILED, self._add_failure(child_plan, error))
+            object_plan.stop(State.FAILED, child_plan.add_failure(error))
         except ChildFails as error:
             if error.limit:
                 raise
             if error.fields:
-                error.site = site_of(child_plan, object_plan, error.fields)
-            object_plan.stop(
-                State.FAILED,
-                self._add_failure(child_plan, error, only_this_child=child.has_items),
-            )
+                error.site = child_plan.site_of(desired, error.fields)
+            object_plan.stop(State.FAILED, child_plan.add_failure(error, only_this_child=child.has_items))
 
     def _end_before(self, desired: Desired) -> ObjectKey | None:
         """The object that still ends what was there before, or the same item under another name."""
@@ -366,13 +233,10 @@ class Children:
         affected."""
         key, child = object_plan.desired.key, child_plan.child
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
-        by_items = child.has_items or holder.child.has_items
-        message = self._add_failure(
-            child_plan,
-            ChildFails(
-                f"{key} is rendered twice, {by}", child.body.site, redacted=f"a {key.kind} is rendered twice, {by}"
-            ),
-            only_this_child=by_items,
+        redacted = f"a {key.kind} is rendered twice, {by}"
+        message = child_plan.add_failure(
+            ChildFails(f"{key} is rendered twice, {by}", child.body.site, redacted=redacted),
+            only_this_child=child.has_items or holder.child.has_items,
         )
         object_plan.stop(State.FAILED, message)
         other.stop(State.FAILED, message)
@@ -381,105 +245,45 @@ class Children:
         holder.state = State.FAILED
         self.scope.ready[holder.child.id] = False
 
-    def _check_dependencies(self, child: Child, action: Action) -> None:
+    def _check_dependencies(self, child_plan: ChildPlan, action: Action) -> None:
+        child, needs_ready = child_plan.child, child_plan.needs_ready(action)
         for id_, other in self.plans.items():
-            if id_ in child.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
+            if id_ in child.inputs.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
                 raise ChildWaits(f"{id_} to be written", why="child")
-            if (
-                id_ in child.depends_on
-                and (isinstance(action, Create) or child.patch is not None)
-                and not (other.ready or other.state is State.UNWANTED)
-            ):
+            if id_ in child.depends_on and needs_ready and not (other.ready or other.state is State.UNWANTED):
                 raise ChildWaits(f"{id_} to be ready", why="child")
 
-    # -- its state -----------------------------------------------------------------------------------------------------
-
-    def _add_wait(self, child_plan: ChildPlan, wait: ChildWaits) -> None:
-        child_plan.blocks_pruning = True
-        if child_plan.state is not State.FAILED:
-            child_plan.state = State.WAITING
-        child_plan.message = child_plan.message or f"waits for {wait.for_what}"
-        self.report.add_wait(child_plan.child.id, wait.for_what, wait.site, why=wait.why)
-        if isinstance(wait, Unread):
-            self.report.reads.append(wait.read)
-
-    def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
-        """Records a failure and returns its message. `only_this_child`: other children are still written."""
-        message = child_plan.child.secrecy.error(error)
-        if isinstance(error, HeldBack):
-            self.report.conflicts.append(error.conflict)
-        if isinstance(error, Immutable):
-            failed, secrecy = error.failed, child_plan.child.secrecy
-            rejection = secrecy.rejection(failed.message, failed.redacted, failed.causes)
-            message = rejection + changes_in_words(error.changes, secrecy) + error.advice
-        child_plan.blocks_pruning = True
-        self.exhausted = self.exhausted or error.limit
-        if error.reason == "FieldConflict" and child_plan.child.patch is not None:
-            self.report.has_held_fields |= not isinstance(error, HeldBack)
-        self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)
-        child_plan.state, child_plan.message = State.FAILED, message
-        self.report.add_problem(child_plan.child.id, error.reason, message, error.site)
-        return message
-
-    def _state_of(self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied) -> tuple[State, str]:
-        child, key = child_plan.child, object_plan.desired.key
-        if applied.name_conflict:
-            self.report.add_problem(child.id, "ErrResourceExists", applied.name_conflict)
-            return State.REFUSED, applied.name_conflict
-        if applied.terminating:
-            child_plan.blocks_pruning = True
-            self.report.add_wait(child.id, f"{key} to be gone", why="deletion")
-            return State.TERMINATING, "being deleted, then recreated"
-        if applied.conflict_message:
-            self.report.add_problem(child.id, "FieldConflict", applied.conflict_message)
-        if applied.conflict is not None:
-            self.report.conflicts.append(applied.conflict)
-        if applied.action is not None:
-            return self._state_of_write(child_plan, object_plan, applied.action)
-        assert applied.result is not None
-        found = self._readiness(object_plan, child, applied.result)
-        message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
-        if found.failed:
-            reason = "OnceFailed" if child.runs else "ChildFailed"
-            self.report.add_problem(child.id, reason, f"{key.kind}/{key.name}: {message}")
-        return (State.READY, "") if found.ready else (State.PROGRESSING, message)
-
-    def _state_of_write(self, child_plan: ChildPlan, object_plan: ObjectPlan, action: Action) -> tuple[State, str]:
-        child, key = child_plan.child, object_plan.desired.key
-        if self.paused:
-            return (
-                State.PROGRESSING,
-                f"not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
-            )
-        failed = self.history.failure(key) if self.history.writes is not None else None
-        if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            held = ""
-            if failed.failure is Failure.HELD:
-                held = held_by_others(failed, key, child.secrecy, self.owner, self.observed)
-            return state_of_failed_write(self.rule, self.report, child_plan, object_plan, failed, held=held)
-        if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
-            self.report.add_wait(child.id, f"{key} to be written", why="write")
-        if isinstance(action, Delete):
-            return State.PROGRESSING, "will be recreated"
-        if isinstance(action, Create):
-            return State.PROGRESSING, "about to be created"
-        shown = self.predict_status or self.history.writes is not None
-        conflict = expected_rejection(child, object_plan) if shown else ""
-        expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
-        return State.PROGRESSING, f"about to be changed{expected}"
-
-    def _readiness(self, object_plan: ObjectPlan, child: Child, live: Object) -> Readiness:
-        if child.ready_when is None:
-            if child.patch is not None:
-                return READY
-            return readiness(live, object_plan.desired.info.shape)
-        try:
-            return ready_when(child, object_plan.desired.names, live)
-        except RenderError as error:
-            forbidden = isinstance(error, Waiting) and error.forbidden
-            message = child.secrecy.error(error)
-            self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
-            return Readiness(False, f"readyWhen: {message}")
+    def _waits_for_namespaces(self) -> Iterator[tuple[ChildPlan, ObjectPlan, ChildWaits]]:
+        """The objects that are to be created in a Namespace that is itself a child, until that Namespace is ready.
+        While the names of some of these Namespaces are unknown, because they wait or cannot be rendered, any other
+        namespace than the CR's and those that exist may be one of them. One whose fields are patched is somebody
+        else's."""
+        group_kind = NAMESPACE_KIND.versionless
+        makers = [each for each in self.plans.values() if each.owns]
+        found: dict[str, tuple[ChildPlan, ObjectPlan]] = {}
+        for child_plan in makers:
+            for object_plan in child_plan.objects:
+                if object_plan.desired.key.group_kind == group_kind:
+                    found.setdefault(object_plan.desired.key.name, (child_plan, object_plan))
+        unknown = [
+            each.child.id
+            for each in makers
+            if each.incomplete and any(kind.versionless == group_kind for kind in each.child.kinds)
+        ]
+        if not found and not unknown:
+            return
+        known = {self.owner.namespace, *(each.key.name for each in self.existing if each.key.group_kind == group_kind)}
+        for child_plan in self.plans.values():
+            for object_plan in child_plan.objects:
+                name = object_plan.desired.key.namespace
+                if not name or not isinstance(object_plan.action, Create):
+                    continue
+                if name in found:
+                    holder, namespace = found[name]
+                    if namespace.state is not State.READY:
+                        yield child_plan, object_plan, ChildWaits(f"{holder.child.id} to be ready", why="child")
+                elif unknown and name not in known:
+                    yield child_plan, object_plan, ChildWaits(f"{unknown[0]} to be written", why="child")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
@@ -488,7 +292,7 @@ class Children:
         written = self.written()
         found: list[Action] = []
         for child_plan in self.plans.values() if written else ():
-            needs = (child_plan.child.mentions & written) - {child_plan.child.id}
+            needs = (child_plan.child.inputs.mentions & written) - {child_plan.child.id}
             actions = (each.action for each in child_plan.objects if each.action is not None)
             found.extend(replace(action, needs=needs) if needs else action for action in actions)
         return found
@@ -503,15 +307,27 @@ class Children:
 
     def undesired(self) -> list[Existing]:
         """The existing objects that no child desires any more."""
-        plans = (child_plan for child_plan in self.plans.values() if child_plan.child.patch is None)
-        desired = {object_plan.desired.key for child_plan in plans for object_plan in child_plan.objects}
-        if self.rule.has_runs:
-            desired |= self.runs.kept()
+        plans = self.plans.values()
+        desired = {each.desired.key for child_plan in plans if child_plan.owns for each in child_plan.objects}
+        for child_plan in plans if self.rule.runs else ():
+            desired |= child_plan.kept() if isinstance(child_plan, RunPlan) else frozenset()
         return [
             each
             for each in self.existing
             if (each.key not in desired or each.key in self.ending) and not ends_item(self.rule, each)
         ]
+
+    def records(self) -> Records:
+        """The record of the runs of all children, planned or not."""
+        if not self.rule.runs:
+            return NO_RECORDS
+        plans = [self.plans.get(child.id) or _PLANS[type(child.form)](child, self.context) for child in self.rule.runs]
+        found = {each.child.id: each.record() for each in plans if isinstance(each, RunPlan)}
+        return Records(
+            {id_: record.entries for id_, record in found.items()},
+            [(id_, record.skipped) for id_, record in found.items() if record.skipped],
+            any(record.prunes_next for record in found.values()),
+        )
 
     def unreadable(self, ids: Iterable[str]) -> str:
         """The permission that is missing to read these children and observed resources; empty if none is."""
@@ -532,21 +348,12 @@ class Children:
                 return missing_list_permission(rule, kinds.info(min(forbidden)), self.owner.namespace)
         return ""
 
-    def in_sync(self) -> list[Desired]:
-        """The objects that are in sync, without those whose change failed or is delayed."""
-        return [
-            each.desired
-            for child_plan in self.plans.values()
-            for each in child_plan.objects
-            if each.applied is not None and each.applied.in_sync
-        ]
-
     def reusable(self) -> Work:
         """The work that the status plan after the writes may reuse."""
         known = [
             child_plan
             for child_plan in self.plans.values()
-            if child_plan.child.reads_cr_only and child_plan.objects and not child_plan.incomplete
+            if child_plan.child.inputs.cr_only and child_plan.objects and not child_plan.incomplete
         ]
         in_sync = [
             each.applied.result
@@ -567,21 +374,3 @@ class Children:
                 break
             found[each.desired.key] = line_sites(child_plan.child, each.desired)
         return found
-
-    def rendered(self) -> tuple[tuple[str, str, Object], ...]:
-        return tuple(
-            (child_plan.child.id, source_of(child_plan.child), object_plan.desired.rendered)
-            for child_plan in self.plans.values()
-            for object_plan in child_plan.objects
-        )
-
-
-def _items_error(title: str, first: ChildFails, failed: int) -> ChildFails:
-    """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
-    is reported without an item. `title`: of the first one."""
-    if first.reason not in {"RenderFailed", "OnceFailed"}:
-        return first
-    which = f"{title} (and {failed - 1} more)" if failed > 1 else title
-    return ChildFails(
-        f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
-    )

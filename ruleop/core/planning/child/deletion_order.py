@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import NAMESPACE_KIND
-from ruleop.core.planning.child.child_plan import Existing
+from ruleop.core.planning.child.existing import Existing
 from ruleop.core.planning.model.marks import SKIP_ORDER, annotations_of
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def in_order(children: Children) -> Iterator[Existing]:
     """The existing objects that ruleop deletes before their CR is gone: those that wait, and those awaited."""
     rule = children.rule
-    waiting = [child for child in rule.children.values() if child.in_order]
-    awaited = frozenset[str]().union(*(child.deleted_after for child in waiting))
+    waiting = [child for child in rule.children.values() if child.deletion.in_order]
+    awaited = frozenset[str]().union(*(child.deletion.after for child in waiting))
     for each in children.existing:
         child = rule.children.get(each.child)
-        if child is not None and (rule.deletion_order == "reverse" or child.in_order or child.id in awaited):
+        if child is not None and (rule.order.deletion == "reverse" or child.deletion.in_order or child.id in awaited):
             yield each
 
 
@@ -44,7 +44,7 @@ def releases_in_order(rule: Rule, each: PatchedObject) -> bool:
     """Whether something is deleted after these fields are released, or before. Others are released last."""
     child = rule.children.get(each.child)
     return child is not None and bool(
-        child.deleted_after or any(child.id in other.deleted_after for other in rule.children.values())
+        child.deletion.after or any(child.id in other.deletion.after for other in rule.children.values())
     )
 
 
@@ -64,14 +64,18 @@ def awaited_by(
     found: dict[tuple[ObjectKey, str], str] = {}
     for one in everything:
         child = rule.children.get(one.child)
-        if child is None or not (child.in_order or child.patch is not None):
+        if child is None:
             continue
-        before = [by_child[id_] for id_ in sorted(child.deleted_after) if id_ in by_child]
-        if child.in_order and rule.deletion_order == "reverse" and one.key.group_kind == NAMESPACE_KIND.versionless:
+        before = [by_child[id_] for id_ in sorted(child.deletion.after) if id_ in by_child]
+        if (
+            child.deletion.in_order
+            and rule.order.deletion == "reverse"
+            and one.key.group_kind == NAMESPACE_KIND.versionless
+        ):
             before.extend(_inside(children, child, by_namespace.get(one.key.name, ())))
         if before:
             found[one.key, one.child] = still_there(before[0])
-        elif unread := children.unreadable(sorted(child.deleted_after)):
+        elif unread := children.unreadable(sorted(child.deletion.after)):
             found[one.key, one.child] = unread
     return found
 
@@ -80,7 +84,7 @@ def _inside(children: Children, namespace: Child, objects: Iterable[Existing]) -
     """The objects in a Namespace that do not themselves wait for it."""
     for each in objects:
         child = children.rule.children.get(each.child)
-        if child is None or namespace.id not in child.deleted_after:
+        if child is None or namespace.id not in child.deletion.after:
             yield each
 
 

@@ -1,55 +1,31 @@
-"""Decides about fields of an object that belongs to somebody else.
+"""Fields of objects of others that children of a CR have set, and who else holds them.
 
-They are applied on the server, by a field manager of the CR and the child, with the uid of the object, so that an apply
-never creates one. Nothing is applied if the manager has exactly these fields with these values. Where the server keeps
-a value in another form, its answer to an apply shows that: the fields are in sync for as long as they stay as answered.
-
-A field that another manager holds with another value is not taken without `force`: the server rejects the apply, and
-names the manager. The apply is retried when the object changes.
-
-With a selector, the fields are the same for all objects that match. Those of the CR itself and of the operator do not
-count.
-
-Fields that a child set before are found by the managers on the objects that the rules of the CR's kind set fields of,
-now or earlier. A manager counts with a proof. Without one, which is possible just after an upgrade, it counts in the
-reach of the rule.
+They are found by the managers on the objects that the rules of the CR's kind set fields of, now or earlier. A manager
+counts with a proof. Without one, which is possible just after an upgrade, it counts in the reach of the rule.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ruleop.core.errors import RenderError
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.merge import MergeError, UnwritableError, normalise_desired, three_way
-from ruleop.core.merge.equality import same
-from ruleop.core.planning.child.apply import Applied, require_known, require_readable, unmergeable, unwritable
+from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.model.actions import ServerSideApply
-from ruleop.core.planning.model.managers import FieldsManager, applied_fields, fingerprint_of, managers_on, values_of
-from ruleop.core.planning.model.observed import Served
-from ruleop.core.planning.model.outcome import Failure
-from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
-from ruleop.core.secrets.secret_values import DATA_FIELDS
+from ruleop.core.planning.model.managers import FieldsManager, managers_on
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.planning.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.model.outcome import Failed
-    from ruleop.core.planning.rendering.desired import Desired
-    from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child, Observe, Rule
+    from ruleop.core.rules import Observe, Rule
     from ruleop.core.secrets.secrecy import Secrecy
 
 TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one of them set it")
 MAX_HELD = 8  # fields that a message about a conflict names
-MAX_SELECTED = 1000  # objects that a selector may match
 MOST_UNPROVEN = 8  # managers of a CR without proof on one object: a child has one, so more are forged
 MANAGER_UNITS = 10  # a manager of ruleop on an object, with the check of its proof
 
@@ -78,7 +54,7 @@ def find_patched(rule: Rule, owner: Owner, observed: Observed) -> list[PatchedOb
     for live in observed.objects.patched(owner.part_of):
         METER.spend(EXISTING_UNITS + MANAGER_UNITS * sum(1 for _ in managers_on(live)))
         if ObjectKey.of(live) not in observed.own:
-            found += patches_on(live, owner, targets, far=rule.reach == "cluster")
+            found += patches_on(live, owner, targets, far=rule.reach.cluster)
     return found
 
 
@@ -114,85 +90,6 @@ def _covers(target: ObjectKey, key: ObjectKey) -> bool:
         and target.namespace in {"", key.namespace}
         and target.name in {"", key.name}
     )
-
-
-def state_of(target: Observe, namespace: str, observed: Observed) -> Served:
-    """Whether objects of this namespace can be read."""
-    places = observed.kinds.info(target.kind).places
-    is_fixed = target.namespace is not None and target.namespace.constant
-    if places is not None and namespace and not is_fixed and namespace not in places:
-        return Served.UNWATCHED
-    return observed.kinds.state_of(target)
-
-
-def select(child: Child, scope: Scope, names: Mapping[str, Any], own: Container[ObjectKey]) -> list[ObjectKey]:
-    """The objects that the selector of a child matches, sorted; without those of the CR itself, `own`. Their target is
-    noted in the scope. Raises ChildFails, ChildWaits and Unlisted."""
-    assert child.patch is not None
-    observe, observed, site = child.patch.target, scope.observed, child.site
-    kind = observe.kind
-    if observed.kinds.info(kind).state is Served.UNSERVED:
-        raise ChildWaits(f"the kind {kind} to be served by the cluster", site, why="kind")
-    try:
-        (target,) = scope.targets(observe, names)
-    except RenderError as error:
-        raise child_error(error) from None
-    scope.selections.append(target)
-    require_readable(child, kind, target.namespace or "", state_of(observe, target.namespace or "", observed))
-    found = [ObjectKey.of(obj) for obj in islice(scope.select(observe, target), MAX_SELECTED + 1)]
-    if len(found) > MAX_SELECTED:
-        message = f"the selector matches more than {MAX_SELECTED:,} objects of the kind {kind.kind}: narrow it"
-        raise ChildFails(message, site, reason="TooManyObjects")
-    return [key for key in found if key not in own and key not in observed.own]
-
-
-def patch(
-    child: Child, desired: Desired, owner: Owner, observed: Observed, history: History, *, manager: str
-) -> Applied:
-    """The decision about the fields, set by this manager. Raises ChildFails, ChildWaits and Unlisted."""
-    assert child.patch is not None
-    require_known(child, desired, observed, state_of(child.patch.target, desired.key.namespace, observed))
-    if desired.key.kind == "Secret" and not desired.key.group and desired.key.namespace != owner.namespace:
-        for name in DATA_FIELDS:
-            if name in desired.rendered:
-                message = f"`{name}` of a Secret in another namespace than the CR's cannot be set"
-                raise ChildFails(message, child.body.site)
-    live = observed.objects.get(desired.key, version=desired.kind.version)
-    if live is None:
-        raise ChildWaits(f"{desired.key} to exist", child.body.site, why="object")
-    try:
-        fields = normalise_desired(desired.rendered, desired.kind)
-        result = three_way(live, fields, None, desired.info.shape).object
-    except UnwritableError as error:
-        raise unwritable(child, desired, error) from None
-    except MergeError as error:
-        raise unmergeable(child, desired, error) from None
-    digest = desired.digest
-    if _is_applied(live, fields, manager, desired.kind) or (
-        desired.key in history.applied and history.applied[desired.key] == fingerprint_of(live, manager, digest)
-    ):
-        return Applied(live, in_sync=True)
-    failed = history.failure(desired.key)
-    if failed is not None and failed.failure is Failure.HELD and failed.desired_digest == digest:
-        message = f"{desired.key}: {held_by_others(failed, desired.key, child.secrecy, owner, observed)}"
-        fields_held = tuple(cause.field for cause in failed.causes)
-        raise ChildFails(message, child.body.site, reason="FieldConflict", fields=fields_held)
-    body = {**fields, "metadata": {**fields["metadata"], "uid": live["metadata"].get("uid") or ""}}
-    action = ServerSideApply(desired.key, child.id, body, live, digest, manager=manager, force=child.patch.force)
-    return Applied(result, action)
-
-
-def _is_applied(live: Object, fields: Object, manager: str, kind: Kind) -> bool:
-    """Whether the manager has exactly these fields, and the object their values."""
-    found = applied_fields(live, manager)
-    if found is None or found[0] != kind.api_version or not found[1]:
-        return False
-    metadata = {name: value for name, value in fields["metadata"].items() if name not in {"name", "namespace"}}
-    desired: dict[str, Any] = {name: value for name, value in fields.items() if name not in {"apiVersion", "kind"}}
-    desired = {**desired, "metadata": metadata} if metadata else {**desired}
-    if not metadata:
-        del desired["metadata"]
-    return same(values_of(dict(live), found[1]), desired)
 
 
 def held_by_others(failed: Failed, key: ObjectKey, secrecy: Secrecy, owner: Owner, observed: Observed) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ruleop.core.planning.child.endings import Ending, ends_item, skip_reason
+from ruleop.core.planning.child.existing import Ending
+from ruleop.core.planning.child.kinds.item_end import ends_item, skip_reason
 from ruleop.core.planning.model.actions import Action, Create, Delete, State
 from ruleop.core.planning.model.item_records import item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
     from ruleop.core.kinds import ObjectKey
-    from ruleop.core.planning.child.child_plan import Existing, ObjectPlan
+    from ruleop.core.planning.child.child_plan import ObjectPlan
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.rules import Rule
 
@@ -50,10 +52,9 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Ends:
             children.report.add_problem(action.child, "ChildFailed", problem)
             ends.held[key] = problem
     written = children.written()
-    enders = [id_ for id_ in rule.final_order if rule.finalize[id_].for_each_of]
-    children.plan_all([rule.finalize[id_] for id_ in enders])
+    children.plan_all(rule.item_ends)
     planned: dict[ObjectKey, list[ObjectPlan]] = {key: [] for key in children.ending}
-    for id_ in enders:
+    for id_ in (child.id for child in rule.item_ends):
         if children.plans[id_].state is State.UNWANTED:  # of all items: the cluster does not serve its kind
             for ending in children.ending.values():
                 ending.decided.add(id_)
@@ -70,7 +71,7 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Ends:
             ends.held[key] = awaited
     ends.deletions += [*others, *(action for key, action in going.items() if key not in ends.held)]
     ends.deletions += _removals(children, planned, exists)
-    for id_ in enders:
+    for id_ in (child.id for child in rule.item_ends):
         if not children.plans[id_].objects and children.plans[id_].ready:
             del children.plans[id_]  # nothing to report of it
     return ends
@@ -123,5 +124,5 @@ def _removals(
 
 def _removal(rule: Rule, each: Existing) -> Delete:
     """It depends on no write of this pass: the item's next object waits for it, and others may wait for that."""
-    propagation = rule.finalize[each.child].propagation
+    propagation = rule.finalize[each.child].deletion.propagation
     return Delete(each.key, each.child, each.live, "finalized", propagation, after_writes=False)

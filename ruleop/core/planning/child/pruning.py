@@ -10,12 +10,13 @@ Each deletion has uid and resourceVersion as preconditions and follows a live re
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
-from ruleop.core.planning.child.apply import release
 from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
+from ruleop.core.planning.child.existing import release
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.model.actions import Action, Create, Delete, HeldDeletion, State
 from ruleop.core.planning.rendering.desired import deletion_policy
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ruleop.core.kinds import GroupKind
-    from ruleop.core.planning.child.child_plan import ChildPlan, Existing
+    from ruleop.core.planning.child.child_plan import ChildPlan
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.child.existing import Existing
     from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.rules import Child, Rule
     from ruleop.core.templating import TextTemplate
@@ -70,7 +72,9 @@ def prune(children: Children, undesired: list[Existing]) -> list[Action]:
             child = children.rule.children.get(each.child)
             why: Literal["pruned", "unordered"] = "unordered" if why_not is not None else "pruned"
             found.append(
-                Delete(each.key, each.child, each.live, why, child.propagation if child else "background", needs)
+                Delete(
+                    each.key, each.child, each.live, why, child.deletion.propagation if child else "background", needs
+                )
             )
     for fields in given_up:
         if (risk := patches.risk(fields)) is not None:
@@ -87,8 +91,8 @@ def _given_up(children: Children) -> Iterator[PatchedObject]:
     """The fields of objects of others that no child sets any more, as far as that is known."""
     for each in children.patched:
         child_plan = children.plans.get(each.child)
-        desired = child_plan.objects if child_plan is not None and child_plan.child.patch is not None else ()
-        is_desired = each.manager == children.manager(each.child, each.key) and any(
+        desired = child_plan.objects if child_plan is not None and not child_plan.owns else ()
+        is_desired = each.manager == children.context.manager(each.child, each.key) and any(
             each.key == object_plan.desired.key for object_plan in desired
         )
         if not is_desired:
@@ -100,120 +104,104 @@ def _hold(children: Children, each: Existing | PatchedObject, risk: Risk, verb: 
         children.report.held.append(HeldDeletion(each.key, each.child, verb, risk.why, risk.is_error))
 
 
+class _Knowledge:
+    """The knowledge about the desired objects of one child."""
+
+    def __init__(self, children: Children, plan: ChildPlan) -> None:
+        self.children, self.plan = children, plan
+
+    def own_risk(self, each: Existing | PatchedObject) -> Risk | None:
+        plan, found = self.plan, self.risk
+        if found is None or not plan.incomplete:
+            return found
+        if self.possible is None:  # of a list, some are still known to be desired
+            return found if plan.child.has_items and plan.owns else found._replace(is_reported=False)
+        return found._replace(is_reported=(each.key.group_kind, each.key.name) not in self.possible)
+
+    def rival_risk(self, each: Existing | PatchedObject) -> Risk | None:
+        """Another child that may desire the object, as its objects are not all known."""
+        if not self.plan.incomplete and not self.unread:
+            return None
+        if self.possible is not None and (each.key.group_kind, each.key.name) not in self.possible:
+            return None
+        return self.risk._replace(is_reported=self.possible is None) if self.risk is not None else None
+
+    @cached_property
+    def risk(self) -> Risk | None:
+        """The reason that not all desired objects of the child are known and written."""
+        children, plan, id_ = self.children, self.plan, self.plan.child.id
+        problems = [each for each in children.report.problems if each.child == id_]
+        by_error = Risk(f"by an error of {id_}", is_error=True)
+        is_blocked = plan.blocks_pruning
+        if not plan.owns:  # what others hold, or what does not exist yet, decides about its own object only
+            is_blocked = not all(each.reason in HARMLESS for each in problems)
+        if plan.incomplete or is_blocked or plan.state is State.REFUSED:
+            return by_error if problems else Risk(f"while {id_} waits", is_error=False)
+        writes = children.history.writes
+        for each in plan.objects if plan.writes else ():
+            if writes is not None and each.desired.key in writes.failed:
+                return by_error
+            is_undone = writes is not None and each.desired.key in writes.undone
+            if is_undone or (children.context.render_failed and isinstance(each.action, Create)):
+                return Risk(f"until {id_} is written", is_error=True)
+        return Risk(f"by what {id_} reads: {self.unread}", is_error=True) if self.unread else None
+
+    @cached_property
+    def unread(self) -> str:
+        """The permission that is missing to read all that decides about the child."""
+        return self.children.unreadable(self.plan.child.inputs.ids)
+
+    @cached_property
+    def possible(self) -> frozenset[tuple[GroupKind, str]] | None:
+        """The kinds and names of the objects that could not be rendered, as far as what is missing or wrong does not
+        decide about them; otherwise None."""
+        found: set[tuple[GroupKind, str]] = set()
+        for names in self.plan.unknown_scopes():
+            rendered = _identities(self.plan.child, names)
+            if not rendered:
+                return None
+            found |= rendered
+        return frozenset(found) or None
+
+
 class _Known:
-    """The knowledge about the desired objects of each child. `patches`: of the children that set fields of objects of
+    """The knowledge about the desired objects of all children. `patches`: of those that set fields of objects of
     others, instead of those that have objects."""
 
     def __init__(self, children: Children, *, patches: bool = False) -> None:
         self.children = children
-        self.plans = {id_: found for id_, found in children.plans.items() if (found.child.patch is not None) is patches}
-        self._by_kind: dict[GroupKind, list[ChildPlan]] = {}
-        for child_plan in self.plans.values():
-            for kind in {each.versionless for each in child_plan.child.kinds}:
-                self._by_kind.setdefault(kind, []).append(child_plan)
-        self._unreadable: dict[str, str] = {}
-        self._risks: dict[str, Risk | None] = {}
-        self._identities: dict[str, frozenset[tuple[GroupKind, str]] | None] = {}
+        plans = {id_: plan for id_, plan in children.plans.items() if plan.owns is not patches}
+        self._by_child = {id_: _Knowledge(children, plan) for id_, plan in plans.items()}
+        self._by_kind: dict[GroupKind, list[_Knowledge]] = {}
+        for known in self._by_child.values():
+            for kind in {each.versionless for each in known.plan.child.kinds}:
+                self._by_kind.setdefault(kind, []).append(known)
 
     def risk(self, each: Existing | PatchedObject) -> Risk | None:
         """The first thing that could make the deletion of an object wrong: that of its own child, by the id in its
         record; or that of another one that may desire it. Without a child of this id, any of its kind may have been
         renamed, or make the object that replaces it."""
-        own = self.plans.get(each.child)
-        if own is not None and (found := self._own_risk(own, each)) is not None:
+        own = self._by_child.get(each.child)
+        if own is not None and (found := own.own_risk(each)) is not None:
             return found
         for other in self._of_kind(each):
             if other is own:
                 continue
-            found = self._own_risk(other, each) if own is None else self._rival(other, each)
-            if found is not None:
+            if (found := other.own_risk(each) if own is None else other.rival_risk(each)) is not None:
                 return found
         return None
 
     def needs(self, each: Existing | PatchedObject) -> frozenset[str]:
         """The children whose writes of this pass have to succeed first: one of them may replace the object."""
-        if self.children.render_failed:
+        if self.children.context.render_failed:
             return frozenset()
-        own = self.plans.get(each.child)
-        return frozenset(found.child.id for found in ([own] if own else self._of_kind(each)) if found.writes)
+        own = self._by_child.get(each.child)
+        makers = [own] if own is not None else self._of_kind(each)
+        return frozenset(found.plan.child.id for found in makers if found.plan.writes)
 
-    def _of_kind(self, each: Existing | PatchedObject) -> Sequence[ChildPlan]:
+    def _of_kind(self, each: Existing | PatchedObject) -> Sequence[_Knowledge]:
         """The children that may have an object of this kind."""
         return self._by_kind.get(each.key.group_kind, ())
-
-    def _own_risk(self, own: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
-        found = self._risk_of(own)
-        if found is None or not own.incomplete:
-            return found
-        identities = self._possible(own)
-        if identities is None:  # of a list, some are still known to be desired
-            return found if own.child.has_items and own.child.patch is None else found._replace(is_reported=False)
-        return found._replace(is_reported=(each.key.group_kind, each.key.name) not in identities)
-
-    def _rival(self, child_plan: ChildPlan, each: Existing | PatchedObject) -> Risk | None:
-        """Another child that may desire the object, as its objects are not all known."""
-        if not child_plan.incomplete and not self._unread(child_plan):
-            return None
-        identities = self._possible(child_plan)
-        if identities is not None and (each.key.group_kind, each.key.name) not in identities:
-            return None
-        found = self._risk_of(child_plan)
-        return found._replace(is_reported=identities is None) if found is not None else None
-
-    def _risk_of(self, child_plan: ChildPlan) -> Risk | None:
-        """The reason that not all desired objects of a child are known and written."""
-        id_ = child_plan.child.id
-        if id_ not in self._risks:
-            self._risks[id_] = self._find_risk(child_plan)
-        return self._risks[id_]
-
-    def _find_risk(self, child_plan: ChildPlan) -> Risk | None:
-        children, child = self.children, child_plan.child
-        problems = [each for each in children.report.problems if each.child == child.id]
-        by_error = Risk(f"by an error of {child.id}", is_error=True)
-        is_blocked = child_plan.blocks_pruning
-        if child.patch is not None:  # what others hold, or what does not exist yet, decides about its own object only
-            is_blocked = not all(each.reason in HARMLESS for each in problems)
-        if child_plan.incomplete or is_blocked or child_plan.state is State.REFUSED:
-            return by_error if problems else Risk(f"while {child.id} waits", is_error=False)
-        writes = children.history.writes
-        for each in child_plan.objects if child_plan.writes else ():
-            if writes is not None and each.desired.key in writes.failed:
-                return by_error
-            is_undone = writes is not None and each.desired.key in writes.undone
-            if is_undone or (children.render_failed and isinstance(each.action, Create)):
-                return Risk(f"until {child.id} is written", is_error=True)
-        if unread := self._unread(child_plan):
-            return Risk(f"by what {child.id} reads: {unread}", is_error=True)
-        return None
-
-    def _unread(self, child_plan: ChildPlan) -> str:
-        """The permission that is missing to read all that decides about a child."""
-        id_ = child_plan.child.id
-        if id_ not in self._unreadable:
-            self._unreadable[id_] = self.children.unreadable(child_plan.child.reads)
-        return self._unreadable[id_]
-
-    def _possible(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:
-        """The kinds and names of the objects of a child that could not be rendered, as far as what is missing or wrong
-        does not decide about them; otherwise None."""
-        id_ = child_plan.child.id
-        if id_ not in self._identities:
-            self._identities[id_] = self._render_identities(child_plan)
-        return self._identities[id_]
-
-    def _render_identities(self, child_plan: ChildPlan) -> frozenset[tuple[GroupKind, str]] | None:
-        child = child_plan.child
-        scopes = child_plan.unrendered if child.has_items else [self.children.scope.names]
-        if child.patch is not None or child.runs or not scopes:
-            return None
-        found: set[tuple[GroupKind, str]] = set()
-        for names in scopes:
-            rendered = _identities(child, names)
-            if not rendered:
-                return None
-            found |= rendered
-        return frozenset(found)
 
 
 def _identities(child: Child, names: Mapping[str, Any]) -> set[tuple[GroupKind, str]]:
@@ -259,7 +247,7 @@ def deadline(until: str) -> str:
 
 def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
     """Objects of removed children first, then the others in reverse dependency order."""
-    place = {id_: -number for number, id_ in enumerate(rule.order)}
+    place = {id_: -number for number, id_ in enumerate(rule.order.children)}
     return sorted(existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
 
 

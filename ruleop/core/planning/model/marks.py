@@ -294,7 +294,7 @@ def is_paused(resource: Object) -> bool:
 def period_and_notes(annotations: Mapping[str, Any], rule: Rule) -> tuple[float, str]:
     """The seconds between two full checks of a CR, 0 for never: those of its rule, or of its annotation; and notes on
     annotations that have no effect. A person who pauses an operator in a hurry may mistype the value."""
-    period, notes = rule.reconcile_period, []
+    period, notes = rule.pace.period, []
     if (text := annotations.get(RECONCILE_PERIOD)) is not None:
         try:
             own = parse_duration(str(text))

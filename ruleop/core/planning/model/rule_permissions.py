@@ -48,23 +48,23 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
     owner = rule.kind.kind
     if rule.kind.versionless == kind:
         has_finalizer = _needs_finalizer(rule, namespaced=served.namespaced)
-        reads = READ if rule.manage_status or has_finalizer else FOLLOW
+        reads = READ if rule.status.managed or has_finalizer else FOLLOW
         yield Need(reads, f"the custom resources {owner}", rule.site)
         if has_finalizer:
             yield Need(("patch",), f"the finalizer of {owner}", rule.site)
-        if rule.manage_status and not served.status_subresource:
+        if rule.status.managed and not served.status_subresource:
             yield Need(("patch",), f"the status of {owner}", rule.site)
         if rule.expire is not None:
             yield Need(("delete",), f"the end of {owner} by `expire`", rule.expire.site)
-    for child in rule.every_child:
-        if child.patch is None and any(each.versionless == kind for each in child.kinds):
-            written = READ if rule.write_as is not None else _written(child, rule)
+    for child in rule.owned_children:
+        if any(each.versionless == kind for each in child.kinds):
+            written = READ if rule.reach.write_as is not None else _written(child, rule)
             yield Need(written, f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:
         if observe.kind.versionless == kind:
             needed: tuple[str, ...] = FOLLOW
             if observe.patched:
-                needed = READ if rule.write_as is not None else (*READ, "patch")
+                needed = READ if rule.reach.write_as is not None else (*READ, "patch")
             what = "patched" if observe.patched else "observed"
             name = observe.name.constant if observe.name is not None else None
             where = observe.namespace.constant if observe.namespace is not None else None
@@ -75,11 +75,11 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
     """Objects with other names may be deleted when the rules are edited, even if nothing else deletes them."""
     found = {*READ, "create"}
     strategy = child.apply.strategy
-    if strategy != "replace" or rule.annotates_children or child.deletion is not None:
+    if strategy != "replace" or rule.annotates_children or child.deletion.policy is not None:
         found.add("patch")  # with `replace`, only the owner annotation is patched
     if strategy == "replace":
         found.add("update")
-    always_kept = child.deletion is not None and child.deletion.constant == "orphan"
+    always_kept = child.deletion.policy is not None and child.deletion.policy.constant == "orphan"
     on_immutable = child.apply.on_immutable
     if not always_kept or (on_immutable is not None and on_immutable.constant != "fail"):
         found.add("delete")
@@ -89,7 +89,7 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
 def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
     """Of a cluster-scoped CR the garbage collector deletes children everywhere. A rule that takes over Helm releases
     removes the finalizer of the Helm operator."""
-    far = namespaced and rule.reach == "cluster"
+    far = namespaced and rule.reach.cluster
     return rule.deletes_children or rule.adopts_helm_releases or bool(rule.patches) or far
 
 
@@ -101,9 +101,7 @@ def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[
 def account_verbs(rule: Rule, kind: GroupKind) -> frozenset[str]:
     """The verbs that the account of `writeAs` needs for objects of a kind: it writes, and the operator reads."""
     written = (
-        _written(child, rule)
-        for child in rule.every_child
-        if child.patch is None and any(each.versionless == kind for each in child.kinds)
+        _written(child, rule) for child in rule.owned_children if any(each.versionless == kind for each in child.kinds)
     )
     patched = any(each.target.kind.versionless == kind for each in rule.patches)
     found = {verb for verbs in written for verb in verbs if verb not in READ}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def account_of(rule: Rule, resource: Object) -> ServiceAccount | None:
     """None: children are written as the operator. Raises RenderError."""
-    template = rule.write_as
+    template = rule.reach.write_as
     if template is None:
         return None
     given = {name: value for name, value in resource.items() if name != "status"}

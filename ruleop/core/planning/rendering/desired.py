@@ -30,9 +30,8 @@ from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.planning.rendering.rotation import is_due, random_keys
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
-from ruleop.core.rules import REFUSED_METADATA
+from ruleop.core.rules import REFUSED_METADATA, Given, Patched
 from ruleop.core.secrets.hidden_fields import hidden_fields
-from ruleop.core.secrets.secret_values import SECRET
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate
 from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
 
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Child
     from ruleop.core.secrets.hidden_fields import Hidden
     from ruleop.core.templating import Expression, StringTemplate
-
-_PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +80,6 @@ def source_of(child: Child) -> str:
 
 def merge_strategy(child: Child, kind: Kind) -> str:
     """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
-    if child.runs:
-        return "create-only"
     if child.apply.strategy is not None:
         return child.apply.strategy
     return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
@@ -130,9 +125,9 @@ def render(
         raise ChildFails(message, child.body.site)
     live = [scope.observed.objects.get(each.key, version=each.kind.version) for each in desired]
     rotated: frozenset[str] = frozenset()
-    if child.rotates and desired and live[0] is not None:
+    if child.rotation is not None and desired and live[0] is not None:
         keys = random_keys(child, desired[0].rendered, again[0].rendered)
-        rotated = keys if is_due(child, live[0], keys, scope.time_functions()) else rotated
+        rotated = keys if is_due(child, child.rotation, live[0], keys, scope.time_functions()) else rotated
     if not COSTLY.isdisjoint(drawn) and (rotated or not all(live)):
         real = scope.random(names, purpose, now, is_real=True)
         desired = _rendered(child, scope, real, scope.random(names, purpose, now))
@@ -150,7 +145,7 @@ def _rendered(
     """`cheap`: names with placeholders for costly values, to find what has to be masked."""
     try:
         documents = child.body.render(names)
-        orphan = child.deletion is not None and _deletion(child, names) == "orphan"
+        orphan = child.deletion.policy is not None and _deletion(child, names) == "orphan"
         recreate = child.apply.on_immutable is not None and _recreates(child.apply.on_immutable, names)
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
@@ -184,11 +179,11 @@ def _of_object(document: JSON, key: ObjectKey) -> JSON:
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:
-    if child.deletion is None:
+    if child.deletion.policy is None:
         return "delete"
-    policy = child.deletion.string(names) or "delete"
+    policy = child.deletion.policy.string(names) or "delete"
     if policy not in {"delete", "orphan"}:
-        raise RenderError("deletion must be delete or orphan", child.deletion.site)
+        raise RenderError("deletion must be delete or orphan", child.deletion.policy.site)
     return policy
 
 
@@ -212,16 +207,17 @@ def _desired(
 ) -> Desired:
     site = child.body.site
     if not isinstance(document, dict):
-        whose = "an item must be an object (a mapping" if child.given else "a template must render objects (mappings"
+        is_given = isinstance(child.form, Given)
+        whose = "an item must be an object (a mapping" if is_given else "a template must render objects (mappings"
         raise ChildFails(f"{whose} with apiVersion, kind and metadata), not a list or text", site)
     kind = _kind(child, document, site)
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
-    title = _Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
+    title = Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
     _refuse_fields(document, metadata, title, site)
     spec = document.get("spec")
-    if child.patch is not None and isinstance(spec, dict) and "finalizers" in spec:
+    if isinstance(child.form, Patched) and isinstance(spec, dict) and "finalizers" in spec:
         raise title.error(f" has spec.finalizers, which is not allowed: {REFUSED_METADATA['finalizers']}", site)
     info = scope.observed.kinds.info(kind)
     if info.state is Served.UNSERVED:
@@ -236,48 +232,13 @@ def _desired(
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    if child.given:
-        _refuse_given(child, document, kind, place, namespace or scope.namespace, title)
     size, values = size_of(document)
     METER.retain(2 * size + NODE_BYTES * values)
     return Desired(key, kind, document, info, names, orphan, values)
 
 
-def _refuse_given(child: Child, document: Object, kind: Kind, place: str, own: str, title: _Title) -> None:
-    """Refuses what would give the author of a CR permissions: objects elsewhere, whatever the rule's reach, tokens of
-    ServiceAccounts, and Pods and other objects that use one."""
-    site = child.body.site
-    if place != own or not place:
-        raise title.error(f": `objects` can only be in the namespace {own}", site)
-    if child.privileged:
-        return
-    if kind.versionless == SECRET:
-        if document.get("type") == "kubernetes.io/service-account-token":
-            raise title.error(f" would be the token of a ServiceAccount: {_PRIVILEGED}", site)
-        return
-    pending: list[Any] = [] if (kind.group, kind.kind) == ("", "ConfigMap") else [*document.values()]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            for field, named in value.items():
-                if _names_account(field, named):
-                    raise title.error(f" uses a ServiceAccount ({shortened(field, 80)}): {_PRIVILEGED}", site)
-            pending.extend(value.values())
-        elif isinstance(value, list):
-            pending.extend(value)
-
-
-def _names_account(field: str, value: Any) -> bool:
-    """Whether a field lets the object, or the controller that reads it, use a ServiceAccount other than `default`.
-    Each kind has names of its own for such fields, so those that are harmless are named, and not the others."""
-    if field == "kind":
-        return isinstance(value, str) and value == "ServiceAccount"
-    is_harmless = isinstance(value, bool) or value in (None, "", "default", [], {})
-    return "serviceaccount" in field.lower() and not is_harmless
-
-
 @dataclass(frozen=True, slots=True)
-class _Title:
+class Title:
     """An object in messages. Its name may come from a Secret."""
 
     named: str
@@ -294,14 +255,14 @@ def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
     kind = Kind.parse(api_version, name)
     if kind not in child.kinds:
         known = ", ".join(sorted(map(str, child.kinds)))
-        if child.given:
+        if isinstance(child.form, Given):
             raise ChildFails(f"it is a {kind}, and `kinds` permits only: {known}", site)
         declared = f"but the template declares only: {known}"
         raise ChildFails(f"rendered {kind}, {declared}", site, redacted=f"rendered another kind, {declared}")
     return kind
 
 
-def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: _Title, site: Site) -> None:
+def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: Title, site: Site) -> None:
     for field in metadata:
         if field in REFUSED_METADATA:
             raise title.error(f" has metadata.{field}, which is not allowed: {REFUSED_METADATA[field]}", site)
@@ -331,13 +292,13 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: _T
 
 
 def _choose_namespace(
-    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: _Title
+    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: Title
 ) -> tuple[str, bool]:
     """The object's namespace ('' for a cluster-scoped kind), and whether it differs from the rendered one."""
     site = child.body.site
     if rendered is not None and not isinstance(rendered, str):
         raise title.error(": metadata.namespace is not a string", site)
-    cluster = scope.rule.reach == "cluster"
+    cluster = scope.rule.reach.cluster
     if not info.namespaced:
         if not cluster:
             raise title.error(

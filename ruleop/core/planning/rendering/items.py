@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.merge import UnwritableError
@@ -14,6 +13,7 @@ from ruleop.core.merge.server.normalise import as_json
 from ruleop.core.messages import shortened
 from ruleop.core.planning.model.item_records import MAX_ITEM, ItemRecord
 from ruleop.core.planning.rendering.unplanned import ChildFails, child_error
+from ruleop.core.rules import Given
 from ruleop.core.templating import Fault, loop_items
 from ruleop.core.templating.values.cost import ITEM_UNITS, METER, Exhausted
 from ruleop.core.templating.values.data import plain, plain_and_weight, retained_bytes
@@ -29,12 +29,11 @@ _KEYS: Final = ("id", "name", "key")
 _NAME: Final = re.compile(r"[^\s/\[\],]{1,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item of `forEach`: its place among all, its scope, and its position or key in each loop. One that has ended
-    has the record of what it was instead."""
+class Item(NamedTuple):
+    """An item of `forEach`, or a child without items: its place among all, its scope, and its position or key in each
+    loop. One that has ended has the record of what it was instead."""
 
-    index: int
+    place: int
     names: Mapping[str, Any]
     address: tuple[int | str, ...] = ()
     ended: ItemRecord | None = None
@@ -43,7 +42,7 @@ class Item:
         if self.ended is not None:
             return f"the end of the item of {self.ended.ends}"
         if len(self.address) == 1:
-            return f"item {self.index} of {_loops_of(child)}"
+            return f"item {self.place} of {_loops_of(child)}"
         loops = zip(child.for_each, self.address, strict=True)
         return f"item {', '.join(f'{loop.name}[{shortened(str(at))}]' for loop, at in loops)} of forEach"
 
@@ -97,7 +96,7 @@ def _name(value: Any) -> str:
 
 def _loops_of(child: Child) -> str:
     """The key that gives the child its items."""
-    return "objects" if child.given else "forEach"
+    return "objects" if isinstance(child.form, Given) else "forEach"
 
 
 def _combinations(
@@ -126,7 +125,8 @@ def _up_to_limit(child: Child, items: Iterator[T]) -> list[T]:
 
 
 def _entries(child: Child, value: Any, site: Site) -> Iterator[tuple[int | str, Any]]:
-    items = None if child.given and isinstance(value, Mapping) else loop_items(value)
+    is_given = isinstance(child.form, Given)
+    items = None if is_given and isinstance(value, Mapping) else loop_items(value)
     if items is None:
-        raise ChildFails("objects needs a list" if child.given else "forEach needs a list or a mapping", site)
+        raise ChildFails("objects needs a list" if is_given else "forEach needs a list or a mapping", site)
     return items

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.rendering.time_functions import TimeFunctions
-    from ruleop.core.rules import Child
+    from ruleop.core.rules import Child, Rotation
 
 ROTATED: Final = f"{RESERVED_PREFIX}rotated"
 """The annotation of the object with the time of the last rotation. Before that, it is as old as the object."""
@@ -41,28 +41,28 @@ def random_keys(child: Child, one: Object, other: Object) -> frozenset[str]:
     return keys
 
 
-def is_due(child: Child, live: Object, keys: Collection[str], times: TimeFunctions) -> bool:
+def is_due(child: Child, rotation: Rotation, live: Object, keys: Collection[str], times: TimeFunctions) -> bool:
     """Whether the values of these keys have to be regenerated. Raises ChildFails."""
-    moments = [*_rotations(child, live), *_renewals(child, live, keys)]
+    moments = [*_rotations(rotation, live), *_renewals(child, rotation, live, keys)]
     for moment in moments:
         times.changes_at(moment, f"the next rotation of {child.id} is due")
     return any(moment <= times.now for moment in moments)
 
 
-def _rotations(child: Child, live: Object) -> Iterator[float]:
-    if child.rotate_every is None:
+def _rotations(rotation: Rotation, live: Object) -> Iterator[float]:
+    if rotation.every is None:
         return
     times: list[Any] = [annotations_of(live).get(ROTATED), live["metadata"].get("creationTimestamp")]
     for text in times:
         try:
-            yield parse_time(text) + child.rotate_every
+            yield parse_time(text) + rotation.every
         except (TypeError, ValueError, OverflowError):
             continue
         return
 
 
-def _renewals(child: Child, live: Object, keys: Collection[str]) -> Iterator[float]:
-    if child.renew_before is None:
+def _renewals(child: Child, rotation: Rotation, live: Object, keys: Collection[str]) -> Iterator[float]:
+    if rotation.before_end is None:
         return
     data = _data(live)
     for key in sorted(keys):
@@ -70,10 +70,10 @@ def _renewals(child: Child, live: Object, keys: Collection[str]) -> Iterator[flo
         if (found := validity(_decoded(data.get(key)))) is None:
             continue
         begin, end = found
-        if end - begin <= child.renew_before:
+        if end - begin <= rotation.before_end:
             message = f"the certificate in {key} is valid for a shorter time than renewBefore: renew it later"
             raise ChildFails(message, child.site, reason="ApplyFailed")
-        yield end - child.renew_before
+        yield end - rotation.before_end
 
 
 def rotated(obj: Object, rendered: Object, keys: Collection[str], now: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
@@ -60,6 +60,34 @@ class Apply:
     own: tuple[Path, ...] = ()  # lists from which items of others are removed
     on_immutable: StringTemplate | None = None  # renders to "fail" or "recreate"; None is fail
     on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
+    adopt: Literal["never", "orphans", "helm"] = "never"  # which existing objects are adopted
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The deletion of the objects of a child, and whether they are deleted at all."""
+
+    policy: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
+    propagation: Literal["background", "foreground"] = "background"
+    after: frozenset[str] = frozenset()  # ids of children that have to be gone before
+    in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete them
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When the random values of a Secret are regenerated."""
+
+    every: float | None  # seconds
+    before_end: float | None  # seconds before its certificates end
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The values that a child reads."""
+
+    mentions: frozenset[str] = frozenset()  # ids of children that it reads, except through `live.`
+    ids: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
+    cr_only: bool = False  # its objects depend only on the CR, or on random values besides
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,67 +99,87 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Ordinary:
+    """The objects are rendered from the body, and kept as they are rendered."""
+
+    ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`objects`: the CR gives the objects."""
+
+    privileged: bool = False  # they may grant permissions, and use ServiceAccounts
+
+
+@dataclass(frozen=True, slots=True)
 class Patched:
-    """The object whose fields a child sets, or all that a selector matches. They belong to somebody else."""
+    """`patch`: the body has fields of an object, or of all that a selector matches. They belong to somebody else."""
 
     target: Observe
     force: bool = False  # fields that another manager holds are taken
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """The times at which an object is made."""
+class Once:
+    """`once`: an object is made once for each request id."""
+
+    request: StringTemplate
+    history: int  # finished objects that stay
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """`schedule`: an object is made once for each of these times."""
 
     text: StringTemplate
     zone: StringTemplate | None  # None: UTC
     deadline: float  # seconds: a run that would start later is skipped
+    history: int  # finished objects that stay
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEnd:
+    """`forEachOf`: the objects are made for each item of this child that ends."""
+
+    of: str
+
+
+Form: TypeAlias = Ordinary | Given | Patched | Once | Scheduled | ItemEnd
+"""Planning has a class for each form of child."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
     id: str
     site: Site
+    form: Form
     body: TextTemplate | Tree
     kinds: frozenset[Kind]  # the kinds that the body can render
     many: bool  # forEach, a `---` in the source, or a selector of `patch`: the id is a list
-    patch: Patched | None = None  # the body has fields of this object; None: the body is an object of the CR
     final: bool = False  # one of `finalize`
     when: Expression | None = None
     wait_for: Expression | None = None
     for_each: tuple[Loop, ...] = ()  # outermost first
-    for_each_of: str = ""  # the child with `forEach` for whose items that end this one of `finalize` is made
-    ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
-    once: StringTemplate | None = None  # the request id: an object is made once for each
-    schedule: Schedule | None = None  # instead: an object is made once for each of these times
-    runs: bool = False  # it has one of these
-    history: int = 3  # finished objects of `once` or `schedule` that stay
-    rotate_every: float | None = None  # seconds after which the random values of a Secret are regenerated
-    renew_before: float | None = None  # seconds before its certificates end, when they are
+    rotation: Rotation | None = None
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)
-    adopt: Literal["never", "orphans", "helm"] = "never"
-    deletion: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
-    propagation: Literal["background", "foreground"] = "background"
-    deleted_after: frozenset[str] = frozenset()  # ids of children that have to be gone before it is deleted
-    in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete it
+    deletion: Deletion = field(default_factory=Deletion)
     namespace: StringTemplate | None = None
     optional: bool = False
-    given: bool = False  # the CR gives the objects: `objects`
-    privileged: bool = False  # these may grant permissions, and use ServiceAccounts
-    mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
-    reads: tuple[str, ...] = ()  # sorted ids of the other children and the observed resources that it reads at all
+    inputs: Inputs = field(default_factory=Inputs)
     secrecy: Secrecy = PUBLIC
-    reads_cr_only: bool = False  # its objects depend only on the CR, or on random values besides
-
-    @property
-    def rotates(self) -> bool:
-        return self.rotate_every is not None or self.renew_before is not None
 
     @property
     def has_items(self) -> bool:
         """Whether its objects come from several items, so that a mistake in one may be a mistake in the item."""
-        return bool(self.for_each or self.for_each_of) or (self.patch is not None and self.patch.target.many)
+        is_selected = isinstance(self.form, Patched) and self.form.target.many
+        return bool(self.for_each) or is_selected or isinstance(self.form, ItemEnd)
+
+    @property
+    def ended_by(self) -> tuple[str, ...]:
+        return self.form.ended_by if isinstance(self.form, Ordinary) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +274,49 @@ class Rollout:
     deadline: float = 600.0  # seconds after which a CR that is not ready counts as failed
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The CRs of its kind that a rule is for."""
+
+    selector: Selector | None = None  # its strings are constants
+    namespaces: tuple[str, ...] = ()  # empty: all
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRule:
+    """The status of a CR."""
+
+    managed: bool = True  # False: nothing is written
+    body: Tree | TextTemplate | None = None  # its fields
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The objects that a rule may touch, and the permissions for that."""
+
+    cluster: bool = False  # False: those in the CR's namespace
+    write_as: StringTemplate | None = None  # renders to the account that writes children; None: the operator's own
+    rbac: tuple[PolicyRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The time after which a CR is reconciled again, and the number of CRs at a time."""
+
+    period: float = 36000.0  # seconds; 0 is never
+    max_concurrent: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The ids of children, dependencies first."""
+
+    children: tuple[str, ...] = ()
+    final: tuple[str, ...] = ()  # of finalize children
+    deletion: Literal["none", "reverse"] = "none"
+
+
 @dataclass(frozen=True)
 class Rule:
     """One watch: the rule for CRs of one kind that match its selector and namespaces. What follows from its fields is
@@ -236,30 +327,19 @@ class Rule:
     site: Site
     children: Mapping[str, Child] = field(default_factory=lambda: EMPTY)  # in the order of the file
     observe: Mapping[str, Observe] = field(default_factory=lambda: EMPTY)
-    patches: tuple[Patched, ...] = ()  # of its children
-    status: Tree | TextTemplate | None = None
-    conditions: tuple[Condition, ...] = ()
+    status: StatusRule = field(default_factory=StatusRule)
     validate: tuple[Validation, ...] = ()
     vars: Mapping[str, JSON] = field(default_factory=lambda: EMPTY)
     let: Mapping[str, Tree] = field(default_factory=lambda: EMPTY)  # in the order of the file
     finalize: Mapping[str, Child] = field(default_factory=lambda: EMPTY)
-    selector: Selector | None = None  # its strings are constants
-    namespaces: tuple[str, ...] = ()  # empty: all
-    reconcile_period: float = 36000.0  # seconds; 0 is never
-    max_concurrent: int = 16
-    manage_status: bool = True
-    reach: Literal["namespace", "cluster"] = "namespace"
-    deletion_order: Literal["none", "reverse"] = "none"
+    selection: Selection = field(default_factory=Selection)
+    pace: Pace = field(default_factory=Pace)
+    reach: Reach = field(default_factory=Reach)
+    order: Order = field(default_factory=Order)
     expire: StringTemplate | None = None  # renders to the time from its creation after which a CR is deleted
-    write_as: StringTemplate | None = None  # renders to the account that writes children; None: the operator's own
     rollout: Rollout | None = None  # None: all CRs at once
-    rbac: tuple[PolicyRule, ...] = ()
-    order: tuple[str, ...] = ()  # ids of children, dependencies first
-    final_order: tuple[str, ...] = ()  # the same for finalize children
-    public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     reads_time: bool = False  # it calls functions whose results depend on the time
     reads_status: bool = False  # it reads the status of the CR, which its own passes write
-    ends_items: bool = False  # something is done when an item of a `forEach` ends
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
     revision: str = ""  # the same without values of environment variables, which may be secret: it can be shown
 
@@ -271,14 +351,14 @@ class Rule:
     def deletes_children(self) -> bool:
         """Whether ruleop deletes or releases children in the CR's namespace when the CR is deleted."""
         return bool(self.finalize) or any(
-            child.deletion is not None or child.in_order for child in self.children.values()
+            child.deletion.policy is not None or child.deletion.in_order for child in self.children.values()
         )
 
     @cached_property
     def annotates_children(self) -> bool:
         """Whether some of its children have an annotation in place of an ownerReference, because the garbage collector
         does not delete them."""
-        return self.deletes_children or self.reach == "cluster"
+        return self.deletes_children or self.reach.cluster
 
     @cached_property
     def needs_key(self) -> bool:
@@ -288,21 +368,42 @@ class Rule:
     @cached_property
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
-        return any(child.in_order for child in self.children.values())
+        return any(child.deletion.in_order for child in self.children.values())
 
     @cached_property
-    def has_runs(self) -> bool:
-        return any(child.runs for child in self.children.values())
+    def public_words(self) -> Mapping[str, frozenset[str]]:
+        """By the ids of children that read Secrets."""
+        return {child.id: child.secrecy.words for child in self.every_child if child.secrecy.reads}
+
+    @cached_property
+    def item_ends(self) -> tuple[Child, ...]:
+        """The finalize children that are made when an item of a `forEach` ends, in their order."""
+        return tuple(child for id_ in self.order.final if isinstance((child := self.finalize[id_]).form, ItemEnd))
+
+    @cached_property
+    def runs(self) -> tuple[Child, ...]:
+        """The children of which an object is made once for each run."""
+        return tuple(child for child in self.children.values() if isinstance(child.form, Once | Scheduled))
+
+    @cached_property
+    def patches(self) -> tuple[Patched, ...]:
+        """The objects of others whose fields its children set."""
+        return tuple(child.form for child in self.children.values() if isinstance(child.form, Patched))
+
+    @cached_property
+    def owned_children(self) -> tuple[Child, ...]:
+        """The children, including finalize children, that have objects of their own."""
+        return tuple(child for child in self.every_child if not isinstance(child.form, Patched))
 
     @cached_property
     def adopts_helm_releases(self) -> bool:
         """Whether children adopt objects of Helm releases."""
-        return any(child.adopt == "helm" for child in self.every_child)
+        return any(child.apply.adopt == "helm" for child in self.every_child)
 
     @cached_property
     def makes_namespaces(self) -> bool:
         """Whether a child may be a Namespace."""
-        kinds = (kind.versionless for child in self.every_child if child.patch is None for kind in child.kinds)
+        kinds = (kind.versionless for child in self.owned_children for kind in child.kinds)
         return NAMESPACE_KIND.versionless in kinds
 
     @cached_property
@@ -315,8 +416,7 @@ class Rule:
     def secrecy(self) -> Secrecy:
         """Of its expressions: they may read what the rule has or observes of Secrets, and the values it generates."""
         return Secrecy(
-            reads=bool(self.public_words)
-            or any(child.secrecy.holds for child in self.every_child)
+            reads=any(child.secrecy.reads or child.secrecy.holds for child in self.every_child)
             or any(observe.kind.versionless == SECRET for observe in self.observe.values())
         )
 
@@ -325,11 +425,11 @@ class Rule:
         parts = (
             *(each.body for each in self.every_child),
             *self.let.values(),
-            *(each.status for each in self.conditions),
+            *(each.status for each in self.status.conditions),
             *(each.rule for each in self.validate),
             *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
             *(each.selector.given for each in self.read_objects if each.selector is not None),
-            self.status,
+            self.status.body,
         )
         for state in {part.templates.state for part in parts if part is not None}:
             state.reset()

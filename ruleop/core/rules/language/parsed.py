@@ -75,7 +75,7 @@ class ChildDraft:
     site: Site
     table: ChildTable
     final: bool
-    applies: tuple[ApplyTable, ...]  # outermost first; the last may be the child's own
+    applies: tuple[ApplyTable, ...]  # outermost first; the last may be the child's own; none of one with `patch`
 
     @property
     def body(self) -> Templated[TextTemplate] | Templated[Tree] | None:
@@ -130,30 +130,26 @@ class ChildDraft:
     def strategy(self) -> Strategy | None:
         if self.table.patch is not None:
             return "server-side"
+        if self.run is not None:
+            return "create-only"
         return next((apply.strategy for apply in reversed(self.applies) if apply.strategy), None)
 
     @property
     def create_only(self) -> bool:
-        if self.strategy is not None or self.run is not None:
-            return self.strategy == "create-only" or self.run is not None
+        if self.strategy is not None:
+            return self.strategy == "create-only"
         return bool(self.kinds) and all(kind.versionless == JOBS for kind in self.kinds)
 
     @property
     def on_immutable(self) -> Templated[StringTemplate] | None:
-        if self.table.patch is not None:
-            return None
         return next((apply.on_immutable for apply in reversed(self.applies) if apply.on_immutable), None)
 
     @property
     def ignore(self) -> tuple[IgnoreTable, ...]:
-        if self.table.patch is not None:
-            return ()
         return tuple(ignored for apply in self.applies for ignored in apply.ignore or ())
 
     @property
     def own(self) -> tuple[PlacedPath, ...]:
-        if self.table.patch is not None:
-            return ()
         return tuple(owned for apply in self.applies for owned in apply.own or ())
 
 
@@ -213,17 +209,14 @@ def join(table: WatchTable, shared: Shared, constants: Constants) -> Draft | Non
 
 
 def _children(entries: tuple[NamedEntry[ChildTable], ...], shared: Shared, *, final: bool) -> dict[str, ChildDraft]:
-    return {
-        entry.name: ChildDraft(
-            entry.name,
-            entry.site,
-            table,
-            final,
-            (*shared.applies, table.apply) if table.apply is not None else shared.applies,
-        )
-        for entry in entries
-        if (table := entry.value) is not None
-    }
+    found: dict[str, ChildDraft] = {}
+    for entry in entries:
+        if (table := entry.value) is not None:
+            applies = (*shared.applies, table.apply) if table.apply is not None else shared.applies
+            found[entry.name] = ChildDraft(
+                entry.name, entry.site, table, final, () if table.patch is not None else applies
+            )
+    return found
 
 
 def read_file(node: YamlNode, reading: Reading) -> FileTable | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from ruleop.core.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.core.kinds import Kind
 from ruleop.core.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
-from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Share, Strategy
 from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
 from ruleop.core.rules.language.tables import (
@@ -807,6 +806,27 @@ class WatchTable(Table):
 
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")
+
+
+_REASONS = MapOf(Text(r"(?s:.*\S.*)", "a reason, in a few words"), "the check")
+
+
+class AllowedChecks(Type[tuple[NamedEntry[Word], ...]]):
+    """`allow`: the checks that are off for the project, each with a reason."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[Word], ...] | None:
+        entries = _REASONS.read(node, what, reading)
+        for entry in entries or ():
+            if (mistake := reading.analysis.refusal(entry.name)) is not None:
+                reading.findings.mistake("wrong-value", mistake, entry.site)
+        return entries
+
+    def schema(self) -> dict[str, JSON]:
+        """Without the ids (json_schema.py)."""
+        return {"type": "object", "additionalProperties": {"type": "string", "pattern": r"\S"}}
+
+    def of(self, default: JSON) -> tuple[NamedEntry[Word], ...]:
+        return _REASONS.of(default)
 
 
 @dataclass(frozen=True, slots=True)

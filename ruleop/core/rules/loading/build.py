@@ -14,17 +14,29 @@ from ruleop.core.rules.language.model import (
     Apply,
     Child,
     Condition,
+    Deletion,
+    Given,
     Ignore,
+    Inputs,
+    ItemEnd,
     Loop,
     Observe,
+    Once,
+    Order,
+    Ordinary,
     OwnedBy,
+    Pace,
     Patched,
     PolicyRule,
+    Reach,
     Requirement,
     Rollout,
+    Rotation,
     Rule,
-    Schedule,
+    Scheduled,
+    Selection,
     Selector,
+    StatusRule,
     Validation,
 )
 from ruleop.core.rules.language.owner_chains import chain_of
@@ -35,6 +47,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.facts.scopes import Part
+    from ruleop.core.rules.language.model import Form
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
     from ruleop.core.rules.language.watches_yaml import (
@@ -73,10 +86,12 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         name=table.name.text if table.name else "",
         site=table.site,
         children=children,
-        patches=tuple(child.patch for child in children.values() if child.patch is not None),
         observe={name: _observe(entry, draft, metadata_only=name in partial) for name, entry in draft.observed.items()},
-        status=table.status.compiled if table.status is not None else None,
-        conditions=tuple(_condition(draft, condition) for condition in table.conditions),
+        status=StatusRule(
+            managed=table.manage_status and not draft.is_builtin,
+            body=table.status.compiled if table.status is not None else None,
+            conditions=tuple(_condition(draft, condition) for condition in table.conditions),
+        ),
         validate=tuple(
             Validation(_required(validate.rule).compiled, _required(validate.message).compiled, validate.site)
             for validate in table.validate
@@ -84,25 +99,16 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         vars=draft.vars,
         let={entry.name: _required(entry.value).compiled for entry in draft.let},
         finalize={name: built(child) for name, child in draft.final.items()},
-        selector=_selector(table.selector),
-        namespaces=_texts(table.namespaces or ()),
-        reconcile_period=table.reconcile_period,
-        max_concurrent=table.max_concurrent,
-        manage_status=table.manage_status and not draft.is_builtin,
-        reach=table.reach,
-        deletion_order=table.deletion_order,
+        selection=Selection(_selector(table.selector), _texts(table.namespaces or ())),
+        pace=Pace(table.reconcile_period, table.max_concurrent),
+        reach=Reach(table.reach == "cluster", _compiled(table.write_as), tuple(map(_policy_rule, table.rbac))),
+        order=Order(ordered, final_order, table.deletion_order),
         expire=_compiled(table.expire.after) if table.expire is not None else None,
-        write_as=_compiled(table.write_as),
         rollout=_rollout(table.rollout) if table.rollout is not None else None,
-        rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
-        or any(child.schedule is not None or child.rotates for child in children.values())
+        or any(isinstance(child.form, Scheduled) or child.rotation is not None for child in children.values())
         or table.expire is not None,
         reads_status=any(_is_of_status(each) for part in parts for each in part.compiled.references),
-        ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
-        public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
-        order=ordered,
-        final_order=final_order,
     )
 
 
@@ -128,28 +134,19 @@ def _child(
     holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
     ended_by = tuple(each.id for each in draft.final.values() if each is not child and draft.looped(each) is child)
     assert child.body is not None, "a project with mistakes is never built"
-    body = child.body.compiled
+    body, rotation = child.body.compiled, Rotation(table.rotate_every, table.renew_before)
     return Child(
         id=child.id,
         site=child.site,
+        form=_form(child, ended_by),
         body=body,
         kinds=child.kinds,
         many=child.many,
-        patch=_patched(child, table.patch) if table.patch is not None else None,
         final=child.final,
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
         for_each=tuple(Loop(each.name, _required(each.value).compiled) for each in child.loops),
-        for_each_of=table.for_each_of.text if table.for_each_of is not None else "",
-        ended_by=ended_by,
-        once=_compiled(table.once),
-        schedule=Schedule(table.schedule.compiled, _compiled(table.time_zone), table.starting_deadline)
-        if table.schedule is not None
-        else None,
-        runs=child.run is not None,
-        history=table.history,
-        rotate_every=table.rotate_every,
-        renew_before=table.renew_before,
+        rotation=rotation if rotation != Rotation(None, None) else None,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
         apply=Apply(
@@ -158,21 +155,37 @@ def _child(
             own=tuple(owned.path for owned in child.own),
             on_immutable=_compiled(child.on_immutable),
             on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
+            adopt=table.adopt,
         ),
-        adopt=table.adopt,
-        deletion=_compiled(table.deletion),
-        propagation=table.propagation,
-        deleted_after=after,
-        in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
+        deletion=Deletion(
+            policy=_compiled(table.deletion),
+            propagation=table.propagation,
+            after=after,
+            in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
+        ),
         namespace=_compiled(table.namespace),
         optional=table.optional,
-        given=table.objects is not None,
-        privileged="extra-privileges" in table.allow,
-        mentions=read.mentions,
-        reads=ids,
+        inputs=Inputs(
+            mentions=read.mentions,
+            ids=ids,
+            cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
+        ),
         secrecy=secrecy,
-        reads_cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
     )
+
+
+def _form(child: ChildDraft, ended_by: tuple[str, ...]) -> Form:
+    table = child.table
+    if table.objects is not None:
+        return Given("extra-privileges" in table.allow)
+    if table.patch is not None:
+        return _patched(child, table.patch)
+    if table.once is not None:
+        return Once(table.once.compiled, table.history)
+    if table.schedule is not None:
+        zone = _compiled(table.time_zone)
+        return Scheduled(table.schedule.compiled, zone, table.starting_deadline, table.history)
+    return ItemEnd(table.for_each_of.text) if table.for_each_of is not None else Ordinary(ended_by)
 
 
 def _patched(child: ChildDraft, table: PatchTable) -> Patched:

@@ -26,7 +26,7 @@ def child_needs(
     """The kinds of children that the rules write, in each version that they write, and those that earlier rules wrote
     according to the inventory. The live object and the desired one are compared in one version, because field names
     may differ between versions."""
-    children = [child for rule in rules for child in rule.every_child if child.patch is None]
+    children = [child for rule in rules for child in rule.owned_children]
     made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
     for kind in made:
         yield child_need(kind)

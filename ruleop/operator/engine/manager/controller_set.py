@@ -101,7 +101,7 @@ class ControllerSet:
         controller.set_rules(rules[0].kind if rules else controller.kind, rules)
         controller.earlier = tuple(self.earlier_rules(kind))
         controller.workers.limit = self.max_concurrent or max(
-            (rule.max_concurrent for rule in rules), default=controller.workers.limit
+            (rule.pace.max_concurrent for rule in rules), default=controller.workers.limit
         )
         return controller if controller.digests != before else None
 
@@ -260,7 +260,7 @@ class ControllerSet:
         needed = verbs(rules, kind, served.info if served is not None else KindInfo(Kind(kind.group, "", kind.kind)))
         if entry.finalizer:
             needed |= {"get", "patch"}
-        children = [child for rule in rules for child in rule.every_child if child.patch is None]
+        children = [child for rule in rules for child in rule.owned_children]
         made = {each.versionless for child in children for each in child.kinds}
         entries = [self.inventory.of(each) for each in self.controllers.by_kind]
         if kind not in made and any(kind in each.children for each in entries):

@@ -77,7 +77,7 @@ def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
     return InventoryEntry(
         frozenset(key.group_kind for key in (*created, *(each.key for each in applied if not each.manager))),
         any(isinstance(action, AddFinalizer) for action in plan.actions),
-        frozenset(each.type for each in rule.conditions),
+        frozenset(each.type for each in rule.status.conditions),
         frozenset(patched_key(each.target) for each in rule.patches if each.target.id in patches),
     )
 
@@ -86,15 +86,9 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
     """All that CRs of these rules can have. A finalizer is for children that the garbage collector does not delete."""
     rules = tuple(rules)
     return InventoryEntry(
-        frozenset(
-            kind.versionless
-            for rule in rules
-            for child in rule.every_child
-            if child.patch is None
-            for kind in child.kinds
-        ),
+        frozenset(kind.versionless for rule in rules for child in rule.owned_children for kind in child.kinds),
         any(rule.needs_key for rule in rules),
-        frozenset(each.type for rule in rules for each in rule.conditions),
+        frozenset(each.type for rule in rules for each in rule.status.conditions),
         frozenset(patched_key(each.target) for rule in rules for each in rule.patches),
     )
 

@@ -131,7 +131,7 @@ class Remarking:
         owner = Owner.of(resource, self.owner_key.proofs())
         claim, rule = claim_on(live, key, owner), choose_rule(controller.rules, resource)
         known = key.group_kind in self.inventory.of(controller.kind.versionless).children
-        near = claim.proven or (rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace))
+        near = claim.proven or (rule is not None and (rule.reach.cluster or key.namespace == owner.namespace))
         if not (claim.owned and claim.annotated and known and near):
             return None
         return signed_notes(live, key, owner, claim)
@@ -157,7 +157,7 @@ class Remarking:
             owner = Owner.of(resource, self.owner_key.proofs())
             found: dict[str, str] = {}
             targets = patch_targets(rule, self.inventory.of(controller.kind.versionless).patched)
-            for each in patches_on(live, owner, targets, far=rule.reach == "cluster"):
+            for each in patches_on(live, owner, targets, far=rule.reach.cluster):
                 name = manager_of(owner, each.child, key)
                 if name != each.manager:
                     found[each.manager] = name

@@ -72,7 +72,7 @@ class PassPlanning:
         if current.history.conflicting:
             current.history = await self.live_reads.refresh(current.request, current.history)
         rule = current.rule
-        deletes_as_account = rule.write_as is not None and rule.annotates_children
+        deletes_as_account = rule.reach.write_as is not None and rule.annotates_children
         is_checked = bool(rule.finalize) or rule.has_order or deletes_as_account
         if is_checked or self.environment.inventory.of(rule.kind.versionless).patched:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
@@ -116,7 +116,7 @@ class PassPlanning:
             clock=self.clock.monotonic(),
             seed=self.clock.seed(),
             finalizer=self.environment.finalizer,
-            retired=known - {each.type for each in rule.conditions} if known else (),
+            retired=known - {each.type for each in rule.status.conditions} if known else (),
             held_until=current.held_until,
             rollout=current.rollout,
             namespace_terminating=current.namespace_terminating,

@@ -41,16 +41,17 @@ def _missing(rule: Rule, info: KindInfo) -> Iterator[str]:
     """The fields that the rule would write and the API server would drop or refuse, in sentences. Names that templates
     compute are not known here."""
     schema, kind = info.status_schema, rule.kind.kind
-    if schema is None or not rule.manage_status:
+    if schema is None or not rule.status.managed:
         return
-    types = [*OWN_CONDITIONS, *(each.type for each in rule.conditions)]
+    types = [*OWN_CONDITIONS, *(each.type for each in rule.status.conditions)]
     limits = limits_of(schema, types, generation=info.status_subresource)
-    fields = rule.status.fields if isinstance(rule.status, Tree) else ()
+    body = rule.status.body
+    fields = body.fields if isinstance(body, Tree) else ()
     named = [f"status.{name}" for name in fields if not declares(schema, ("status", name))]
     if dropped := [*limits.dropped, *named]:
         yield (
             f"the schema of {kind} has no {', '.join(dropped)}: the API server would drop them, so they are not written"
         )
     yield from limits.refusals(kind)
-    if isinstance(rule.status, Tree | None) and (missing := [name for name in limits.required if name not in fields]):
+    if isinstance(body, Tree | None) and (missing := [name for name in limits.required if name not in fields]):
         yield unwritten(kind, missing)

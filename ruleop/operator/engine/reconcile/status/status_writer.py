@@ -48,7 +48,7 @@ class StatusWriter:
         assert status.patch is not None
         rule, request, key = current.rule, current.request, planned.resource
         try:
-            if rule.conditions:
+            if rule.status.conditions:
                 await self.environment.inventory.before_writes(rule, planned)
             subresource = "status" if status.subresource else ""
             others = self.environment.other_operators

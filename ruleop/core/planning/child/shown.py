@@ -1,10 +1,16 @@
-"""The expressions that block children, with the current values of what they read: for a person who asks why.
+"""Findings for people who read a plan: the expressions that block children, the names of items, and the masks.
 
-A child is blocked by its `waitFor`, or by its `readyWhen`. Values that may come from a Secret are masked.
+- A child is blocked by its `waitFor`, or by its `readyWhen`. Who asks why gets the current values of what it reads;
+  those that may come from a Secret are masked.
+- The name of an object of a `forEach` may be a hash of its item. So tests and plans name it by the item: `access[joe]`.
+- Masks are for fields that were computed from Secrets, and for the values of the Secrets that the pass read. A value
+  that is public anyway is not masked: one that is in the CR, the name of an object, or a value that the rule writes
+  into a Secret without reading one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -12,11 +18,24 @@ from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import flow
 from ruleop.core.planning.model.actions import State
+from ruleop.core.planning.model.item_records import ITEM, item_on
+from ruleop.core.planning.model.marks import annotations_of
 from ruleop.core.planning.plan import Blocking
-from ruleop.core.planning.rendering.items import items_of
-from ruleop.core.planning.rendering.scope import without_server_noise
+from ruleop.core.planning.rendering.items import items_of, name_of
+from ruleop.core.planning.rendering.scope import query_of, without_server_noise
+from ruleop.core.rules import Given
+from ruleop.core.secrets.hidden_fields import hidden_texts
+from ruleop.core.secrets.masks import Masks
 from ruleop.core.secrets.secret_fields import is_public_field
-from ruleop.core.secrets.secret_values import MASK, SECRET
+from ruleop.core.secrets.secret_values import (
+    MASK,
+    SECRET,
+    is_secret,
+    known_values,
+    leaves_of,
+    public_names,
+    secret_values,
+)
 from ruleop.core.templating import Lazy, MapView, Origin, UndefinedValue, plain
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import field_of
@@ -25,9 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ruleop.core.errors import Site
+    from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.model.actions import Wait
-    from ruleop.core.rules import Child, Rule
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.rules import Child, Observe, Rule
     from ruleop.core.templating import Expression
 
 MISSING: Final = "not available yet"
@@ -122,3 +143,55 @@ def _may_be_secret(steps: Sequence[str], child: Child, rule: Rule) -> bool:
     if other is None:  # a `let` or an item
         return child.secrecy.reads
     return other.secrecy.holds and not is_public and inner[:1] != ["status"]
+
+
+def item_names(children: Children) -> dict[ObjectKey, str]:
+    """By object. An object has none whose item has no name, or the same one as another item of the child."""
+    found: dict[ObjectKey, str] = {}
+    for child_plan in children.plans.values():
+        child = child_plan.child
+        if not child.for_each or isinstance(child.form, Given) or child.secrecy.reads:
+            continue
+        names = {each.desired.key: name_of(child, each.desired.names) for each in child_plan.objects}
+        for each in children.existing if child.ended_by else ():
+            if each.child == child.id and ITEM in annotations_of(each.live):
+                record = item_on(each.live, each.key, children.owner)
+                names.setdefault(each.key, name_of(child, record.values) if record is not None else "")
+        uses = Counter(names.values())
+        found |= {key: f"{child.id}[{name}]" for key, name in names.items() if name and uses[name] == 1}
+    return found
+
+
+def find_masks(children: Children) -> Masks:
+    scope = children.scope
+    plans = [(child_plan.child, each.desired) for child_plan in children.plans.values() for each in child_plan.objects]
+    secrets = [each.live for each in children.existing if is_secret(each.live)]
+    secrets += [obj for observe in children.rule.observe.values() for obj in _observed(observe, scope)]
+    secrets += [desired.rendered for _, desired in plans if is_secret(desired.rendered)]
+    public = {*leaves_of(scope.resource), *public_names([*secrets, *(desired.rendered for _, desired in plans)])}
+    for child, desired in plans:
+        if not child.secrecy.reads and is_secret(desired.rendered):
+            public |= set(secret_values(desired.rendered))
+    hidden, computed = {}, set()
+    for _, desired in plans:
+        if desired.hidden is not None:
+            hidden[desired.key] = desired.hidden
+            computed |= set(hidden_texts(desired.rendered, desired.hidden))
+    return Masks(hidden, known_values(secrets, computed, public))
+
+
+def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
+    """The observed Secrets that a template can read."""
+    if observe.kind.versionless != SECRET:
+        return
+    try:
+        targets = scope.targets(observe)
+    except RuleopError:
+        return
+    objects = scope.observed.objects
+    for target in targets:
+        if target.key is not None:
+            found = objects.get(target.key, version=observe.kind.version, partial=observe.metadata_only)
+            yield from () if found is None else (found,)
+        else:
+            yield from objects.select(query_of(observe, target))

@@ -1,5 +1,5 @@
-"""Children with `once` or `schedule`: an object is made once for each run, and its result is recorded in the CR's
-status.
+"""The runs of children with `once` or `schedule`: an object is made once for each, and its result is recorded in the
+CR's status.
 
 The request id, which is the time of a run by `schedule`, and the retry annotation of the CR give each run a name, which
 ends the name of its object. As long as the object exists, it shows that the run has begun, so a crash between its
@@ -16,22 +16,16 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.core.errors import RenderError
-from ruleop.core.messages import shortened
 from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX
-from ruleop.core.planning.child.child_plan import Existing, age_of
-from ruleop.core.planning.model.marks import annotations_of
-from ruleop.core.planning.rendering.unplanned import child_error
-from ruleop.core.schema.crd.structural import declares
+from ruleop.core.planning.child.existing import Existing, age_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.child.readiness import Readiness
-    from ruleop.core.planning.model.observed import KindInfo
     from ruleop.core.rules import Child
 
 RETRY: Final = f"{RESERVED_PREFIX}retry-"
@@ -46,9 +40,9 @@ MAX_EARLIER_OF_ITEMS: Final = 2000
 _EARLIER: Final = "earlier"
 _GROUP: Final = 8  # characters of the digest of an item's name
 _HAD_FAILED: Final = "!"  # ends the name of an earlier run
-_MAX_ID: Final = 253
+MAX_ID: Final = 253
 RECORD: Final = "ruleop"  # the field of the status
-_PLACE: Final = (RECORD, "once")
+PLACE: Final = (RECORD, "once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +57,6 @@ class Run:
         return f"{name[: MAX_LABEL - len(self.name) - 1].rstrip('-.')}-{self.name}"
 
 
-def run_of(child: Child, names: Mapping[str, Any], resource: Object, *, item: str = "") -> Run | None:
-    """The run of the current request id; None if that is empty. `item`: the name of the item whose run it is. Raises
-    ChildWaits and ChildFails."""
-    assert child.once is not None
-    try:
-        request = child.once.string(names)
-    except RenderError as error:
-        raise child_error(error) from None
-    if not request:
-        return None
-    return _requested_of_item(request, child, resource, item) if item else requested(request, child, resource)
-
-
-def _requested_of_item(request: str, child: Child, resource: Object, item: str) -> Run:
-    """The run of an item. A retry is for the items that have failed: one that has succeeded stays as it is."""
-    id_, group = shortened(request, _MAX_ID), group_of(item)
-    run, retry = Run(id_, group + digest_of_texts(item, request)), _retry(child, resource)
-    if not retry:
-        return run
-    recorded = Recorded.of(resource, child)
-    if recorded.results.get(run.name) == SUCCEEDED:
-        return run
-    for each in recorded.runs:
-        if each.get("id") == id_ and each["result"] == SUCCEEDED and group_in(each["run"]) == group:
-            return Run(id_, each["run"])
-    return Run(id_, group + digest_of_texts(item, request, retry))
-
-
 def group_of(item: str) -> str:
     """The begin of the names of an item's runs."""
     return hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=_GROUP // 2).hexdigest()
@@ -100,43 +66,8 @@ def group_in(run: str) -> str:
     return run[:_GROUP]
 
 
-def requested(request: str, child: Child, resource: Object) -> Run:
-    return Run(shortened(request, _MAX_ID), digest_of_texts(request, _retry(child, resource)))
-
-
-def is_retried(child: Child, resource: Object) -> bool:
-    return bool(_retry(child, resource))
-
-
-def _retry(child: Child, resource: Object) -> str:
-    found: str = annotations_of(resource).get(RETRY + child.id, "")
-    return found
-
-
 def digest_of_texts(*texts: str) -> str:
     return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-
-
-def can_record(info: KindInfo) -> bool:
-    """Whether the server stores the record: a CRD whose status lacks its field drops it, and everything would run
-    again."""
-    return info.status_schema is None or declares(info.status_schema, ("status", *_PLACE))
-
-
-def no_record(kind: str, key: str) -> str:
-    return (
-        f"the CRD of {kind} has no status.{'.'.join(_PLACE)}, so the API server would drop the results of `{key}`: "
-        "add it to the schema, with x-kubernetes-preserve-unknown-fields"
-    )
-
-
-def recorded_runs(resource: Object, child: Child) -> list[dict[str, str]]:
-    """The recorded runs, newest first. Anybody who may write the status may write them."""
-    return [
-        each
-        for each in _record(resource, child)
-        if all(isinstance(each.get(key), str) for key in ("run", "result", "time"))
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +80,10 @@ class Recorded:
 
     @classmethod
     def of(cls, resource: Object, child: Child) -> Recorded:
-        runs = recorded_runs(resource, child)
-        text = next((each[_EARLIER] for each in _record(resource, child) if _EARLIER in each), "")
+        """Anybody who may write the status may write the record."""
+        entries, keys = _record(resource, child), ("run", "result", "time")
+        runs = [each for each in entries if all(isinstance(each.get(key), str) for key in keys)]
+        text = next((each[_EARLIER] for each in entries if _EARLIER in each), "")
         most = MAX_EARLIER_OF_ITEMS if child.for_each else MAX_EARLIER
         earlier = text.split()[:most] if isinstance(text, str) else []
         results = {each.removesuffix(_HAD_FAILED): FAILED for each in earlier if each.endswith(_HAD_FAILED)}
@@ -160,7 +93,7 @@ class Recorded:
 
 def _record(resource: Object, child: Child) -> list[dict[str, Any]]:
     found: Any = resource.get("status")
-    for name in (*_PLACE, child.id):
+    for name in (*PLACE, child.id):
         found = found.get(name) if isinstance(found, dict) else None
     most = MAX_RECORDED + 2 + (MAX_ITEMS if child.for_each else 0)
     return [each for each in (found if isinstance(found, list) else [])[:most] if isinstance(each, dict)]
@@ -185,13 +118,20 @@ def abridged(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The record of all runs, for the status."""
+class RunRecord(NamedTuple):
+    """The record of the runs of a child, for the status."""
+
+    entries: list[dict[str, str]]
+    prunes_next: bool  # an object can be deleted as soon as the status has this
+    skipped: str = ""  # the time of a run of the schedule that this pass skips
+
+
+class Records(NamedTuple):
+    """The records of all children."""
 
     runs: Mapping[str, list[dict[str, str]]]  # by child
-    skipped: Sequence[tuple[Child, str]]  # runs of schedules that this pass skips, with their times
-    prunes_next: bool  # an object can be deleted as soon as the status has this
+    skipped: Sequence[tuple[str, str]]  # the children, and the times
+    prunes_next: bool
 
 
 NO_RECORDS: Final = Records({}, (), prunes_next=False)
@@ -201,7 +141,7 @@ NO_RECORDS: Final = Records({}, (), prunes_next=False)
 class Runs:
     """The runs of one child: what the status has of them, and their objects."""
 
-    child: Child
+    history: int  # finished objects that stay
     recorded: Sequence[Mapping[str, str]]
     objects: Sequence[Existing]  # newest first
     readiness: Callable[[Object], Readiness]
@@ -209,10 +149,10 @@ class Runs:
 
     @classmethod
     def of(
-        cls, child: Child, recorded: Recorded, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
+        cls, history: int, recorded: Recorded, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
     ) -> Runs:
         objects = sorted(existing, key=age_of, reverse=True)
-        return cls(child, recorded.runs, objects, readiness, frozenset(recorded.earlier))
+        return cls(history, recorded.runs, objects, readiness, frozenset(recorded.earlier))
 
     def by_item(self) -> dict[str, Runs]:
         """The runs of each item that has one or had one, by the begin of their names."""
@@ -238,7 +178,11 @@ class Runs:
     def kept(self) -> frozenset[ObjectKey]:
         """The objects that stay: those without a recorded end, and the last ones with one."""
         ended = [each.key for each in self.objects if self._has_ended(each)]
-        return frozenset(each.key for each in self.objects) - {*ended[self.child.history :]}
+        return frozenset(each.key for each in self.objects) - {*ended[self.history :]}
+
+    def prunes(self, entries: Sequence[Mapping[str, str]]) -> bool:
+        """Whether an object can be deleted as soon as the status has this record."""
+        return replace(self, recorded=entries).kept() != self.kept()
 
     def record(self, current: Run | None, now: str) -> list[dict[str, str]]:
         """The runs, newest first. An end is final, whatever becomes of the object."""
@@ -281,4 +225,4 @@ def _run_of(each: Existing) -> str:
 def with_record(fields: dict[str, Any], runs: Mapping[str, list[dict[str, str]]]) -> dict[str, Any]:
     """The fields of the status, with the runs of each child that has some."""
     found = {id_: each for id_, each in runs.items() if each}
-    return {**fields, RECORD: {_PLACE[1]: found}} if found else fields
+    return {**fields, RECORD: {PLACE[1]: found}} if found else fields

@@ -1,4 +1,4 @@
-"""The ends of items that have begun: the objects of `finalize` children with `forEachOf`, and their items.
+"""Children of `finalize` with `forEachOf`: an object is made for each item that ends.
 
 The objects alone show how far an end has come, so a crash at any moment repeats nothing:
 
@@ -10,32 +10,50 @@ The objects alone show how far an end has come, so a crash at any moment repeats
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ruleop.core.planning.model.item_records import ItemRecord, item_on
+from ruleop.core.planning.child.existing import Ending
+from ruleop.core.planning.child.kinds.ordinary import OrdinaryPlan
+from ruleop.core.planning.model.item_records import item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.core.planning.rendering.desired import render
 from ruleop.core.planning.rendering.items import Item
+from ruleop.core.rules import ItemEnd
 from ruleop.core.templating import view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.child.existing import Existing
+    from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.model.observed import Observed
+    from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child, Rule
+    from ruleop.core.rules import Rule
 
 
-@dataclass(slots=True)
-class Ending:
-    """An item whose end has begun, or begins in this pass."""
+class ItemEndPlan(OrdinaryPlan):
+    form: ItemEnd
 
-    record: ItemRecord
-    made: list[Existing] = field(default_factory=list)
-    decided: set[str] = field(default_factory=set)  # the `finalize` children that are rendered, or not desired
+    def items(self) -> Iterator[Item]:
+        """The items that have ended, each with the names of the loop as they were recorded."""
+        ending = [each for each in self.context.ending.values() if each.record.child == self.form.of]
+        for index, each in enumerate(ending):
+            items = {name: view(name, value) for name, value in each.record.values.items()}
+            yield Item(index, {**self.context.scope.names, **items}, ended=each.record)
+
+    def render(self, item: Item) -> list[Desired]:
+        found = render(self.child, self.context.scope, item.names, item.place)
+        return [replace(each, item=item.ended) for each in found]
+
+    def desired(self, item: Item) -> list[Desired] | None:
+        found = super().desired(item)
+        if item.ended is not None and item.ended.ends is not None:
+            self.context.ending[item.ended.ends].decided.add(self.child.id)
+        return found
 
 
 def skip_reason(resource: Object, observed: Observed) -> str:
@@ -48,7 +66,7 @@ def skip_reason(resource: Object, observed: Observed) -> str:
 def ends_item(rule: Rule, each: Existing) -> bool:
     """Whether the object is made at the end of an item."""
     child = rule.finalize.get(each.child)
-    return child is not None and bool(child.for_each_of)
+    return child is not None and isinstance(child.form, ItemEnd)
 
 
 def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) -> dict[ObjectKey, Ending]:
@@ -57,9 +75,10 @@ def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) 
     if skip_reason(scope.resource, scope.observed):
         return found
     for each in existing:
-        if ends_item(rule, each):
+        child = rule.finalize.get(each.child)
+        if child is not None and isinstance(child.form, ItemEnd):
             record = item_on(each.live, each.key, owner)
-            if record is not None and record.ends is not None and record.child == rule.finalize[each.child].for_each_of:
+            if record is not None and record.ends is not None and record.child == child.form.of:
                 found.setdefault(record.ends, Ending(record)).made.append(each)
     return found
 
@@ -68,11 +87,3 @@ def waits(found: Mapping[ObjectKey, Ending]) -> dict[ObjectKey | ItemRecord, Obj
     """The object that still ends an item, by the object of the item and by the item: neither is created again before
     it is gone."""
     return {at: ending.made[0].key for key, ending in found.items() for at in (key, replace(ending.record, ends=None))}
-
-
-def ended_items(found: Mapping[ObjectKey, Ending], child: Child, names: Mapping[str, Any]) -> Iterator[Item]:
-    """The items that have ended, each with the names of the loop as they were recorded."""
-    ending = [each for each in found.values() if each.record.child == child.for_each_of]
-    for index, each in enumerate(ending):
-        items = {name: view(name, value) for name, value in each.record.values.items()}
-        yield Item(index, {**names, **items}, ended=each.record)
