@@ -165,7 +165,6 @@ def test_the_passes_are_measured_and_their_actions_are_carried_out() -> None:
     ]  # fmt: skip
     assert reading.ended == "1 actions"
     assert reading.kib > 4.8
-    assert reading.units > 10
     [child] = work.cluster.objects.values()
     assert child["data"]["a"] == "a" * 2500 + "~", "another client changes it, and a field conflict is not reverted"
     assert not reading.failed
@@ -273,4 +272,4 @@ def test_the_most_expensive_function_is_reported() -> None:
     template = "{% for a in range(9999) %}{% if a == 1 %}{% endif %}{% endfor %}\n  a: b"
     reading = run(simple(template), LIMITS, passes)
     assert reading is not None
-    assert reading.units > 9000
+    assert reading.seconds > 0

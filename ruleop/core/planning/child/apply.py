@@ -62,7 +62,6 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unl
 from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.templating import Waiting
-from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,10 +113,7 @@ class Applied:
 
 def read_record(live: Object) -> Record | None:
     text = annotations_of(live).get(APPLIED)
-    record = decode(text) if isinstance(text, str) else None
-    if record is not None:
-        METER.charge(record.cost)
-    return record
+    return decode(text) if isinstance(text, str) else None
 
 
 def apply(

@@ -24,7 +24,6 @@ from ruleop.core.planning.model.marks import Claim, Owner, claim_on
 from ruleop.core.planning.rendering.desired import Desired, merge_strategy, source_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin, Waiting
-from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,7 +62,6 @@ def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing
             child = record.id if record is not None else ""
             if key not in found or _may_be(live, rule.children.get(child) or rule.finalize.get(child)):
                 found[key] = Existing(key, live, claim, child)
-        METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
     return [found[key] for key in sorted(found)]
 
 

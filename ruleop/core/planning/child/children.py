@@ -33,7 +33,7 @@ from ruleop.core.planning.child.field_patches import held_by_others, patch, sele
 from ruleop.core.planning.child.new_namespaces import waits_for_namespaces
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.runs.child_runs import ChildRuns
-from ruleop.core.planning.model.actions import Action, Create, Delete, Patch, Replace, ServerSideApply, State
+from ruleop.core.planning.model.actions import Action, Create, Delete, State
 from ruleop.core.planning.model.managers import manager_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
@@ -44,7 +44,7 @@ from ruleop.core.planning.rendering.items import MAX_OBJECTS, Item, items_of, re
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.templating import Disabled, Origin, Waiting
-from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
+from ruleop.core.templating.values.cost import Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -247,7 +247,6 @@ class Children:
                 else:
                     first, failed = first or (item, error), failed + 1
                 child_plan.incomplete = True
-            METER.charge(ITEM_UNITS)
         if child.runs:
             self.runs.complete_items(child)
         if first is not None:
@@ -314,7 +313,6 @@ class Children:
             object_plan.stop(State.WAITING, wait)
             self.report.add_wait(child.id, wait, why="deletion")
             return
-        METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             if child.patch is not None:
                 manager = self.manager(child.id, desired.key)
@@ -330,11 +328,8 @@ class Children:
                 )
             if desired.key in self.history.drift:
                 applied = with_field_conflict(child, desired, applied, self.owner, self.observed, self.history)
-            if applied.action is not None:
-                if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    METER.spend(CHANGE_UNITS * desired.values)
-                if child.mentions or child.depends_on:
-                    self._check_dependencies(child, applied.action)
+            if applied.action is not None and (child.mentions or child.depends_on):
+                self._check_dependencies(child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
             object_plan.stop(State.WAITING, wait.for_what)

@@ -20,7 +20,7 @@ from ruleop.core.planning.child.field_patches import holder_of
 from ruleop.core.planning.model.actions import Create, FieldConflict, Patch, Read, Replace, ServerSideApply
 from ruleop.core.planning.model.managers import FieldsManager
 from ruleop.core.planning.rendering.unplanned import ChildFails, Unread
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.cost import descriptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ def _conflict_message(
     *,
     by_server: bool,
 ) -> str:
-    changed = changes(action, observed.kinds, None, allowance=METER.descriptions)
+    changed = changes(action, observed.kinds, None, allowance=descriptions())
     paths = list(dict.fromkeys(child.secrecy.path(each.path) for each in changed))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)

@@ -32,7 +32,6 @@ from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.secrets.secret_values import DATA_FIELDS
-from ruleop.core.templating.values.cost import EXISTING_UNITS, METER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -51,7 +50,6 @@ TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one
 MAX_HELD = 8  # fields that a message about a conflict names
 MAX_SELECTED = 1000  # objects that a selector may match
 MOST_UNPROVEN = 8  # managers of a CR without proof on one object: a child has one, so more are forged
-MANAGER_UNITS = 10  # a manager of ruleop on an object, with the check of its proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,6 @@ def find_patched(rule: Rule, owner: Owner, observed: Observed) -> list[PatchedOb
     targets = None if observed.patched is None else patch_targets(rule, observed.patched)
     found: list[PatchedObject] = []
     for live in observed.objects.patched(owner.part_of):
-        METER.spend(EXISTING_UNITS + MANAGER_UNITS * sum(1 for _ in managers_on(live)))
         if ObjectKey.of(live) not in observed.own:
             found += patches_on(live, owner, targets, far=rule.reach == "cluster")
     return found

@@ -19,7 +19,7 @@ from jinja2.utils import Cycler, Joiner, Namespace
 from ruleop.core.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.registry import build_filters, build_tests
-from ruleop.core.templating.values.cost import MAX_RANGE, METER, exceeded
+from ruleop.core.templating.values.cost import MAX_RANGE, exceeded
 from ruleop.core.templating.values.faults import Fault, reworded
 from ruleop.core.templating.values.undefined import OMIT
 
@@ -82,7 +82,6 @@ def bounded_range(*args: Any) -> range:
 
 
 def bounded_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    METER.items(sum(len(arg) for arg in args) + len(kwargs))
     return dict(*args, **kwargs)
 
 

@@ -26,10 +26,9 @@ from ruleop.core.planning.child.runs.once import (
     recorded_runs,
     requested,
 )
-from ruleop.core.planning.rendering.time_functions import SCHEDULE_UNITS, parse_time
+from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.rendering.unplanned import ChildFails, child_error
 from ruleop.core.schema.cron import last_time, next_time, schedule_fault, zone_fault
-from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -74,7 +73,6 @@ def due_run(
         zone = _text(child.schedule.zone, names, zone_fault) or zone
     if not text:
         return Due()
-    METER.spend(3 * SCHEDULE_UNITS)
     recorded, now = recorded_runs(resource, child), times.now
     in_force = _in_force(recorded, text, zone, resource, now)
     since = parse_time(in_force["time"])
