@@ -53,7 +53,7 @@ class Environment(ImmutableSandboxedEnvironment):
         self.globals = {
             "omit": OMIT,
             "range": TemplateFunction("range", bounded_range),
-            "dict": TemplateFunction("dict", bounded_dict),
+            "dict": TemplateFunction("dict", dict),
             "namespace": Namespace,
             "cycler": Cycler,
             "joiner": Joiner,
@@ -79,10 +79,6 @@ def bounded_range(*args: Any) -> range:
     if len(numbers) > MAX_RANGE:
         raise exceeded("range of {} numbers", len(numbers), MAX_RANGE)
     return numbers
-
-
-def bounded_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    return dict(*args, **kwargs)
 
 
 def _integer(value: Any) -> int:

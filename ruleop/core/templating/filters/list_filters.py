@@ -66,7 +66,7 @@ def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = Fals
         len(each) for found in keys for each in (found if type(found) is tuple else (found,)) if type(each) is str
     )
     if rounds * texts > MAX_COMPARED:
-        raise exceeded("sorting texts of {} characters", texts, MAX_COMPARED // rounds)
+        raise exceeded("texts of {} characters to sort", texts, MAX_COMPARED // rounds)
     return [items[number] for number in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
 
 
@@ -208,7 +208,8 @@ def _chosen(name: str, value: Any, keys: tuple[Any, ...], *, keep: bool) -> Any:
         if not isinstance(item, Mapping):
             raise Fault(f"{name} takes a mapping or a list of mappings, not {noun(item)}")
         members += len(item)
-        check_items(members)
+        if members > MAX_NODES:
+            raise exceeded("mappings of {} members", members, MAX_NODES)
         return {key: member for key, member in item.items() if (key in names) is keep}
 
     return [part(given(item)) for item in value] if is_list(value) else part(value)
@@ -352,7 +353,7 @@ def flatten(value: Any, levels: int | None = None, skip_nulls: bool = True) -> l
             continue
         steps += 1
         if steps > MAX_NODES:
-            raise exceeded("flattening {} items", steps, MAX_NODES)
+            raise exceeded("{} items to flatten", steps, MAX_NODES)
         if is_list(item) and left != 0:
             stack.append((iter(item), None if left is None else int(left) - 1))
         elif item is not None or not skip_nulls:

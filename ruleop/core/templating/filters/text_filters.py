@@ -180,7 +180,7 @@ def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
     compiled = _pattern(pattern, flags)
     steps = len(text.encode("utf-8", "surrogatepass")) * compiled.programsize * (200 + compiled.groups)
     if steps > MAX_STEPS:
-        raise exceeded("a regular expression that needs up to {} steps for this text", steps, MAX_STEPS)
+        raise exceeded("up to {} steps of a regular expression for this text", steps, MAX_STEPS)
     yield from compiled.finditer(text)
 
 
