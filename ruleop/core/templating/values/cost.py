@@ -334,8 +334,8 @@ BEFORE: Final[Mapping[str, Size]] = {
     "product": _multiplied,
     "from_json": parsed,
 }
-"""What is charged before a call, by the names of filters, tests, methods and operators; the result is charged as well,
-after it."""
+"""The bytes that are charged before a call, by the names of filters, tests, methods and operators. After it, the result
+is charged as well."""
 
 ROWS: Final = frozenset(
     {"batch", "dict2items", "dictsort", "groupby", "items", "keep_keys", "pick", "remove_keys", "slice", "subelements"}
