@@ -196,22 +196,21 @@ LIMITS = 1.0, 64.0
 
 
 def show_limits() -> None:
-    """The most expensive passes that are known, each in a process of its own: seconds, memory, units and bytes."""
-    print(f"\n{'the most expensive passes':<52}{'s':>8}{'MiB':>8}{'units':>11}{'us/unit':>9}{'counted':>9}")
+    """The most expensive passes that are known, each in a process of its own: seconds, memory, and what is counted."""
+    print(f"\n{'the most expensive passes':<52}{'s':>8}{'MiB':>8}{'counted':>9}")
     for shape in SHAPES:
-        seconds, memory, units, counted = in_process(lambda shape=shape: cost_of(shape))  # type: ignore[misc]
+        seconds, memory, counted = in_process(lambda shape=shape: cost_of(shape))  # type: ignore[misc]
         mark = " over the limit" if seconds > LIMITS[0] or memory > LIMITS[1] else ""
-        each = 1e6 * seconds / max(units, 1)
-        print(f"{shape.name:<52}{seconds:>8.3f}{memory:>8.1f}{units:>11,.0f}{each:>9.2f}{counted:>9.1f}{mark}")
+        print(f"{shape.name:<52}{seconds:>8.3f}{memory:>8.1f}{counted:>9.1f}{mark}")
 
 
-def cost_of(shape: Shape) -> tuple[float, float, float, float]:
+def cost_of(shape: Shape) -> tuple[float, float, float]:
     found = shape.prepared()
     gc.collect()
     before, start = resource_usage(), time.process_time()
     found.run()
     seconds = time.process_time() - start
-    return seconds, resource_usage() - before, found.account.units, found.account.bytes / 2**20
+    return seconds, resource_usage() - before, found.account.bytes / 2**20
 
 
 def resource_usage() -> float:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / ".fuzz"
 REPLAYED: Final = Limits(seconds=120, enough=math.inf, mib=4096)
-HEAD: Final = f"{'seconds':>8} {'units':>10} {'MiB':>7} {'KiB':>7} {'text':>6}"
+HEAD: Final = f"{'seconds':>8} {'MiB':>7} {'counted':>7} {'KiB':>7} {'text':>6}"
 
 
 def main() -> int:
@@ -106,7 +106,7 @@ def _write(path: Path, name: str, entry: Entry) -> None:
 
 
 def _row(reading: Reading) -> str:
-    return f"{reading.seconds:8.2f} {reading.units:10,} {reading.mib:7.0f} {reading.kib:7.0f} {reading.longest:6}"
+    return f"{reading.seconds:8.2f} {reading.mib:7.0f} {reading.counted:7.0f} {reading.kib:7.0f} {reading.longest:6}"
 
 
 if __name__ == "__main__":

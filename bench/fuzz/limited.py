@@ -37,8 +37,8 @@ PASSES: Final = 5
 
 @dataclass(frozen=True)
 class Limits:
-    seconds: int = 2  # of CPU, for each pass
-    enough: float = 1.0  # seconds of a pass after which the others are not measured
+    seconds: int = 4  # of CPU, for each pass
+    enough: float = 2.0  # seconds of a pass after which the others are not measured
     mib: int = 1024  # beyond what this process has mapped
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bench.fuzz.one_pass import Reading
 
-LIMITS = Limits(seconds=3)
+LIMITS = Limits(seconds=5)
 FINAL = Limits(seconds=60, enough=math.inf, mib=4096)
 
 

@@ -1,10 +1,11 @@
-"""Measures the passes over one case: CPU time, units, memory, and the longest text that they emit.
+"""Measures the passes over one case: CPU time, memory, what of it their accounts count, and the longest text that they
+emit.
 
 The passes are those of the operator, without its I/O: the children are created, then the resource is edited and another
 client has changed the children, then the children drift, then the drift is a field conflict, and at last the resource
 is deleted. Each pass is a plan, the log of its writes, what the history learns from them, and the plan of the status.
-If the case asks for it, the plan as text is measured too. `ruleop plan` prints it and the operator does not, so it may
-take several times as long.
+A plan that uses a second is ended, as by the operator's guard. If the case asks for it, the plan as text is measured
+too. `ruleop plan` prints it and the operator does not, so it may take several times as long.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import History, Observed, Outcome, Plan, choose_rule, plan
 from ruleop.core.planning.changes.drift import Reverted, corrections
 from ruleop.core.planning.events import write_events
+from ruleop.core.planning.guard import GUARD, SECONDS, TooSlow, place_of
 from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
@@ -75,8 +77,8 @@ class UnusableError(Exception):
 @dataclass
 class Reading:
     seconds: float = 0.0  # CPU time of the most expensive pass, or a quarter of that of a plan as text
-    units: int = 0  # of that pass
     mib: float = 0.0  # the most memory that a pass took, without what its children take
+    counted: float = 0.0  # the MiB that the accounts of that pass have counted
     kib: float = 0.0  # of the custom resource
     longest: int = 0  # characters of the longest log line, condition or event
     where: str = ""  # the most expensive pass
@@ -87,7 +89,13 @@ class Reading:
     failed: str = ""  # an internal error, or the limit that ended the process
 
     def as_json(self) -> dict[str, Any]:
-        return {**vars(self), "seconds": round(self.seconds, 4), "mib": round(self.mib, 1), "kib": round(self.kib, 1)}
+        return {
+            **vars(self),
+            "seconds": round(self.seconds, 4),
+            "mib": round(self.mib, 1),
+            "counted": round(self.counted, 1),
+            "kib": round(self.kib, 1),
+        }
 
 
 def load(case: Case) -> Project:
@@ -179,6 +187,8 @@ class Passes:
             planned = work()
         except RuleopError as found:
             error = str(found)
+        except TooSlow as ended:
+            error = f"ended by the guard: {place_of(ended)}"
         except MemoryError:
             self.reading.failed = "memory limit"
         except Exception as found:  # noqa: BLE001 - an internal error is a finding
@@ -193,12 +203,13 @@ class Passes:
     def _took(self, phase: str, seconds: float, mib: float, longest: int) -> None:
         reading = self.reading
         reading.phases[phase] = round(seconds, 4)
-        reading.mib, reading.longest = max(reading.mib, mib), max(reading.longest, longest)
+        reading.longest = max(reading.longest, longest)
+        if mib >= reading.mib:
+            reading.mib, reading.counted = mib, sum(each.bytes for each in self.accounts) / MEBIBYTE
         if phase.startswith(TEXT):
             seconds /= TEXT_FACTOR
         if seconds >= reading.seconds:
-            units = sum(each.units for each in self.accounts)
-            reading.seconds, reading.units, reading.where = seconds, units, phase
+            reading.seconds, reading.where = seconds, phase
 
     def _pass(self) -> Plan:
         self.clock += 1.0
@@ -251,9 +262,19 @@ class Passes:
     def _plan(self, history: History) -> Plan:
         observed = Observed(self.cluster, self.kinds, clock=self.clock)
         self.accounts.append(account := Account())
-        return plan(
-            self.rule, self.resource, observed, history, predict_status=False, masks=self.case.shown, account=account
-        )
+
+        def make() -> Plan:
+            return plan(
+                self.rule,
+                self.resource,
+                observed,
+                history,
+                predict_status=False,
+                masks=self.case.shown,
+                account=account,
+            )
+
+        return GUARD.within(SECONDS, make)
 
 
 def _length(line: Mapping[str, Any]) -> int:

@@ -115,7 +115,7 @@ def test_a_plan_without_an_end_outside_of_templates_names_the_function():
     observed = replace(harness.observed(), objects=Endless())
     planned = in_thread(lambda: plan(harness.rule, harness.resource, observed), LITTLE)
     assert [each.message.partition(";")[0] for each in planned.problems] == [
-        f"{TOO_LONG} (in ruleop.core.planning.child.existing.find_existing)"
+        f"{TOO_LONG} (in ruleop.core.planning.model.read_objects.children)"
     ]
 
 

@@ -71,6 +71,17 @@ async def test_several_large_resources_are_planned_in_a_thread_while_others_writ
     assert images == {"ix"}
 
 
+async def test_the_status_of_a_plan_that_takes_long_is_planned_by_the_next_pass(made, monkeypatch):
+    large = Large(1, 60)
+    await large.reconcile()
+    assert made.count("ruleop plan") == 2
+    monkeypatch.setattr(pass_planning, "SECONDS", 1e-9)
+    large = Large(1, 60)
+    made.clear()
+    await large.reconcile()
+    assert made.count("ruleop plan") == 1
+
+
 OBSERVE = """
 observe:
   seen: {group: "", version: v1, kind: Secret, name: "{{ spec.image }}"}

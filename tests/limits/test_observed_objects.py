@@ -46,14 +46,13 @@ def test_each_is_charged_and_those_that_match_by_their_size():
     _, others, _ = planned(100)
     _, small, _ = planned(100, seen="yes")
     _, large, _ = planned(100, 400, seen="yes")
-    assert none.units + 100 * 20 <= others.units < small.units
-    assert large.units > small.units + 100 * 390 // 4
+    assert none.bytes + 100 * cost.OBJECT_BYTES <= others.bytes < small.bytes
     assert large.bytes > small.bytes + 100 * 390 * 16
 
 
 @pytest.mark.parametrize("labels", [{}, {"seen": "yes"}])
 def test_a_flood_ends_the_pass_before_all_are_read(labels, monkeypatch):
-    monkeypatch.setattr(cost, "FUEL", 10_000)
+    monkeypatch.setattr(cost, "MEMORY", 500 * cost.OBJECT_BYTES)
     found, _, read = planned(5000, **labels)
     assert [each.reason for each in found.problems] == ["RenderFailed"]
     assert "too much work for one resource" in found.problems[0].message
@@ -63,11 +62,11 @@ def test_a_flood_ends_the_pass_before_all_are_read(labels, monkeypatch):
 def test_large_ones_end_the_pass_by_their_bytes(monkeypatch):
     monkeypatch.setattr(cost, "MEMORY", 1 << 20)
     found, _, read = planned(5000, 400, seen="yes")
-    assert "too much data for one resource" in found.problems[0].message
+    assert "too much work for one resource" in found.problems[0].message
     assert read < 200
 
 
 def test_one_of_few_long_values_is_charged_by_its_bytes():
     _, short, _ = planned(10, seen="yes")
     _, long, _ = planned(10, text="v" * 100_000, seen="yes")
-    assert long.units >= short.units + 10 * 100_000 // 128
+    assert long.bytes >= short.bytes + 10 * 2 * 99_000

@@ -25,7 +25,7 @@ def harness() -> ReconcilerHarness:
 
 @pytest.fixture
 def accounts(monkeypatch):
-    """The accounts of all plans. A plan of the children uses three quarters of one."""
+    """The accounts of all plans. A plan of the children uses three fifths of one."""
     found = []
 
     def account():
@@ -33,10 +33,10 @@ def accounts(monkeypatch):
         return found[-1]
 
     monkeypatch.setattr(pass_planning, "Account", account)
-    monkeypatch.setattr(cost, "RESERVE", 0)
+    monkeypatch.setattr(cost, "RESERVED_MEMORY", 0)
     asyncio.run(harness().reconcile())
     assert len(found) == 2
-    monkeypatch.setattr(cost, "FUEL", found[0].units * 4 // 3)
+    monkeypatch.setattr(cost, "MEMORY", found[0].bytes * 5 // 3)
     found.clear()
     return found
 

@@ -1,5 +1,5 @@
 """Each expensive pass of the corpus fits into the account of a plan, or ends with the name of the limit that it
-exceeds. Units and bytes are counted; `make bench` prints seconds."""
+exceeds. Bytes are counted; `make bench` prints seconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ruleop.core.planning.child import existing
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.templating.values.cost import FUEL, MEMORY, RESERVE
+from ruleop.core.templating.values.cost import MEMORY, RESERVED_MEMORY
 from tests.limits.guarded import in_thread
-from tests.limits.shapes import FROM_FILE, SHAPES, TIME, Shape, created, template
+from tests.limits.shapes import FROM_FILE, SHAPES, SIZE, TIME, Shape, created, template
 from tests.planning.harness import Harness
 
 # Python discards an interruption where it deletes an object, and in a callback of the garbage collector, which
 # Hypothesis has: it is raised again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than", TIME)
+LIMITS = ("for one resource (at most", SIZE, "the printed values have more than", TIME)
 
 
 @pytest.mark.slow
@@ -38,8 +38,7 @@ def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
         assert shape.reported_only or not planned.actions
     else:
         assert not exceeded
-        assert found.account.units <= FUEL - RESERVE
-    assert found.account.units <= FUEL
+        assert found.account.bytes <= MEMORY - RESERVED_MEMORY
     assert found.account.bytes <= MEMORY
     assert all(len(each.message) <= MAX_MESSAGE for each in planned.problems)
     assert len(planned.problems) < 40
@@ -47,7 +46,7 @@ def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("deleted", [False, True])
-def test_long_records_that_others_write_on_children_end_the_pass_before_all_are_read(deleted, monkeypatch):
+def test_long_records_that_others_write_on_children_are_read_within_the_time_of_a_plan(deleted, monkeypatch):
     """A tenant may edit the annotation, and copy it to objects that look like children."""
     harness = Harness.of(FROM_FILE, **template("  a: b\n"))
     created(harness)
@@ -63,11 +62,11 @@ def test_long_records_that_others_write_on_children_end_the_pass_before_all_are_
     read = []
     original = existing.decode
     monkeypatch.setattr(existing, "decode", lambda text: read.append(text) or original(text))
-    planned = harness.plan()
+    planned = in_thread(harness.plan, 0.05)
     assert not planned.actions
     assert [each.reason for each in planned.problems] == ["RenderFailed"]
-    assert "too much work for one resource" in planned.problems[0].message
-    assert len(read) < 20
+    assert TIME in planned.problems[0].message
+    assert len(read) < 24
 
 
 def test_names_of_shapes_are_unique():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.planning.rendering.time_functions import TimeFunctions, parse_time
 from ruleop.core.templating import Fault
-from ruleop.core.templating.values.cost import METER, Exhausted
+from ruleop.core.templating.values.cost import Exhausted
 from tests.planning.harness import Harness, key
 
 BORN = "2026-01-01T00:00:00Z"
@@ -226,7 +226,6 @@ def questions(draw: st.DrawFn) -> tuple[int, Any]:
 
 
 def asked(question: Any, now: int) -> tuple[bool, float | None]:
-    METER.refill()  # of what other tests have used
     times = TimeFunctions(stamp(now))
     return question(times), times.next_change
 

@@ -42,7 +42,7 @@ ATTACKS = {
     "dict in a loop": "{% for i in range(9999) %}{% for j in range(100) %}{% set x = dict(spec.big) %}{% endfor %}{% endfor %}",
     "items in a loop": "{% for i in range(9999) %}{% for j in range(100) %}{% set x = spec.big.items() %}{% endfor %}{% endfor %}",
     "join in a loop": "{% set l = [''] * 9999 %}{% for i in range(9999) %}{% for j in range(100) %}{% set x = ''.join(l) %}{% endfor %}{% endfor %}",
-    "empty spreads": "a:\n  b: 1\n{% for i in range(9000) %}{% for j in range(9) %}\n  {{ {} }}\n{% endfor %}{% endfor %}",
+    "empty spreads": "a:\n  b: 1\n{% for i in range(9000) %}{% for j in range(99) %}\n  {{ {} }}\n{% endfor %}{% endfor %}",
     "mappings on one line": "a: 1\n{% for i in range(9000) %}{% for j in range(50) %}{{ {'x': 1} }}{% endfor %}{% endfor %}",
     # text
     "text times a number": "a: {{ 'A' * 10 ** 9 }}",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import orjson
 
@@ -41,7 +41,6 @@ class RecordTooLargeError(RuleopError):
 class Record:
     id: str
     fields: FieldSet
-    cost: int = field(default=0, compare=False)  # characters that are decoded whenever it is read
 
 
 def encode(record: Record) -> str:
@@ -103,8 +102,7 @@ def _decode(text: str) -> Record | None:
         data = orjson.loads(plain)
         match data:
             case {"v": int() as version, "id": str() as id_, "fields": fields} if version == _VERSION:
-                cost = 0 if _may_be_cached(text) else len(plain)
-                return Record(id_, FieldSet.from_json(fields), cost)
+                return Record(id_, FieldSet.from_json(fields))
     except (ValueError, zlib.error, binascii.Error, RecursionError):
         pass
     return None

@@ -1,18 +1,18 @@
 """Ends a plan that uses too much CPU time, whatever it is doing.
 
-Units give the same answer everywhere, but bound the time only as far as each operation is charged for what it costs.
-The guard stands outside of the plan, and bounds it whatever the charges are. There are two:
+The account of a plan (`values/cost.py`) bounds its memory. The guard stands outside of the plan, and bounds its time,
+whatever it does. There are two:
 
 - A plan on the event loop has some milliseconds, because everything else waits for it. A timer of the process's CPU
   time is set to the moment at which they are used up, and Python runs the handler of its signal in the main thread,
   between two instructions: there it raises `TooSlow` in the plan, which is then made in a thread. Nothing else could
   end it: the loop itself stands still.
 - A plan in a thread has a second. The event loop reads the CPU clock of the thread and, when the second is used up,
-  raises `Overtime` in it (`PlanThread`). Units end a plan in half of that time.
+  raises `Overtime` in it (`PlanThread`).
 
-Neither interrupts a long call into C, whose input the units bound. Both may be raised at any instruction, so what plans
-share has to bear that: the entry of a cache is made whole before it is added. All else belongs to the plan, and its
-account and the state of its renders to its thread as well.
+Neither interrupts a long call into C, whose work the account bounds. Both may be raised at any instruction, so what
+plans share has to bear that: the entry of a cache is made whole before it is added. All else belongs to the plan, and
+its account and the state of its renders to its thread as well.
 
 Each signal writes a byte to the socket that wakes asyncio's loop. The socket holds some 280 of them; when it is full,
 that of SIGTERM is lost. So the timer has no interval: only the handler sets it again.
@@ -20,6 +20,7 @@ that of SIGTERM is lost. So the timer has no interval: only the handler sets it 
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import signal
 import threading
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from ruleop.core.templating.filters.registry import filter_of
 from ruleop.core.templating.template_tree.faults import template_line
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values import cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ def place_of(ended: Ended) -> Place:
     inside = ""
     for frame in reversed(frames):
         module = frame.f_globals.get("__name__", "")
-        if module == __name__:
+        if module in {__name__, cost.__name__}:
             continue
         site = template_line(frame)
         if name := filter_of(frame):
@@ -118,13 +119,12 @@ class Guard:
             try:
                 self.is_running = True
                 signal.setitimer(signal.ITIMER_VIRTUAL, min(max(seconds, SHORTEST), LONGEST))
-                return work()
+                return contextvars.copy_context().run(work)  # with the account as it was, wherever it is ended
             finally:
                 self.is_running = False
         finally:  # it may be raised before the work has begun, and after it was done
             self.is_running = False
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            METER.switch(None)
 
     def check(self, _signal: int, _frame: FrameType | None) -> None:
         """The handler of the signal. The timer may be early: it counts all threads, in parts of some milliseconds."""

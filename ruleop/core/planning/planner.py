@@ -54,6 +54,7 @@ from ruleop.core.planning.model.actions import (
 )
 from ruleop.core.planning.model.conditions import ROLLOUT, Conditions, as_written, find_condition
 from ruleop.core.planning.model.marks import Owner, annotations_of, is_paused, period_and_notes
+from ruleop.core.planning.model.read_objects import ReadObjects
 from ruleop.core.planning.model.rule_permissions import denied_write, missing_permission
 from ruleop.core.planning.model.selectors import compile_selector
 from ruleop.core.planning.model.targets import Target
@@ -182,32 +183,33 @@ class _Planner:
     ) -> None:
         if history.conflicting:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
-        self.rule, self.resource, self.observed, self.predict_status = rule, resource, observed, predict_status
+        self.rule, self.resource, self.predict_status = rule, resource, predict_status
+        self.observed = replace(observed, objects=ReadObjects(observed.objects, METER.enter))
         self.key = ObjectKey.of(resource)
         self.period, self.notes, self.paused = rule.pace.period, "", False
         if annotations := annotations_of(resource):
             self.period, self.notes = period_and_notes(annotations, rule)
             self.paused = is_paused(resource)
-        self.history = self._without_expired_refusals(history) if history.refusals else history
+        self.history = self._without_expired_refusals(history, observed) if history.refusals else history
         self.synced = history.synced
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown, self.traced = masks, ""
         self.names_items = masks
         self.masks = masks and rule.secrecy.reads
-        self.scope = Scope(rule, resource, observed, masks=self.masks)
+        self.scope = Scope(rule, resource, self.observed, masks=self.masks)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
         self.expiry = _NEVER
         self.account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
 
-    def _without_expired_refusals(self, history: History) -> History:
+    def _without_expired_refusals(self, history: History, observed: Observed) -> History:
         """The history without expired refusals: their writes are retried."""
-        clock = self.observed.clock
+        clock = observed.clock
         found = {
             key: each
             for key, each in history.refusals.items()
-            if each.is_active(version_of(self.observed.objects.get(key)), clock, self.period)
+            if each.is_active(version_of(observed.objects.get(key)), clock, self.period)
         }
         return replace(history, refusals=found)
 

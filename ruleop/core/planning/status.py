@@ -22,7 +22,7 @@ from ruleop.core.schema.crd.status_limits import refusal, refused_field
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.schema.crd.written_status import CONDITIONS
 from ruleop.core.templating import Omit, TextTemplate, Waiting
-from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
+from ruleop.core.templating.values.cost import METER, Exhausted, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -64,9 +64,7 @@ def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple
     written = {}
     for name, value in fields.items():
         try:
-            size, values = size_of(value)
-            METER.spend(STATUS_UNITS * values)
-            METER.retain(2 * size + STATUS_BYTES * values)
+            METER.enter(2 * bytes_of(value))  # with a copy, in which each value is checked
             as_json(value)
         except Exhausted as limit:
             problems.append(Problem("status", "RenderFailed", limit.reason, site))

@@ -54,7 +54,7 @@ from ruleop.core.planning.rendering.items import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin, Waiting
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.cost import descriptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -310,7 +310,7 @@ class ChildPlan(ABC):
         self, action: Correction, managed: tuple[Mapping[str, Any], ...] | None, *, by_server: bool
     ) -> str:
         owner, observed = self.context.owner, self.context.scope.observed
-        changed = changes(action, observed.kinds, None, allowance=METER.descriptions)
+        changed = changes(action, observed.kinds, None, allowance=descriptions())
         paths = list(dict.fromkeys(self.child.secrecy.path(each.path) for each in changed))
         if isinstance(action, Create) or action.live is None or by_server:
             return conflict_message(action, paths, (), by_server=by_server)

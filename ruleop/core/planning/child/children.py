@@ -23,7 +23,7 @@ from ruleop.core.planning.child.kinds.patched import PatchPlan
 from ruleop.core.planning.child.kinds.run_records import NO_RECORDS, Records
 from ruleop.core.planning.child.kinds.schedule import SchedulePlan
 from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.planning.model.actions import Action, Create, Patch, Replace, ServerSideApply, State
+from ruleop.core.planning.model.actions import Action, Create, State
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
 from ruleop.core.planning.rendering.child_field_sites import MAX_LINES, line_sites
@@ -33,7 +33,7 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unl
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.rules import Given, ItemEnd, Once, Ordinary, Patched, Scheduled
 from ruleop.core.templating import Disabled, Origin
-from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
+from ruleop.core.templating.values.cost import Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -174,7 +174,6 @@ class Children:
                 child_plan.incomplete = True
                 child_plan.unrendered.append(item.names)
                 failed.append((item, error))
-            METER.charge(ITEM_UNITS)
         for failure in child_plan.failures(failed) if failed else ():
             child_plan.add_failure(failure, only_this_child=True)
         return found
@@ -195,16 +194,12 @@ class Children:
             object_plan.stop(State.WAITING, wait)
             self.report.add_wait(child.id, wait, why="deletion")
             return
-        METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             applied = child_plan.decide(object_plan)
             if desired.key in self.history.drift:
                 applied = child_plan.with_field_conflict(desired, applied)
-            if applied.action is not None:
-                if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    METER.spend(CHANGE_UNITS * desired.values)
-                if child.inputs.mentions or child.depends_on:
-                    self._check_dependencies(child_plan, applied.action)
+            if applied.action is not None and (child.inputs.mentions or child.depends_on):
+                self._check_dependencies(child_plan, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
             object_plan.stop(State.WAITING, wait.for_what)

@@ -25,7 +25,6 @@ from ruleop.core.planning.model.marks import (
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.rules import Once, Scheduled
 from ruleop.core.templating import Later, MapView, ObjectsView, Origin
-from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,7 +72,6 @@ def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing
             child = record.id if record is not None else ""
             if key not in found or _may_be(live, rule.children.get(child) or rule.finalize.get(child)):
                 found[key] = Existing(key, live, claim, child)
-        METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
     return [found[key] for key in sorted(found)]
 
 
@@ -123,10 +121,7 @@ def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any
 
 def read_record(live: Object) -> Record | None:
     text = annotations_of(live).get(APPLIED)
-    record = decode(text) if isinstance(text, str) else None
-    if record is not None:
-        METER.charge(record.cost)
-    return record
+    return decode(text) if isinstance(text, str) else None
 
 
 def guarded(live: Object, result: Object) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.model.actions import ServerSideApply
 from ruleop.core.planning.model.managers import FieldsManager, managers_on
-from ruleop.core.templating.values.cost import EXISTING_UNITS, METER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one of them set it")
 MAX_HELD = 8  # fields that a message about a conflict names
 MOST_UNPROVEN = 8  # managers of a CR without proof on one object: a child has one, so more are forged
-MANAGER_UNITS = 10  # a manager of ruleop on an object, with the check of its proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ def find_patched(rule: Rule, owner: Owner, observed: Observed) -> list[PatchedOb
     targets = None if observed.patched is None else patch_targets(rule, observed.patched)
     found: list[PatchedObject] = []
     for live in observed.objects.patched(owner.part_of):
-        METER.spend(EXISTING_UNITS + MANAGER_UNITS * sum(1 for _ in managers_on(live)))
         if ObjectKey.of(live) not in observed.own:
             found += patches_on(live, owner, targets, far=rule.reach.cluster)
     return found

@@ -19,7 +19,6 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.merge.equality import canonical
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.planning.model.marks import annotations_of
-from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +88,6 @@ def _parsed(live: Object) -> dict[str, Any] | None:
     text = annotations_of(live).get(ITEM)
     if not isinstance(text, str) or len(text) > _MAX_TEXT:
         return None
-    METER.charge(len(text) >> 4)
     try:
         found = orjson.loads(text)
         canonical(found)

@@ -13,7 +13,6 @@ from ruleop.core.errors import RenderError
 from ruleop.core.labels import Requirement, meets
 from ruleop.core.messages import shortened
 from ruleop.core.names import KEY_IN_WORDS, VALUE_IN_WORDS, is_label_key, is_label_value
-from ruleop.core.templating.values.cost import ITEM_UNITS, METER
 
 if TYPE_CHECKING:
     from ruleop.core.errors import Site
@@ -81,7 +80,6 @@ def _given(given: Tree, names: Mapping[str, Any]) -> Terms:
     values = sum(len(each) for _, _, each in terms.requirements)
     if values > MAX_VALUES:
         raise RenderError(f"the requirements of the selector have more than {MAX_VALUES} values", site)
-    METER.spend(ITEM_UNITS * (len(labels) + len(requirements) + values))
     return terms
 
 

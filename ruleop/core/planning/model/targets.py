@@ -11,7 +11,6 @@ from ruleop.core.kinds import GroupKind, ObjectKey
 from ruleop.core.labels import Requirement, meets
 from ruleop.core.planning.model.selectors import terms_of
 from ruleop.core.templating import loop_items
-from ruleop.core.templating.values.cost import ITEM_UNITS, METER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,7 +73,6 @@ def _names_of_items(observe: Observe, for_each: Expression, names: Mapping[str, 
     if items is None:
         raise RenderError(f"{what} needs a list or a mapping in forEach", for_each.site)
     for index, (_, item) in enumerate(items):
-        METER.spend(ITEM_UNITS)
         if index == MAX_OBSERVED:
             raise RenderError(f"{what} has more than {MAX_OBSERVED} items in forEach", for_each.site)
         yield {**names, observe.item_name: item, "index": index}

@@ -33,7 +33,7 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, chi
 from ruleop.core.rules import REFUSED_METADATA, Given, Patched
 from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate
-from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
+from ruleop.core.templating.values.cost import METER, Exhausted, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,7 +55,6 @@ class Desired:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
-    values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
     rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are regenerated in this pass
     recreate: bool = False  # it is deleted and created again when the server rejects a change of an immutable field
     item: ItemRecord | None = None  # the item that it is recorded for
@@ -154,7 +153,6 @@ def _rendered(
     if selected is not None:
         documents = [_of_object(document, key) for document in documents for key in selected]
     try:
-        METER.spend(DOCUMENT_UNITS * len(documents))
         desired = [
             _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
         ]
@@ -232,9 +230,8 @@ def _desired(
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    size, values = size_of(document)
-    METER.retain(2 * size + NODE_BYTES * values)
-    return Desired(key, kind, document, info, names, orphan, values)
+    METER.enter(bytes_of(document))
+    return Desired(key, kind, document, info, names, orphan)
 
 
 @dataclass(frozen=True, slots=True)

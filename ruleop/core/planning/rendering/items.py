@@ -15,8 +15,8 @@ from ruleop.core.planning.model.item_records import MAX_ITEM, ItemRecord
 from ruleop.core.planning.rendering.unplanned import ChildFails, child_error
 from ruleop.core.rules import Given
 from ruleop.core.templating import Fault, loop_items
-from ruleop.core.templating.values.cost import ITEM_UNITS, METER, Exhausted
-from ruleop.core.templating.values.data import plain, plain_and_weight, retained_bytes
+from ruleop.core.templating.values.cost import Exhausted
+from ruleop.core.templating.values.data import plain, plain_and_weight
 
 if TYPE_CHECKING:
     from ruleop.core.planning.rendering.scope import Scope
@@ -105,13 +105,11 @@ def _combinations(
     """The positions and the items of the loops for each combination. An inner loop sees the items of the outer ones."""
     loop, *inner = loops
     entries = _up_to_limit(child, _entries(child, loop.over.value(names), loop.over.site))
-    METER.retain(retained_bytes([entry for _, entry in entries]))
     for at, entry in entries:
         own = {loop.name: entry}
         if not inner:
             yield (at,), own
             continue
-        METER.spend(ITEM_UNITS)
         for address, items in _combinations(child, tuple(inner), {**names, **own}):
             yield (at, *address), {**own, **items}
 

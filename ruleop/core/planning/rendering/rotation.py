@@ -17,7 +17,6 @@ from ruleop.core.planning.model.marks import annotations_of
 from ruleop.core.planning.rendering.certificates import MAX_PEM, validity
 from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.rendering.unplanned import ChildFails
-from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 ROTATED: Final = f"{RESERVED_PREFIX}rotated"
 """The annotation of the object with the time of the last rotation. Before that, it is as old as the object."""
 PREVIOUS: Final = "previous-"
-_CERTIFICATE_UNITS: Final = 400  # a certificate that is parsed: 50 µs
 
 
 def random_keys(child: Child, one: Object, other: Object) -> frozenset[str]:
@@ -66,7 +64,6 @@ def _renewals(child: Child, rotation: Rotation, live: Object, keys: Collection[s
         return
     data = _data(live)
     for key in sorted(keys):
-        METER.spend(_CERTIFICATE_UNITS)
         if (found := validity(_decoded(data.get(key)))) is None:
             continue
         begin, end = found

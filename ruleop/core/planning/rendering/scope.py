@@ -17,7 +17,7 @@ from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning.model.observed import Observed, Query, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.targets import MAX_OWNED, Target, resolve_targets
-from ruleop.core.planning.rendering.randomness import RandomFunctions
+from ruleop.core.planning.rendering.randomness import MOST_MICROSECONDS, RandomFunctions
 from ruleop.core.planning.rendering.time_functions import TimeFunctions
 from ruleop.core.templating import (
     TIME_FUNCTIONS,
@@ -33,21 +33,11 @@ from ruleop.core.templating import (
     partial_view,
     view,
 )
-from ruleop.core.templating.values.cost import (
-    FUEL,
-    ITEM_UNITS,
-    METER,
-    SELECTED_NODE_BYTES,
-    SELECTED_UNITS,
-    Allowance,
-    Exhausted,
-    size_of,
-)
-from ruleop.core.templating.values.data import retained_bytes
+from ruleop.core.templating.values.cost import Allowance, Exhausted
 from ruleop.core.templating.values.faults import fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.core.rules import Observe, OwnedBy, Rule
     from ruleop.core.templating import Expression
@@ -75,7 +65,7 @@ class Scope:
         self.observed = observed
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
-        self.allowance = Allowance(FUEL // 2)
+        self.allowance = Allowance(MOST_MICROSECONDS)
         self.times: TimeFunctions | None = None  # once one of them was called, or a schedule was read
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
@@ -115,11 +105,9 @@ class Scope:
     def _let(self, tree: Any) -> Callable[[], Any]:
         def force() -> Any:
             try:
-                value = tree.view(self.names)
+                return tree.view(self.names)
             except RenderError as error:
                 raise fault_of(error) from None
-            METER.retain(retained_bytes(value))
-            return value
 
         return force
 
@@ -177,9 +165,9 @@ class Scope:
         found: list[Object] = []
         for target in self.targets(observe):
             if (key := target.key) is None:
-                found += _charged(self.select(observe, target))
+                found += map(without_server_noise, self.select(observe, target))
             elif (obj := objects.get(key, version=version, partial=is_partial)) is not None:
-                found += _charged([obj]) if observe.many else [without_server_noise(obj)]
+                found.append(without_server_noise(obj))
             elif not observe.many:
                 raise NotThereYet(f"{observe.id} ({key})", why="object")
         if not observe.many:
@@ -225,7 +213,6 @@ class Scope:
                 found.between += targets
                 objects = (obj for target in targets for obj in self.select(each, target))
                 try:
-                    METER.spend(ITEM_UNITS * len(targets))
                     uids = dict.fromkeys(obj["metadata"].get("uid") or "" for obj in islice(objects, MAX_OWNED + 1))
                 except Exhausted:
                     found.has_more = True
@@ -236,7 +223,7 @@ class Scope:
 
     def select(self, observe: Observe, target: Target) -> Iterable[Object]:
         """The objects of a target by labels or owner."""
-        return self.observed.objects.select(query_of(observe, target, partial(_matches, target)))
+        return self.observed.objects.select(query_of(observe, target, target.matches))
 
 
 def query_of(observe: Observe, target: Target, matches: Matches = any_labels) -> Query:
@@ -244,21 +231,6 @@ def query_of(observe: Observe, target: Target, matches: Matches = any_labels) ->
     return Query(
         target.kind, target.namespace, observe.kind.version, observe.metadata_only, matches=matches, owner=target.owner
     )
-
-
-def _matches(target: Target, labels: Mapping[str, str]) -> bool:
-    """Whether a selector matches an object. Charges for all of them: tenants decide how many there are."""
-    METER.spend(SELECTED_UNITS)
-    return target.matches(labels)
-
-
-def _charged(objects: Iterable[Object]) -> Iterator[Object]:
-    for obj in objects:
-        found = without_server_noise(obj)
-        size, values = size_of(found)
-        METER.spend(values // 4 + (size >> 7))
-        METER.retain(2 * size + SELECTED_NODE_BYTES * values)
-        yield found
 
 
 def without_server_noise(obj: Object) -> dict[str, Any]:

@@ -17,13 +17,10 @@ from ruleop.core.schema.cron import LONGEST_SCHEDULE, is_zone, next_time, times_
 from ruleop.core.schema.formats import FORMATS
 from ruleop.core.templating import Fault, TemplateFunction
 from ruleop.core.templating.filters.exact_numbers import Exact
-from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TIME_UNITS: Final = 12  # a time that is parsed: 0.3
-SCHEDULE_UNITS: Final = 4000  # the next time of a schedule, which may be years away: 0.5
 _LONGEST: Final = 64  # characters of a time, or of a duration
 LONGEST_WINDOW: Final = 366 * 24 * 3600.0
 _MOST_JOINED: Final = 16  # windows that follow one another without a gap
@@ -146,12 +143,10 @@ def duration(text: Any) -> float:
 
 
 def _next(schedule: str, after: float, zone: str) -> float | None:
-    METER.spend(SCHEDULE_UNITS)
     return next_time(schedule, after, zone)
 
 
 def _time(function: str, value: Any) -> float:
-    METER.spend(TIME_UNITS)
     try:
         return parse_time(value[:_LONGEST])
     except (TypeError, ValueError, OverflowError):
@@ -160,7 +155,6 @@ def _time(function: str, value: Any) -> float:
 
 def _seconds(function: str, value: Any) -> float:
     """The seconds of a duration: text, or a number of seconds."""
-    METER.spend(TIME_UNITS)
     if isinstance(value, str) and len(value) <= _LONGEST:
         try:
             return parse_duration(value)

@@ -10,7 +10,6 @@ from ruleop.core.templating.template_tree.faults import located
 from ruleop.core.templating.template_tree.nodes import Documents, Entry
 from ruleop.core.templating.template_tree.nodes import Mapping as MappingNode
 from ruleop.core.templating.template_tree.pieces import Form
-from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import plain, scalar_text
 from ruleop.core.templating.values.faults import NotThereYet, Waiting
 from ruleop.core.templating.values.text import Part, Slot, Text, flatten_parts
@@ -79,14 +78,16 @@ class Expression(_Compiled):
     """An expression over a scope."""
 
     compute: Compute = field(repr=False)
-    units: int = field(repr=False)
     source: str
 
     def value(self, scope: Mapping[str, Any]) -> Any:
         """The value with its views, for use as a value of another scope."""
+        with self.templates.state.keeping():
+            return self._value(scope)
+
+    def _value(self, scope: Mapping[str, Any]) -> Any:
         templates = self.templates
         with templates.state, located(self.site, self.source):
-            METER.spend(self.units)
             value = self.compute(templates.scope(scope))
             if isinstance(value, UndefinedValue) and value is not OMIT:
                 raise value.fault()
@@ -95,13 +96,13 @@ class Expression(_Compiled):
     def evaluate(self, scope: Mapping[str, Any]) -> JSON:
         """The value as JSON; None for `omit`."""
         with self.templates.state:
-            value = self.value(scope)
+            value = self._value(scope)
             with located(self.site, self.source):
                 return None if isinstance(value, Omit) else plain(value)
 
     def truth(self, scope: Mapping[str, Any]) -> bool:
         with self.templates.state:
-            value = self.value(scope)
+            value = self._value(scope)
             with located(self.site, self.source):
                 return False if isinstance(value, Omit) else bool(value)
 
@@ -126,13 +127,17 @@ class StringTemplate(_Compiled):
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
         """The value, or OMIT if the field is omitted."""
         with self.templates.state, located(self.site, self.quotation):
-            value = self.view(scope)
+            value = self._view(scope)
             if value is None or value is OMIT:
                 return OMIT
             return plain(value)
 
     def view(self, scope: Mapping[str, Any]) -> Any:
-        """As `evaluate`, but a single slot keeps its value with its views."""
+        """As `evaluate`, but a single slot keeps its value with its views, for use as a value of another scope."""
+        with self.templates.state.keeping():
+            return self._view(scope)
+
+    def _view(self, scope: Mapping[str, Any]) -> Any:
         if self.written is None:
             return self.source
         with located(self.site):
@@ -143,7 +148,6 @@ class StringTemplate(_Compiled):
 
     def _parts(self, scope: Mapping[str, Any]) -> tuple[Part, ...]:
         assert self.written is not None
-        METER.spend(8)
         parts: list[Part] = []
         self.written.form.write(self.templates.scope(scope), parts)
         return flatten_parts(parts)
@@ -231,9 +235,9 @@ class Tree(_Compiled):
     def view(self, scope: Mapping[str, Any]) -> Any:
         """As `evaluate`, but a tree that is a single string keeps the views of its slot (for `let`)."""
         if self.only is not None:
-            with self.templates.state:
-                return self.only.view(scope)
-        return self.evaluate(scope)
+            return self.only.view(scope)
+        with self.templates.state.keeping():
+            return self.evaluate(scope)
 
     @property
     def _root(self) -> Node | DocumentBlock:

@@ -19,7 +19,7 @@ from jinja2.utils import Cycler, Joiner, Namespace
 from ruleop.core.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.registry import build_filters, build_tests
-from ruleop.core.templating.values.cost import MAX_RANGE, METER, exceeded
+from ruleop.core.templating.values.cost import MAX_RANGE, exceeded
 from ruleop.core.templating.values.faults import Fault, reworded
 from ruleop.core.templating.values.undefined import OMIT
 
@@ -53,7 +53,7 @@ class Environment(ImmutableSandboxedEnvironment):
         self.globals = {
             "omit": OMIT,
             "range": TemplateFunction("range", bounded_range),
-            "dict": TemplateFunction("dict", bounded_dict),
+            "dict": TemplateFunction("dict", dict),
             "namespace": Namespace,
             "cycler": Cycler,
             "joiner": Joiner,
@@ -79,11 +79,6 @@ def bounded_range(*args: Any) -> range:
     if len(numbers) > MAX_RANGE:
         raise exceeded("range of {} numbers", len(numbers), MAX_RANGE)
     return numbers
-
-
-def bounded_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    METER.items(sum(len(arg) for arg in args) + len(kwargs))
-    return dict(*args, **kwargs)
 
 
 def _integer(value: Any) -> int:

@@ -27,12 +27,11 @@ from ruleop.core.templating.compile.named_files import (
 )
 from ruleop.core.templating.compile.references import Reads, read_tree
 from ruleop.core.templating.compile.value_trees import ValueTree, read_value
-from ruleop.core.templating.syntax import find, walk
+from ruleop.core.templating.syntax import find
 from ruleop.core.templating.template_tree.kinds import Kinds, computed_fields, may_be_several
 from ruleop.core.templating.template_tree.nodes import Constant
 from ruleop.core.templating.template_tree.pieces import Form
 from ruleop.core.templating.template_tree.templates import Instrument, Templates
-from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake
 
@@ -155,9 +154,8 @@ class Library:
         if only is None:
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
         self._observe(tree, site)
-        units = 8 + (sum(1 for _ in walk(only)) - 1) // 2
         compute = self._made(lambda: self.templates.compute(only, tree.body), site)
-        return Expression(self.templates, site, reads, compute, units, inner)
+        return Expression(self.templates, site, reads, compute, inner)
 
     def string(self, source: str, site: Site) -> StringTemplate:
         if not has_templates(source):
@@ -423,5 +421,4 @@ class Library:
         text = self.texts.get(scalar_text(name))
         if text is None:
             raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
-        METER.text(len(text))
         return text

@@ -20,7 +20,7 @@ from ruleop.core.templating.filters.declarations import Filters, Trait
 from ruleop.core.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
 from ruleop.core.templating.filters.list_filters import identity
 from ruleop.core.templating.tree.yaml_writer import yaml_text
-from ruleop.core.templating.values.cost import METER, measure
+from ruleop.core.templating.values.cost import WRITTEN_BYTES, check_items
 from ruleop.core.templating.values.data import is_list, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Text
@@ -46,14 +46,13 @@ def _combined(
 ) -> dict[str, Any]:
     if not isinstance(one, dict) or not isinstance(two, dict):
         raise Fault("combine takes mappings")
-    METER.spend(len(one) + len(two))
     result = dict(one)
     for key, value in two.items():
         existing = result.get(key)
         if recursive and isinstance(existing, dict) and isinstance(value, dict):
             result[key] = _combined(existing, value, recursive, lists)
         elif isinstance(existing, list) and isinstance(value, list):
-            METER.items(len(existing) + len(value))
+            check_items(len(existing) + len(value))
             result[key] = lists(existing, value)
         else:
             result[key] = value
@@ -110,16 +109,7 @@ def json_bytes(data: Any, *, pretty: bool = False, sort: bool = False) -> bytes:
 @FILTERS.declare("to_yaml", gives="string", traits=Trait.KEEPS_TEXT, example=("{'a': [1]} | to_yaml", '"a:\\n- 1"'))
 def to_yaml(value: Any) -> Dump:
     """The value as YAML."""
-    return Dump(plain(value), _yaml_within_bounds)
-
-
-def _yaml_within_bounds(data: Any, *, indent: int = 2, sort: bool = False) -> str:
-    values, weight = measure(data)
-    METER.keep(8 * weight + 100 * indent * values)
-    METER.spend(6 * values + (weight >> 2))  # PyYAML is slow
-    text = yaml_text(data, indent=indent, sort=sort)
-    METER.text(len(text))
-    return text
+    return Dump(plain(value), yaml_text, value_bytes=WRITTEN_BYTES)
 
 
 @FILTERS.declare(
@@ -133,7 +123,8 @@ def to_nice_yaml(value: Any, indent: int = 4, sort_keys: bool = True, width: int
     columns = int(indent)
     if not 2 <= columns <= 4:
         raise Fault("to_nice_yaml takes an indent from 2 to 4")
-    return Dump(plain(value), partial(_yaml_within_bounds, indent=columns, sort=bool(sort_keys)))
+    write = partial(yaml_text, indent=columns, sort=bool(sort_keys))
+    return Dump(plain(value), write, value_bytes=WRITTEN_BYTES)
 
 
 @FILTERS.declare(
@@ -143,9 +134,7 @@ def to_json(value: Any, indent: int | None = None) -> Dump:
     """The value as JSON."""
 
     def render(data: Any) -> str:
-        text = json_bytes(data, pretty=bool(indent)).decode()
-        METER.text(len(text))
-        return text
+        return json_bytes(data, pretty=bool(indent)).decode()
 
     return Dump(plain(value), render)
 
@@ -166,7 +155,6 @@ def from_json(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
     if isinstance(value, Text):
         return read_captured(value, "from_json")
     text = scalar_text(value)
-    METER.parse(text)
     try:
         return plain(orjson.loads(text.encode()))
     except (ValueError, UnicodeError):
@@ -238,7 +226,6 @@ def digest(value: Any, hashtype: str = "sha1") -> str:
         content = data.encode("utf-8", "surrogatepass")
     else:
         content = json_bytes(_stable(data), sort=True)
-        METER.read(len(content))
     return hashlib.new(hashtype, content, usedforsecurity=False).hexdigest()
 
 
@@ -303,7 +290,6 @@ def condition(value: Any, name: str) -> str:
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LONGEST: Final = 80  # characters of an address with a netmask
-_UNITS: Final = 20  # of reading an address, which is Python code
 _PARTS: Final = {
     "network": "network_address",
     "prefix": "prefixlen",
@@ -316,7 +302,6 @@ _PARTS: Final = {
 
 
 def _network(name: str, value: Any) -> _Network:
-    METER.spend(_UNITS)
     text = scalar_text(value)
     try:
         if len(text) <= _LONGEST and "%" not in text:
@@ -365,7 +350,6 @@ def ip_in(value: Any, network: Any, *more: Any) -> bool:
 
 def is_address(value: Any, version: int | None = None) -> bool:
     """Whether this is the text of an address, without a prefix; if given, of this version of IP."""
-    METER.spend(_UNITS)
     if not isinstance(value, str) or len(value) > _LONGEST or "%" in value:
         return False
     try:

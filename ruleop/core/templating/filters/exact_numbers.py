@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any, Self
 
 from ruleop.core.schema.quantity import SUFFIXES, parse_quantity
-from ruleop.core.templating.values.cost import FRACTION_UNITS, METER
 from ruleop.core.templating.values.data import float_text, json_number
 from ruleop.core.templating.values.faults import Fault
 
@@ -44,7 +43,6 @@ def _exact_operator(name: str) -> Any:
     def operate(self: Exact, *others: Any) -> Any:
         if any(isinstance(other, bool) or not isinstance(other, (int, float, Fraction)) for other in others):
             return NotImplemented
-        METER.spend(FRACTION_UNITS)
         result = operation(self, *map(Exact, others))
         return Exact(result) if isinstance(result, (int, float, Fraction)) else result
 
@@ -57,7 +55,6 @@ for _name in _OPERATORS.split():
 
 
 def exact_quantity(value: Any) -> Exact:
-    METER.spend(FRACTION_UNITS)
     if isinstance(value, str):
         amount = parse_quantity(value)
         if amount is not None:

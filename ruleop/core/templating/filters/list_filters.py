@@ -6,19 +6,19 @@ JSON: 1, 1.0, "1" and true all differ.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
 from ruleop.core.templating.filters.declarations import Filters, Trait
-from ruleop.core.templating.values.cost import LIST_BYTES, METER, NODE_BYTES, PAIR_BYTES
+from ruleop.core.templating.values.cost import MAX_COMPARED, MAX_NODES, MAX_REPEAT, check_items, exceeded
 from ruleop.core.templating.values.data import is_list, noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import Group, MappingEntry, field_of, reach
-from ruleop.core.templating.values.operators import LONG_TEXT, comparable, given, operate
+from ruleop.core.templating.values.operators import comparable, given, operate
 from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
 
 FILTERS: Final = Filters()
@@ -65,7 +65,8 @@ def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = Fals
     texts = sum(
         len(each) for found in keys for each in (found if type(found) is tuple else (found,)) if type(each) is str
     )
-    METER.spend(rounds * len(items) // 8 + rounds * texts // LONG_TEXT)
+    if rounds * texts > MAX_COMPARED:
+        raise exceeded("texts of {} characters to sort", texts, MAX_COMPARED // rounds)
     return [items[number] for number in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
 
 
@@ -75,12 +76,9 @@ def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = Fal
 
 
 def identity(value: Any) -> bytes:
-    """Canonical JSON of an item: equal for items that are the same JSON."""
-    # A copy: what orjson returns keeps some KiB of its buffer.
-    found = orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)[:-1]
-    METER.keep(NODE_BYTES + len(found))
-    METER.spend(1 + (len(found) >> 6))
-    return found
+    """A digest of the canonical JSON of an item: it is short, and equal for items that are the same JSON."""
+    found = orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(found, digest_size=16).digest()
 
 
 @FILTERS.declare("unique", SIZED, "list", _BY_ATTRIBUTE | Trait.SAME_ITEMS | Trait.SAME_TRUTH)
@@ -108,9 +106,8 @@ def total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
     if isinstance(start, (list, tuple)):
         result = list(start)
         for item in items:
-            METER.items(len(item))
+            check_items(len(result) + len(item))
             result.extend(item)
-        METER.items(len(result))
         return result
     for item in items:
         if isinstance(item, str):
@@ -151,7 +148,6 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
         key = comparable(given(key_of(item)))
         return key.lower() if isinstance(key, str) and not case_sensitive else key
 
-    METER.spend(4 * len(value) if isinstance(value, Sized) else 0)
     groups: dict[bytes, list[Any]] = {}
     for item in _sorted([item for item in value if not isinstance(key_of(item), UndefinedValue)], order):
         groups.setdefault(identity(order(item)), []).append(item)
@@ -162,7 +158,6 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
 def items(value: Any) -> list[MappingEntry]:
     """The entries of a mapping."""
     if isinstance(value, Mapping):
-        METER.entries(len(value))
         return list(map(MappingEntry._make, value.items()))
     raise Fault("items takes a mapping")
 
@@ -189,7 +184,6 @@ def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> 
         raise Fault("dict2items takes a mapping")
     if key_name == value_name:
         raise Fault("dict2items: the key and the value need different names")
-    METER.entries(len(value), PAIR_BYTES)
     return [{key_name: key, value_name: item} for key, item in value.items()]
 
 
@@ -207,12 +201,15 @@ def _chosen(name: str, value: Any, keys: tuple[Any, ...], *, keep: bool) -> Any:
     """The mapping, or each mapping of the list, with only the members whose keys are among those given, or without
     them."""
     names = {scalar_text(each) for key in keys for each in (key if is_list(key) else [key])}
-    METER.items(len(names))
+    members = 0
 
     def part(item: Any) -> dict[str, Any]:
+        nonlocal members
         if not isinstance(item, Mapping):
             raise Fault(f"{name} takes a mapping or a list of mappings, not {noun(item)}")
-        METER.entries(len(item))
+        members += len(item)
+        if members > MAX_NODES:
+            raise exceeded("mappings of {} members", members, MAX_NODES)
         return {key: member for key, member in item.items() if (key in names) is keep}
 
     return [part(given(item)) for item in value] if is_list(value) else part(value)
@@ -261,8 +258,7 @@ def subelements(value: Any, subelements: Any, skip_missing: bool = False) -> lis
             continue
         if not is_list(inner := given(found)):
             raise Fault(f"subelements needs a list in each item, not {noun(inner)}")
-        METER.items(len(inner))
-        METER.entries(len(inner), LIST_BYTES)
+        check_items(len(rows) + len(inner))
         rows.extend([item, each] for each in inner)
     return rows
 
@@ -272,10 +268,9 @@ def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[l
     items, size = list(value), int(linecount)
     if size < 1:
         raise Fault("batch takes a length of at least 1")
-    METER.entries(len(items) // size, LIST_BYTES)
     batches = [items[at : at + size] for at in range(0, len(items), size)]
     if batches and fill_with is not None:
-        METER.items(size)
+        check_items(size)
         batches[-1] += [fill_with] * (size - len(batches[-1]))
     return batches
 
@@ -284,8 +279,7 @@ def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[l
 def slices(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[list[Any]]:
     """The items in `slices` columns. If the number of items is not a multiple, the first columns have one more."""
     items, count = list(value), int(slices)
-    METER.items(count)
-    METER.entries(count, LIST_BYTES)
+    check_items(count)
     if count < 1:
         raise Fault("slice takes a number of at least 1")
     size, more = divmod(len(items), count)
@@ -297,14 +291,10 @@ def slices(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[lis
     return columns
 
 
-MAX_REPEAT: Final = 64
-
-
 def _check_lists(name: str, *values: Any) -> None:
     for value in values:
         if not is_list(value):
             raise Fault(f"{name} takes lists, not {noun(value)}")
-        METER.items(len(value))
 
 
 def _distinct(items: Iterable[Any], known: Iterable[bytes] = (), *, by: Callable[[Any], bytes] = identity) -> list[Any]:
@@ -354,14 +344,16 @@ def flatten(value: Any, levels: int | None = None, skip_nulls: bool = True) -> l
     if levels is not None and int(levels) < 0:
         raise Fault("flatten takes levels from 0")
     result: list[Any] = []
-    stack = [(iter(value), levels)]
+    stack, steps = [(iter(value), levels)], 0
     while stack:
         items, left = stack[-1]
         item = next(items, stack)
         if item is stack:
             stack.pop()
             continue
-        METER.spend(1)
+        steps += 1
+        if steps > MAX_NODES:
+            raise exceeded("{} items to flatten", steps, MAX_NODES)
         if is_list(item) and left != 0:
             stack.append((iter(item), None if left is None else int(left) - 1))
         elif item is not None or not skip_nulls:
@@ -385,8 +377,6 @@ def zipped(value: Any, *others: Any) -> list[list[Any]]:
 def zipped_to_longest(value: Any, *others: Any, fillvalue: Any = None) -> list[list[Any]]:
     """As `zip`, up to the length of the longest list."""
     _check_lists("zip_longest", value, *others)
-    longest = max(map(len, (value, *others)))
-    METER.spend(longest * (1 + len(others)))
     return [list(row) for row in itertools.zip_longest(value, *others, fillvalue=fillvalue)]
 
 
@@ -397,8 +387,4 @@ def product(value: Any, *others: Any, repeat: int = 1) -> list[list[Any]]:
     if not 1 <= int(repeat) <= MAX_REPEAT:
         raise Fault(f"product takes a repeat from 1 to {MAX_REPEAT}")
     lists = [value, *others] * int(repeat)
-    rows = math.prod(map(len, lists))
-    METER.items(rows)
-    METER.entries(rows, LIST_BYTES)
-    METER.entries(rows * len(lists), 8)
     return [list(row) for row in itertools.product(*lists)]

@@ -17,10 +17,9 @@ import jinja2.tests
 
 from ruleop.core.templating.filters import data_filters, list_filters, text_filters
 from ruleop.core.templating.filters.declarations import Filter, Filters, Test, Trait
-from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.list_filters import SIZED
 from ruleop.core.templating.filters.text_filters import version
-from ruleop.core.templating.values.cost import METER, Exhausted, check_size
+from ruleop.core.templating.values.cost import Exhausted, called, read_size
 from ruleop.core.templating.values.data import View, scalar_text
 from ruleop.core.templating.values.declared_kinds import declared_kinds
 from ruleop.core.templating.values.faults import Fault, reworded
@@ -38,22 +37,25 @@ if TYPE_CHECKING:
 
 def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE) -> Callable[..., Any]:
     takes_undefined, takes_text = Trait.TAKES_UNDEFINED in traits, Trait.KEEPS_TEXT in traits
-    charge = _items_of_text if Trait.WALKS_ITEMS in traits else METER.text
+    by_character = Trait.WALKS_ITEMS in traits
     argument = _unchanged if Trait.GIVES_ARGUMENT in traits else given
 
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(value) is str:
-            charge(len(value))
-        elif not isinstance(value, UndefinedValue):
-            value = _counted(value, takes_text=takes_text)
-        elif not takes_undefined:
-            raise value.fault()
+        if isinstance(value, UndefinedValue):
+            if not takes_undefined:
+                raise value.fault()
+            size = 0
+        elif isinstance(value, (Text, Dump)) and takes_text:
+            size = 0
+        else:
+            value = given(value)
+            size = read_size(value, by_character=by_character)
         if args:
             args = tuple(map(argument, args))
         if kwargs:
             kwargs = {key: argument(item) for key, item in kwargs.items()}
         try:
-            result = function(value, *args, **kwargs)
+            return called(name, function, (value, *args), kwargs, size)
         except Fault:
             raise
         except RecursionError:
@@ -62,14 +64,6 @@ def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE
             raise Fault(f"{name}: {reworded(error) or 'cannot use these values'}") from None
         except (ArithmeticError, LookupError, ValueError, jinja2.TemplateError):
             raise Fault(f"{name} cannot use these values") from None
-        kind = type(result)
-        if kind is str:
-            METER.text(len(result))
-        elif kind is list:
-            METER.items(len(result))
-        elif kind is int or kind is Exact:
-            check_size(result)
-        return result
 
     return call
 
@@ -77,26 +71,6 @@ def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE
 def filter_of(frame: FrameType) -> str:
     """The name of the filter whose call the frame is; "" for other frames."""
     return str(frame.f_locals["name"]) if frame.f_code.co_qualname == f"{_guarded.__name__}.<locals>.call" else ""
-
-
-def _items_of_text(length: int) -> None:
-    METER.text(length)
-    METER.items(length)
-    METER.entries(length)
-
-
-def _counted(value: Any, *, takes_text: bool) -> Any:
-    """The input of a filter, with its size counted."""
-    if isinstance(value, (Text, Dump)):
-        if not takes_text:
-            value = value.as_text()
-            METER.text(len(value))
-    elif hasattr(value, "__len__"):
-        METER.items(len(value))
-    else:
-        check_size(value)
-        METER.spend(1)
-    return value
 
 
 def _unchanged(value: Any) -> Any:
@@ -260,7 +234,6 @@ _JINJA_TESTS = cast("dict[str, Callable[..., Any]]", jinja2.tests.TESTS)
 
 def _tested(function: Callable[..., Any]) -> Callable[..., bool]:
     def call(value: Any, *args: Any) -> bool:
-        METER.spend(3)
         return bool(function(comparable(given(value)), *(comparable(given(arg)) for arg in args)))
 
     return call
@@ -269,8 +242,7 @@ def _tested(function: Callable[..., Any]) -> Callable[..., bool]:
 def _tested_case(test: Callable[..., bool]) -> Callable[..., bool]:
     def call(value: Any) -> bool:
         text = scalar_text(given(value))
-        METER.read(len(text))
-        return test(text)
+        return bool(called("is", test, (text,), {}, read_size(text)))
 
     return call
 

@@ -6,6 +6,7 @@ between them: 1.9 is before 1.10, and 1.2 before 1.2.0. The `v` of a tag does no
 
 from __future__ import annotations
 
+import io
 import operator as operators
 import posixpath
 import re
@@ -21,7 +22,7 @@ from urllib.parse import urlencode as form_encoded
 import re2
 
 from ruleop.core.templating.filters.declarations import Filters, Trait
-from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted
+from ruleop.core.templating.values.cost import MAX_STEPS, Exhausted, check_items, check_text, exceeded
 from ruleop.core.templating.values.cost import width as bounded_width
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
@@ -50,7 +51,6 @@ def trim(value: Any, chars: str | None = None) -> Any:
     if isinstance(value, Text):
         return value.trimmed(chars)
     text = scalar_text(value)
-    METER.strip(text, chars)
     return text.strip(chars)
 
 
@@ -72,10 +72,7 @@ def wordwrap(
     value: Any, width: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
 ) -> str:
     text = scalar_text(value)
-    METER.spend(len(text))
     lines, columns = text.splitlines(), int(width)
-    if break_long_words:  # cutting a long word copies its rest for every line
-        METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
     wrapper = TextWrapper(
         width=columns,
         expand_tabs=False,
@@ -137,8 +134,6 @@ def _path(name: str, value: Any) -> str:
 # -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
 
 _GROUP = re.compile(r"\\(?:g<(\w+)>|([0-9]{1,3}))")
-_COUNT = re.compile(r"\{\d*,?\d*\}")
-_UNBOUNDED = re.compile(r"[*+]|\{\d*,\}")
 
 MAX_PROGRAM: Final = 1 << 20
 """Bytes of a compiled pattern, and of the automaton that it builds as it reads text. RE2 slows down when it is full."""
@@ -152,16 +147,12 @@ def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_PROGRAM
-    METER.spend(600 + 2 * len(pattern) + 200 * pattern.lower().count(r"\p"))
     try:
-        compiled = re2.compile(pattern, options)
+        return re2.compile(pattern, options)
     except re2.error:
-        METER.charge(20_000)
         raise Fault(
             "not a valid RE2 regular expression (RE2 has no lookaround and no backreferences), or one that is too large"
         ) from None
-    METER.charge(2 * compiled.programsize)
-    return compiled
 
 
 class Flags(NamedTuple):
@@ -183,22 +174,14 @@ def _pattern(pattern: Any, flags: Flags) -> Any:
 
 
 def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
-    """The matches, charged for the slowest of RE2's ways: for each byte of the text a step of each instruction of the
-    pattern, and of its groups. Each further match may take as long again if the pattern has unbounded repetitions and
-    RE2's automaton becomes too large for it.
-
-    It may also search the rest of the text in vain (`a.*z|a`), which nothing shows: the guard of the pass ends that.
-    """
+    """The matches. Nothing interrupts the search for one, so what it may take is bounded, by the slowest of RE2's ways:
+    for each byte of the text a step of each instruction of the pattern, and of its groups. Many searches are ended by
+    the guard of the plan."""
     compiled = _pattern(pattern, flags)
-    length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
-    slow = compiled.programsize * (200 + compiled.groups)
-    METER.spend(size * slow // 5000)
-    unbounded = _UNBOUNDED.search(compiled.pattern) is not None
-    again = slow if unbounded and (len(compiled.pattern) > 64 or _COUNT.search(compiled.pattern)) else 0
-    for match in compiled.finditer(text):
-        rest = size - size * match.start() // length
-        METER.spend(MATCH_UNITS + rest * again // 5000)
-        yield match
+    steps = len(text.encode("utf-8", "surrogatepass")) * compiled.programsize * (200 + compiled.groups)
+    if steps > MAX_STEPS:
+        raise exceeded("up to {} steps of a regular expression for this text", steps, MAX_STEPS)
+    yield from compiled.finditer(text)
 
 
 @FILTERS.declare("regex_match", "scalar", "boolean", example=("spec.image | regex_match('^1[.]')", "true"))
@@ -229,22 +212,22 @@ def regex_replace(
     value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False
 ) -> str:
     r"""Replaces all matches. The replacement may name groups: `'\\1'`."""
-    text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
+    text, new, found, at = scalar_text(value), scalar_text(replacement), io.StringIO(), 0
     names = (name or number for name, number in _GROUP.findall(new))
     groups = Counter(int(name) if name.isdecimal() else name for name in names)
     for match in _matches(pattern, text, Flags(ignorecase, multiline)):
         try:
             size = len(new) + sum(times * len(match.group(group) or "") for group, times in groups.items())
-            METER.text(length + size if length + size > MAX_TEXT else size)
-            METER.spend(4 + (len(new) >> 4) + 2 * sum(groups.values()))
+            check_text(found.tell() + size)
             expanded = match.expand(new)
         except (re2.error, LookupError, ValueError):
             raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
-        pieces += [text[at : match.start()], expanded]
+        found.write(text[at : match.start()])
+        found.write(expanded)
         at = match.end()
-        length += len(expanded)
-    METER.text(length + len(text))
-    return "".join([*pieces, text[at:]])
+    check_text(found.tell() + len(text) - at)
+    found.write(text[at:])
+    return found.getvalue()
 
 
 @FILTERS.declare("regex_escape", "scalar", "string", example=("spec.image | regex_escape", "'1\\.20'"))
@@ -262,12 +245,13 @@ def matches_at_start(value: Any, pattern: str, *, ignorecase: bool = False, mult
 def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> list[Any]:
     """All matches: the text of each, the text of its only group, or a list of its groups."""
     found: list[Any] = []
+    pieces = length = 0
     for match in _matches(pattern, scalar_text(value), Flags(ignorecase, multiline)):
-        if len(found) >= MAX_ITEMS:
-            METER.items(len(found) + 1)
-        groups = match.groups(default="")
-        METER.entries(1 + len(groups))
-        found.append(list(groups) if len(groups) > 1 else groups[0] if groups else match.group())
+        groups = match.groups(default="") or (match.group(),)
+        pieces, length = pieces + len(groups), length + sum(map(len, groups))
+        check_items(pieces)
+        check_text(length)
+        found.append(list(groups) if len(groups) > 1 else groups[0])
     return found
 
 
@@ -306,7 +290,6 @@ def _text(value: Any) -> str:
     text = scalar_text(value)
     if not 0 < len(text) <= _LONGEST:
         raise Fault(f"version takes versions of 1 to {_LONGEST} characters")
-    METER.spend(2 + len(text))
     return text[1:] if text[0] == "v" and text[1:2].isdecimal() else text
 
 

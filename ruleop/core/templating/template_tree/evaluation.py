@@ -31,9 +31,10 @@ from ruleop.core.templating.template_tree.nodes import (
     Value,
 )
 from ruleop.core.templating.template_tree.pieces import Piece
+from ruleop.core.templating.template_tree.state import charge_render
 from ruleop.core.templating.template_tree.writing import block_text, filled, marked
 from ruleop.core.templating.tree.yaml_reader import NotJson, repeated_key, resolve_scalar
-from ruleop.core.templating.values.cost import LIST_BYTES, METER, PAIR_BYTES, SLOT_BYTES, Exhausted
+from ruleop.core.templating.values.cost import ITEM_BYTES, ROW_BYTES, Exhausted
 from ruleop.core.templating.values.data import noun, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault, NotThereYet, RuleErrors
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace, flatten_parts
@@ -115,14 +116,18 @@ def _sum(adds: Sequence[Add], size: int, begin: Callable[[], Collected]) -> Eval
     """The function that adds up the members of a mapping or a list."""
 
     def evaluate(scope: Scope) -> Any:
-        METER.keep(size)
-        METER.spend(1 + len(adds))
+        charge_render(size)
         collected = begin()
         for add in adds:
             add(scope, collected)
         return collected.result()
 
     return evaluate
+
+
+def _bytes(members: Sequence[object]) -> int:
+    """The bytes of a mapping or a list, without what is in it."""
+    return ROW_BYTES + ITEM_BYTES * max(0, len(members) - 2)
 
 
 def _repeated(key: str, collected: Collected, site: Site) -> Fault:
@@ -259,10 +264,10 @@ class Evaluator:
 
     def _with_insertions(self, node: Mapping | Blocks) -> Callable[[Scope, list[JSON]], None]:
         """A document among whose entries others may be included, each behind its own line `---`."""
-        adds = self._adds(node.members)
+        adds, size = self._adds(node.members), _bytes(node.members)
 
         def evaluate(scope: Scope, found: list[JSON]) -> None:
-            METER.spend(1 + len(adds))
+            charge_render(size)
             collected = Collected({} if isinstance(node, Mapping) else NOTHING, found)
             for add in adds:
                 add(scope, collected)
@@ -400,7 +405,6 @@ class Evaluator:
 
         def join(scope: Scope) -> Any:
             text = ""
-            METER.keep(SLOT_BYTES)
             for literal, compute, place in pieces:
                 if literal:
                     text += literal
@@ -416,8 +420,7 @@ class Evaluator:
                     except Fault as fault:
                         raise fault.at(place.site, place.expression) from None
                 text += value
-            METER.made(text)
-            state.weigh(len(text))
+            state.made(text)
             return text
 
         return join
@@ -456,7 +459,7 @@ class Evaluator:
             if self.lenient:
                 return NOTHING
             raise
-        self.state.weigh(len(text))
+        self.state.made(text)
         return text
 
     def _plain_scalar(self, parts: Sequence[Part]) -> Any:
@@ -485,7 +488,7 @@ class Evaluator:
                 if self.lenient:
                     return NOTHING
                 raise
-            self.state.weigh(len(text))
+            self.state.made(text)
             return text
 
         return evaluate
@@ -502,12 +505,11 @@ class Evaluator:
             sites: Places = {
                 str(each.key): self.site_of(each.value, each.site) for each in node.members if isinstance(each, Entry)
             }
-            state, units = self.state, 1 + len(entries)
+            state, size = self.state, _bytes(entries)
 
             def static(scope: Scope) -> Any:
                 result = {}
-                METER.keep(PAIR_BYTES)
-                METER.spend(units)
+                charge_render(size)
                 for key, value in entries:
                     found = value(scope)
                     if found is not NOTHING:
@@ -517,13 +519,13 @@ class Evaluator:
                 return result
 
             return static
-        return _sum(self._adds(node.members), PAIR_BYTES, lambda: Collected({}))
+        return _sum(self._adds(node.members), _bytes(node.members), lambda: Collected({}))
 
     def _listnode(self, node: ListNode) -> Evaluate:
-        return _sum([self._item(each) for each in node.members], LIST_BYTES, lambda: Collected([]))
+        return _sum([self._item(each) for each in node.members], _bytes(node.members), lambda: Collected([]))
 
     def _blocks(self, node: Blocks) -> Evaluate:
-        return _sum([self._block(each) for each in node.members], 0, Collected)
+        return _sum([self._block(each) for each in node.members], _bytes(node.members), Collected)
 
     def _adds(self, members: Sequence[Entry | Block]) -> list[Add]:
         adds = [self._member(each) for each in members]
@@ -710,10 +712,10 @@ class Evaluator:
 
             return add_whole
 
-        units = len(members)
+        size = ITEM_BYTES * len(members)
 
         def add(scope: Scope, collected: Collected) -> None:
-            METER.spend(units)
+            charge_render(size)
             for each in members:
                 each(scope, collected)
 

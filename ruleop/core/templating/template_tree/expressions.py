@@ -14,11 +14,11 @@ from jinja2.utils import Cycler, Joiner, Namespace
 from ruleop.core.templating import syntax
 from ruleop.core.templating.compile.environment import TemplateFunction
 from ruleop.core.templating.template_tree.pieces import MacroValue
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.cost import called
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import field_by_value, field_of, slice_of
 from ruleop.core.templating.values.methods import call_on_data
-from ruleop.core.templating.values.operators import comparable, contains, given, joined, operate, passes
+from ruleop.core.templating.values.operators import collected, comparable, contains, given, joined, operate, passes
 from ruleop.core.templating.values.undefined import OMIT, UndefinedValue
 
 if TYPE_CHECKING:
@@ -98,15 +98,15 @@ class Expressions:
 
     def _list(self, node: syntax.List) -> Compute:
         items = self.computed(node.items)
-        return lambda scope: [item(scope) for item in items]
+        return lambda scope: collected([item(scope) for item in items])
 
     def _tuple(self, node: syntax.Tuple) -> Compute:
         items = self.computed(node.items)
-        return lambda scope: tuple(item(scope) for item in items)
+        return lambda scope: tuple(collected([item(scope) for item in items]))
 
     def _dict(self, node: syntax.Dict) -> Compute:
         pairs = [(self.compute(each.key), self.compute(each.value)) for each in node.items]
-        return lambda scope: {key(scope): value(scope) for key, value in pairs}
+        return lambda scope: dict(collected([(key(scope), value(scope)) for key, value in pairs]))
 
     # -- fields --------------------------------------------------------------------------------------------------------
 
@@ -275,9 +275,9 @@ class Expressions:
 
 def _call(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     kind = type(obj)
-    METER.spend(8)
     if kind is TemplateFunction:
-        return obj.function(*map(given, args), **{key: given(value) for key, value in kwargs.items()})
+        arguments = tuple(map(given, args)), {key: given(value) for key, value in kwargs.items()}
+        return called(obj.name, obj.function, *arguments, 0)
     if kind is MacroValue:
         return obj(*args, **kwargs)
     if kind is LoopContext:
@@ -290,7 +290,6 @@ def _call(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _call_method(obj: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    METER.spend(2)
     if isinstance(obj, UndefinedValue):
         raise obj.fault()
     kind = type(obj)

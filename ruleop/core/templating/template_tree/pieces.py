@@ -7,11 +7,12 @@ used, never on a value. A piece is parsed in the forms in which it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 from ruleop.core.templating.template_tree.parser import parse
 from ruleop.core.templating.template_tree.scope import Scope
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.template_tree.state import charge_render
+from ruleop.core.templating.values.cost import MACRO_BYTES
 from ruleop.core.templating.values.faults import Fault, RuleErrors
 from ruleop.core.templating.values.text import Indent, Text, flatten_parts
 from ruleop.core.templating.values.undefined import Unknown
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ruleop.core.templating.template_tree.nodes import Documents
     from ruleop.core.templating.values.text import Part
 
-CALL_UNITS: Final = 16
 Result = TypeVar("Result")
 Made = TypeVar("Made")
 
@@ -201,7 +201,7 @@ class MacroValue:
         self.takes, self.form, self.scope = takes, form, scope
 
     def __call__(self, *args: Any, caller: Any = None, **kwargs: Any) -> Piece:
-        METER.spend(CALL_UNITS + len(self.params))
+        charge_render(MACRO_BYTES)
         scope = self.scope.inner()
         names = scope.names
         first_default = len(self.params) - len(self.defaults)

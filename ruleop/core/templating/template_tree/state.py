@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, TypeAlias
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ruleop.core.errors import Site
     from ruleop.core.templating.values.text import SlotPlace
 
 Places: TypeAlias = "dict[str | int, Site]"
+
+
+charge_render: Final = METER.charge
+"""Charges for what a render makes: a printed value, a mapping, a list, what a macro gives."""
 
 
 class Sites:
@@ -49,27 +54,42 @@ class State(threading.local):
         self.weight = 0  # the characters of its values
         self.depth = 0  # of evaluations inside others
         self.renders = 0  # nested calls of render()
-        self.before = 0  # of the meter, at the start of the outermost evaluation
+        self.before = 0  # the mark of the account at the start of the outermost evaluation
         self.hide: Callable[[Any, SlotPlace], Any] | None = None  # changes what a `{{ }}` prints
         self.sites: Sites | None = None  # where the places of fields are noted
 
     def __enter__(self) -> None:
         own = self.__dict__  # that of the thread, which is looked up for each attribute
         if not own["depth"]:
-            own["before"] = METER.begin_render()
+            own["before"] = METER.begin(outermost=True)
         own["depth"] += 1
 
     def __exit__(self, *_: object) -> None:
         own = self.__dict__
         own["depth"] -= 1
         if not own["depth"]:
-            METER.end_render(own["before"])
+            METER.give_back(own["before"])
 
     def begin(self, *, lenient: bool) -> tuple[bool, int]:
         """Begins the evaluation of documents. Returns the state of that around it, to be restored."""
         outer = self.lenient, self.weight
         self.lenient, self.weight = lenient, 0
         return outer
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Begins an evaluation whose result outlives it, and so may all that it makes."""
+        with self:
+            mark = METER.begin(outermost=False)
+            try:
+                yield
+            finally:
+                METER.retain(mark)
+
+    def made(self, text: str) -> None:
+        """Charges for a text that is a value of a document."""
+        METER.text(text)
+        self.weigh(len(text))
 
     def weigh(self, characters: int) -> None:
         own = self.__dict__

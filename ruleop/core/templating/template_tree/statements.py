@@ -10,11 +10,10 @@ from jinja2.runtime import LoopContext
 from jinja2.utils import Namespace
 
 from ruleop.core.templating import syntax
-from ruleop.core.templating.syntax import bodies_of, find, names_in, source_of
+from ruleop.core.templating.syntax import bodies_of, names_in, source_of
 from ruleop.core.templating.template_tree.faults import fault_in
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece, Result, Source, counted, snapshot
 from ruleop.core.templating.template_tree.scope import Scope
-from ruleop.core.templating.values.cost import CONTAINER_BYTES, SLOT_BYTES
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.operators import passes
 from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
@@ -82,7 +81,7 @@ class Statements:
 
     def passes(self, node: syntax.For) -> Callable[[Scope], Iterator[Scope]]:
         """The scope of each pass."""
-        iterable, (units, size) = self.expressions.compute(node.iterable), _weight(node)
+        iterable = self.expressions.compute(node.iterable)
         test = self.expressions.compute(node.test) if node.test is not None else None
         site = self.file.site_of(node)
         several, source = names_of(node.target), source_of(node.iterable) or "mapping"
@@ -90,7 +89,7 @@ class Statements:
         form = Form(self.file, (node,)) if node.recursive else None
 
         def items(scope: Scope, found: Any) -> list[Any]:
-            found = passes(found, units, size)
+            found = passes(found)
             found = rows(found, several, source) if several else list(found)
             if test is None:
                 return found  # type: ignore[no-any-return]
@@ -223,24 +222,6 @@ def names_of(target: syntax.Target) -> Names:
     if not isinstance(target, syntax.Variables):
         return ()
     return tuple(names_of(each) if isinstance(each, syntax.Variables) else each.name for each in target.items)
-
-
-def _weight(loop: syntax.For) -> tuple[int, int]:
-    """The units and the bytes of one pass, by its names and by the nodes of the body. Passes of inner loops are charged
-    by themselves."""
-    parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
-    below = [node for part in parts for node in _nodes_below(part)]
-    outputs = sum(isinstance(node, (syntax.Data, syntax.Print)) for node in below)
-    made = sum(isinstance(node, (syntax.Dict, syntax.List, syntax.Tuple)) for node in below)
-    names = sum(1 for _ in find(loop.target, syntax.Variable))
-    return 1 + names + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
-
-
-def _nodes_below(node: syntax.Node) -> Iterator[syntax.Node]:
-    yield node
-    if not isinstance(node, (syntax.For, syntax.Macro)):
-        for child in syntax.children(node):
-            yield from _nodes_below(child)
 
 
 def binding(target: syntax.Target) -> Callable[[Scope, Any], None]:

@@ -15,11 +15,11 @@ from ruleop.core.templating.template_tree.inheritance import Inherited
 from ruleop.core.templating.template_tree.nodes import Documents
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
 from ruleop.core.templating.template_tree.scope import Scope
-from ruleop.core.templating.template_tree.state import Sites, State
+from ruleop.core.templating.template_tree.state import Sites, State, charge_render
 from ruleop.core.templating.template_tree.statements import Statements
 from ruleop.core.templating.template_tree.writing import Writer
 from ruleop.core.templating.tree.yaml_reader import read_yaml
-from ruleop.core.templating.values.cost import METER, Exhausted
+from ruleop.core.templating.values.cost import ITEM_BYTES, Exhausted, parsed
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors
 from ruleop.core.templating.values.text import Dump
@@ -102,7 +102,7 @@ class File:
     def module(self, name: str, scope: Scope) -> dict[str, Any]:
         inner = scope.inner()
         self.templates.file(name).form.write(inner, [])
-        METER.spend(8 + 4 * len(inner.names))
+        charge_render(ITEM_BYTES * len(inner.names))
         return {each: value for each, value in inner.names.items() if not each.startswith("_")}
 
     def first_of(self, names: Sequence[str]) -> Form | None:
@@ -157,7 +157,6 @@ class Templates:
         outer = state.begin(lenient=lenient)
         try:
             with state, file.located:
-                METER.spend(8)
                 found: list[JSON] = []
                 (form or file.form).evaluate(file.scope(names), found)
                 return found
@@ -224,7 +223,6 @@ class Templates:
             raise Fault("render() has no resource here: this template is included or imported without context")
         if self.state.renders >= MAX_RENDERS:
             raise Exhausted("render: templates render each other recursively")
-        METER.spend(8)
         self.state.renders += 1
         try:
             return Piece(self.file(name).form, self.scope(scope.root)).as_text()
@@ -249,7 +247,7 @@ class Templates:
                 self.state.lenient, self.state.weight = outer
             return found[0] if found else None
         text = scalar_text(value)
-        METER.parse(text)
+        charge_render(parsed(text))
         read, mistakes = read_yaml(text, what)
         if mistakes:
             raise Fault(f"{what}: not YAML, or YAML with anchors or tags")

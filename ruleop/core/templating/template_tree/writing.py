@@ -14,7 +14,8 @@ from ruleop.core.templating.syntax import EFFECTS, PRINTING, bodies_of
 from ruleop.core.templating.template_tree.faults import fault_in
 from ruleop.core.templating.template_tree.lines import BlockItem
 from ruleop.core.templating.template_tree.pieces import Form, MacroValue, Piece
-from ruleop.core.templating.values.cost import MAX_TEXT, METER, SLOT_BYTES, Exhausted, exceeded
+from ruleop.core.templating.template_tree.state import charge_render
+from ruleop.core.templating.values.cost import MAX_TEXT, SLOT_BYTES, Exhausted, check_text, exceeded
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Lit, Slot, Text
 from ruleop.core.templating.values.undefined import OMIT, Broken
@@ -93,8 +94,7 @@ class Writer:
 
         def write(scope: Scope, parts: list[Part]) -> None:
             try:
-                METER.keep(SLOT_BYTES)
-                METER.spend(1)
+                charge_render(SLOT_BYTES)
                 value = compute(scope)
             except Exhausted as error:
                 raise error.at(place.site, place.expression) from None
@@ -234,9 +234,7 @@ def filled(text: str, slots: list[Slot]) -> str:
         if length > MAX_TEXT:
             raise slot.with_place(exceeded("text of {} characters", length, MAX_TEXT))
         column = _column_after(_column_after(column, value), after)
-    result = "".join(found)
-    METER.made(result)
-    return result
+    return "".join(found)
 
 
 def _column_after(column: str | None, text: str) -> str | None:
@@ -260,7 +258,7 @@ def _inserted(text: str, slots: list[Slot]) -> str:
     pieces = _SLOT_NUMBER.split(text)
     if not any(isinstance(slots[int(number)].value, Text) for number in pieces[1::2]):
         return text
-    found, column = [pieces[0]], _column_after("", pieces[0])
+    found, length, column = [pieces[0]], 0, _column_after("", pieces[0])
     for at, (number, after) in enumerate(zip(pieces[1::2], pieces[2::2], strict=True), 1):
         slot, rest = slots[int(number)], after
         is_last = 2 * at + 1 == len(pieces)
@@ -268,11 +266,11 @@ def _inserted(text: str, slots: list[Slot]) -> str:
             found.append(f"{_SLOT}{number}\ufdd1")
             column = None
         elif lines := _trimmed(_inserted(marked(slot.value.parts, slots), slots).split("\n")):
-            METER.spend(4 * len(lines))
             written = "\n".join(
                 (column if row else "") + line if line.strip() else "" for row, line in enumerate(lines)
             )
-            METER.made(written)
+            length += len(written)
+            check_text(length)
             found.append(written)
             column = None
         else:

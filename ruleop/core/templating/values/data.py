@@ -10,7 +10,6 @@ has an origin and a path, and returns the matching kind of `UndefinedValue`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -23,16 +22,18 @@ from ruleop.core.errors import RenderError
 from ruleop.core.messages import shortened
 from ruleop.core.schema.nearest import nearest
 from ruleop.core.templating.values.cost import (
+    ITEM_BYTES,
     MAX_DEPTH,
-    MAX_NODES,
     MAX_OUTPUT,
     METER,
+    MISSING_BYTES,
     NODE,
     NODE_BYTES,
-    UNDEFINED_BYTES,
-    UNDEFINED_UNITS,
+    ROW_BYTES,
+    TEXT_READ,
     Exhausted,
-    weigh,
+    hints,
+    measure,
 )
 from ruleop.core.templating.values.faults import Fault, fault_of
 from ruleop.core.templating.values.undefined import (
@@ -69,8 +70,7 @@ class View:
 
     def missing(self, key: object) -> UndefinedValue:
         """The undefined value for a missing `key`."""
-        METER.keep(UNDEFINED_BYTES)
-        METER.spend(UNDEFINED_UNITS)
+        METER.charge(MISSING_BYTES)
         found = (
             _UNDEFINED[self.origin](self.path)
             if self.origin is not Origin.GIVEN
@@ -80,7 +80,7 @@ class View:
 
     def _missing_hint(self, key: object) -> str:
         """The end of the message about a missing key: the similar or existing names."""
-        if not METER.takes_hint():
+        if not hints().takes(1):
             return ""
         if not isinstance(self.data, Mapping):
             return f" ({self.path()} has {len(self.data)} items)"
@@ -200,7 +200,7 @@ class ObjectsView(ListView):
         return self._positions.get(key.removeprefix("/"))
 
     def _indexed(self) -> dict[str, int]:
-        METER.items(2 * len(self.data))
+        METER.charge(2 * ITEM_BYTES * len(self.data))
         found: dict[str, int] = {}
         for number, obj in enumerate(self.data):
             name = obj.get("metadata", {}).get("name")
@@ -287,28 +287,6 @@ def loop_items(value: Any) -> Iterator[tuple[int | str, Any]] | None:
     return enumerate(value)
 
 
-def retained_bytes(value: Any) -> int:
-    """The bytes of a value that outlives its render, approximately. The data of a view is not its own. The walk
-    stops when it has found too much."""
-    size, count, seen, stack = 0, 0, set(), [value]
-    while stack:
-        found = stack.pop()
-        count += 1
-        if not count & 1023 and size > METER.account.memory:
-            break
-        if isinstance(found, str):
-            size += sys.getsizeof(found)
-        elif not isinstance(found, (dict, list, tuple)):
-            size += NODE_BYTES
-        elif id(found) not in seen:
-            seen.add(id(found))
-            size += NODE_BYTES + sys.getsizeof(found)
-            stack.extend(found.values() if isinstance(found, dict) else found)
-        if count > MAX_NODES:
-            raise Exhausted(f"data of more than {MAX_NODES:,} values")
-    return size
-
-
 def plain(value: Any) -> JSON:
     """A template's value as JSON, which shares parts that are JSON already. Undefined values in it raise their
     faults."""
@@ -328,11 +306,11 @@ def plain_and_weight(value: Any) -> tuple[JSON, int]:
             # Data of the cluster is a tree, so the JSON encoder can measure it, which is faster than Python code.
             weight = len(orjson.dumps(data))
         except TypeError:
-            return data, weigh(data)
-        METER.spend(1 + (weight >> 6))
+            weight = measure(data)[1]
+        METER.charge(weight // TEXT_READ)
         return data, weight
     if type(value) is dict and set(map(type, value)) == _TEXT == set(map(type, value.values())):
-        METER.spend(1 + len(value))  # such as labels and ConfigMaps: no copy needed
+        # Such as labels and ConfigMaps: no copy needed
         return value, sum(map(len, value.values())) + NODE * len(value)
     return _Converter().of(value, 0)
 
@@ -378,8 +356,7 @@ class _Converter:
         if isinstance(value, View):
             result, weight = plain_and_weight(value)
         elif isinstance(value, Mapping):
-            METER.keep(250 + 60 * len(value))
-            METER.spend(4 + len(value))
+            METER.charge(ROW_BYTES + ITEM_BYTES * len(value))
             result = {}
             for key, item in value.items():
                 if item is not OMIT:
@@ -389,8 +366,7 @@ class _Converter:
                     result[name], more = self.of(item, depth + 1)
                     weight += more + NODE
         elif isinstance(value, (list, tuple, range)):
-            METER.keep(NODE_BYTES + 10 * len(value))
-            METER.spend(4 + len(value))
+            METER.charge(NODE_BYTES + ITEM_BYTES * len(value))
             result = []
             for item in value:
                 if item is not OMIT:

@@ -3,13 +3,14 @@ few of Jinja's helpers that are listed here."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 from jinja2.environment import TemplateModule
 from jinja2.runtime import BlockReference, LoopContext, TemplateReference
 from jinja2.utils import Cycler, Namespace
 
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.cost import called
 from ruleop.core.templating.values.data import ListView, MapView, noun
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Text
@@ -105,7 +106,6 @@ def _field_of_helper(obj: Any, key: Any) -> Any:
 def reach(item: Any, attribute: Any) -> Any:
     """`a.b.0.c` of an item, as `map` and `sort` name it."""
     parts = attribute.split(".") if isinstance(attribute, str) else [attribute]
-    METER.spend(1 + 2 * len(parts))
     for part in parts:
         item = field_of(item, part)
     return item
@@ -119,6 +119,4 @@ def slice_of(obj: Any, start: Any, stop: Any, step: Any) -> Any:
     if not isinstance(obj, (str, list, tuple, range, ListView)):
         raise Fault("only text and lists have slices")
     part = slice(*(None if bound is None else int(bound) for bound in (start, stop, step)))
-    length = len(range(*part.indices(len(obj))))
-    METER.text(length) if isinstance(obj, str) else METER.items(length)
-    return obj[part]
+    return called("[:]", operator.getitem, (obj, part), {}, 0)

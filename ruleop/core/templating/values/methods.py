@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.cost import called, check_text, read_size
 from ruleop.core.templating.values.data import ListView, MapView, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import MappingEntry
@@ -29,7 +29,10 @@ def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str
         known = sorted(known for kind, known in METHODS if kind == type_name(obj))
         raise Fault(f"unknown method {name}()" + (f"; use one of {', '.join(known)}" if known else ""))
     try:
-        return method.call(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
+        args, kwargs = tuple(map(given, args)), {key: given(value) for key, value in kwargs.items()}
+        obj = str(obj) if isinstance(obj, (str, Text, Dump)) else obj
+        size = 0 if isinstance(obj, Mapping) else read_size(obj)
+        return called(name, method.call, (obj, *args), kwargs, size)
     except (TypeError, ValueError, LookupError):
         raise Fault(f"{name}() cannot take these arguments") from None
 
@@ -42,64 +45,30 @@ def type_name(obj: Any) -> str:
     return "list" if isinstance(obj, (list, tuple, range, ListView)) else ""
 
 
-_SEARCHES = {
-    name: name.startswith("r") for name in ("find", "count", "split", "partition", "rfind", "rsplit", "rpartition")
-}
-"""The methods that search text in the text, and whether from its end."""
-
-_STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
-
-
-def _text_method(name: str) -> Callable[..., Any]:
-    function = getattr(str, name)
-
-    def method(text: Any, *args: Any) -> Any:
-        METER.text(len(text))
-        text = str(text)
-        if args and isinstance(args[0], str):
-            if name in _SEARCHES:
-                METER.search(text, args[0], backward=_SEARCHES[name])
-            elif name in _STRIPPING:
-                METER.strip(text, args[0])
-        result = function(text, *args)
-        if isinstance(result, list):
-            METER.items(len(result))
-            METER.entries(len(result))
-        return result
-
-    return method
-
-
 def replaced(text: Any, old: Any, new: Any, count: int | None = None) -> str:
     text, old, new = scalar_text(text), scalar_text(old), scalar_text(new)
-    for _ in range(2):  # to count and to replace
-        METER.search(text, old)
     times = text.count(old)
     if count is not None and count >= 0:
         times = min(times, int(count))
-    METER.text(len(text) + times * max(0, len(new) - len(old)))
+    check_text(len(text) + times * max(0, len(new) - len(old)))
     return str(text.replace(old, new, times))
 
 
 def joined_by(separator: Any, values: Any) -> str:
     between, texts = scalar_text(separator), [scalar_text(value) for value in passes(values)]
-    METER.text(sum(map(len, texts)) + len(texts) * len(between))
+    check_text(sum(map(len, texts)) + len(texts) * len(between))
     return between.join(texts)
 
 
 def _items(mapping: Mapping[str, Any]) -> list[MappingEntry]:
-    METER.items(len(mapping))
-    METER.entries(len(mapping))
     return list(map(MappingEntry._make, mapping.items()))
 
 
 def _keys(mapping: Mapping[str, Any]) -> list[str]:
-    METER.items(len(mapping))
     return list(mapping)
 
 
 def _values(mapping: Mapping[str, Any]) -> list[Any]:
-    METER.items(len(mapping))
     return list(mapping.values())
 
 
@@ -114,12 +83,10 @@ def _get(mapping: Mapping[str, Any], key: Any, *default: Any) -> Any:
 
 
 def _index(items: Any, item: Any) -> int:
-    METER.items(len(items))
     return [comparable(each) for each in items].index(comparable(item))
 
 
 def _count(items: Any, item: Any) -> int:
-    METER.items(len(items))
     return [comparable(each) for each in items].count(comparable(item))
 
 
@@ -131,7 +98,7 @@ _OF_TEXT: Final = {
 }
 METHODS: Final[Mapping[tuple[str, str], Method]] = {
     **{
-        ("text", name): Method(_text_method(name), gives) for gives, names in _OF_TEXT.items() for name in names.split()
+        ("text", name): Method(getattr(str, name), gives) for gives, names in _OF_TEXT.items() for name in names.split()
     },
     ("text", "replace"): Method(replaced, "string"),
     ("text", "join"): Method(joined_by, "string"),

@@ -13,7 +13,20 @@ from fractions import Fraction
 from typing import Any
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.cost import MAX_BITS, MAX_INDENT, METER, Exhausted, check_size, width
+from ruleop.core.templating.values.cost import (
+    ITEM_BYTES,
+    MAX_BITS,
+    MAX_INDENT,
+    METER,
+    PASS_BYTES,
+    Exhausted,
+    called,
+    check_items,
+    check_size,
+    check_text,
+    read_size,
+    width,
+)
 from ruleop.core.templating.values.data import ListView, View, json_number, noun, plain, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace, Text
@@ -32,14 +45,13 @@ def printf(pattern: str, *args: Any, **named: Any) -> str:
         raise Fault("format: the width * is not allowed")
     length = len(pattern) + sum(len(value) for value in arguments if isinstance(value, str))
     for found in _DIRECTIVE.finditer(pattern):
-        METER.spend(1)
         if found["kind"] is None:
             raise Fault("format: the values do not match the directives in the text")
         for number in (found["width"], found["precision"]):
             width((number or "0")[:6], "a width or precision")
         value = named_arguments.get(found["name"] or "")
         length += len(value) if isinstance(value, str) else 2 * MAX_INDENT
-    METER.text(length)
+    check_text(length)
     try:
         return pattern % (named_arguments or tuple(arguments))
     except (TypeError, ValueError, KeyError, OverflowError):
@@ -58,9 +70,6 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow,
     "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
-LONG_TEXT = 2048
-"""Characters that are compared in one unit."""
-
 _NO_PLACE = SlotPlace(Site(""), "")
 
 
@@ -74,17 +83,16 @@ def given(value: Any) -> Any:
 def operate(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "+" and isinstance(left, (Text, Dump, str)) and isinstance(right, (Text, Dump, str)):
         return joined((left, right))
-    METER.spend(2)
     left, right = given(left), given(right)
     if symbol == "%" and isinstance(left, str):
         if isinstance(right, Mapping):
-            return printf(left, **plain(right))
-        return printf(left, *(right if isinstance(right, tuple) else (right,)))
+            return called("%", printf, (left,), plain(right), 0)
+        return called("%", printf, (left, *(right if isinstance(right, tuple) else (right,))), {}, 0)
     if symbol == "+" and isinstance(left, str) != isinstance(right, str):
         raise Fault(f"{noun(left)} + {noun(right)}: only text can be added to text; join anything with ~")
     _check_growth(symbol, left, right)
     try:
-        result = _OPERATIONS[symbol](left, right)
+        result = called(symbol, _OPERATIONS[symbol], (left, right), {}, 0)
     except TypeError:
         raise Fault(f"{noun(left)} {symbol} {noun(right)} is not possible") from None
     except ZeroDivisionError:
@@ -102,14 +110,14 @@ def _check_growth(symbol: str, left: Any, right: Any) -> None:
     check_size(left)
     check_size(right)
     if symbol == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
-        METER.items(len(left) + len(right))
+        check_items(len(left) + len(right))
         return
     if symbol == "*":
         for one, other in ((left, right), (right, left)):
             if isinstance(one, str) and isinstance(other, int):
-                METER.text(len(one) * max(0, other))
+                check_text(len(one) * max(0, other))
             elif isinstance(one, (list, tuple)) and isinstance(other, int):
-                METER.items(len(one) * max(0, other))
+                check_items(len(one) * max(0, other))
     if symbol == "**" and all(isinstance(number, (int, float, Fraction)) for number in (left, right)):
         bits = 64 if isinstance(left, float) else max(left.numerator.bit_length(), left.denominator.bit_length())
         bits = 1 if abs(left) <= 2 else bits
@@ -123,11 +131,14 @@ def joined(values: tuple[Any, ...]) -> Any:
         parts: list[Any] = []
         for value in values:
             parts.extend(value.parts if isinstance(value, Text) and not value.indent else [Slot(value, _NO_PLACE)])
-        METER.items(len(parts))
+        check_items(len(parts))
+        METER.charge(ITEM_BYTES * len(parts))
         return Text(parts)
     texts = [scalar_text(value) for value in values]
-    METER.text(sum(map(len, texts)))
-    return "".join(texts)
+    check_text(sum(map(len, texts)))
+    text = "".join(texts)
+    METER.text(text)
+    return text
 
 
 def comparable(value: Any) -> Any:
@@ -135,8 +146,6 @@ def comparable(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):
         return plain(value)
     if type(value) is str:
-        if len(value) > LONG_TEXT:
-            METER.spend(len(value) // LONG_TEXT)
         return value
     if isinstance(value, View):
         plain_and_weight(value)
@@ -149,12 +158,11 @@ def contains(needle: Any, haystack: Any) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise Fault(f"{noun(needle)} in text: only text can be searched in text")
-        METER.search(haystack, needle)
-        return needle in haystack
+        return bool(called("in", _contains_text, (needle, haystack), {}, read_size(haystack)))
     if isinstance(haystack, Mapping):
         return isinstance(needle, (str, int, float)) and needle in haystack
     if isinstance(haystack, ListView):
-        METER.spend(1 + (len(haystack) >> 3))
+        METER.charge(ITEM_BYTES * len(haystack) >> 3)  # they are compared by C code
         if isinstance(needle, (str, int, float)) or needle is None:
             return needle in haystack.data
     if not isinstance(haystack, (list, tuple, range, ListView)):
@@ -163,15 +171,23 @@ def contains(needle: Any, haystack: Any) -> bool:
     return any(needle == comparable(item) for item in passes(haystack))
 
 
-def passes(value: Any, units: int = 1, size: int = 0) -> Any:
-    """The iterable of a loop, with its passes counted. `units` and `size`: the units and bytes of one pass."""
+def _contains_text(needle: str, haystack: str) -> bool:
+    return needle in haystack
+
+
+def passes(value: Any) -> Any:
+    """The iterable of a loop, with its passes charged."""
     if isinstance(value, UndefinedValue):
         raise value.fault()
     if isinstance(value, (Text, Dump)):
         value = value.as_text()
     if isinstance(value, (str, list, tuple, range, Mapping, View)):
-        METER.spend(units * (1 + len(value)))
-        if size:
-            METER.keep(size * len(value))
+        METER.charge(PASS_BYTES * (1 + len(value)))
         return value
     raise Fault(f"a loop needs a list or a mapping, not {noun(value)}")
+
+
+def collected(items: list[Any]) -> list[Any]:
+    """A list that is written out, or the keys of a mapping."""
+    METER.charge(ITEM_BYTES * (1 + len(items)))
+    return items

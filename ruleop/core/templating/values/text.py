@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.cost import MAX_TEXT, METER
+from ruleop.core.templating.values.cost import MAX_TEXT, METER, NODE_BYTES, check_text, size_of
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.undefined import OMIT
@@ -31,7 +31,7 @@ class Indent(NamedTuple):
 
     def apply(self, text: str) -> str:
         """Indents all lines except the first and blank ones, as in Jinja."""
-        METER.text(len(text) + (text.count("\n") + 1) * len(self.by))
+        check_text(len(text) + (text.count("\n") + 1) * len(self.by))
         lines = text.split("\n")
         start = 0 if self.first else 1
         return "\n".join(
@@ -88,7 +88,7 @@ Part: TypeAlias = str | Slot
 def flatten_parts(parts: Iterable[Any]) -> tuple[Part, ...]:
     """The parts, with captured text of recursive loops replaced by its own parts."""
     result = tuple(parts)
-    METER.keep(len(result) * 60)
+    METER.charge(8 * len(result))  # the slots have been charged where they were printed
     if Text not in map(type, result):
         return result
     return tuple(piece for part in result for piece in (part.parts if type(part) is Text else (part,)))
@@ -110,7 +110,10 @@ class _Captured:
     def as_text(self) -> str:
         if self._string is None:
             text = self.bare()
-            self._string = self.indent.apply(text) if self.indent else text
+            if self.indent:
+                text = self.indent.apply(text)
+                METER.text(text)
+            self._string = text
         return self._string
 
     def __str__(self) -> str:
@@ -150,8 +153,10 @@ class Text(_Captured):
             if length > MAX_TEXT:
                 break
             pieces.append(piece)
-        METER.text(length)
-        return "".join(pieces)
+        check_text(length)
+        text = "".join(pieces)
+        METER.text(text)
+        return text
 
     def indented(self, indent: Indent) -> Text:
         return Text(self.parts, indent)
@@ -174,18 +179,30 @@ class Text(_Captured):
 class Dump(_Captured):
     """The result of `to_yaml` and `to_json`: text with its data. Alone on its line it is inserted as data."""
 
-    __slots__ = ("_bare", "data", "render")
+    __slots__ = ("_bare", "data", "render", "value_bytes")
 
-    def __init__(self, data: Any, render: Callable[[Any], str], indent: Indent | None = None) -> None:
+    def __init__(
+        self,
+        data: Any,
+        render: Callable[[Any], str],
+        indent: Indent | None = None,
+        *,
+        value_bytes: int = NODE_BYTES,
+    ) -> None:
+        """`value_bytes`: what the rendering of a value takes."""
         super().__init__(indent)
         self.data = data
         self.render = render
+        self.value_bytes = value_bytes
         self._bare: str | None = None
 
     def bare(self) -> str:
         if self._bare is None:
+            size, values = size_of(self.data)
+            METER.charge(2 * size + self.value_bytes * values)
             self._bare = self.render(self.data)
+            METER.text(self._bare)
         return self._bare
 
     def indented(self, indent: Indent) -> Dump:
-        return Dump(self.data, self.render, indent)
+        return Dump(self.data, self.render, indent, value_bytes=self.value_bytes)

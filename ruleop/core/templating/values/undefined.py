@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from jinja2.runtime import Undefined
 
 from ruleop.core.messages import shortened
-from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ class UndefinedValue(Undefined):
 
     def step(self, key: object) -> UndefinedValue:
         """The undefined value for a field below this one, which is missing for the same reason."""
-        METER.spend(2)
         below = type(self).__new__(type(self))
         below._copy(self)  # noqa: SLF001 - the same class
         below._steps = (*self._steps, key)  # noqa: SLF001 - the same class

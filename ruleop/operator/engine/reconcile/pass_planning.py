@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import Observed, Plan, plan
-from ruleop.core.planning.guard import GUARD
+from ruleop.core.planning.guard import GUARD, SECONDS
 from ruleop.core.planning.model.marks import part_of
 from ruleop.core.templating.values.cost import Account, Allowance, for_descriptions
 from ruleop.operator.engine.reconcile.live_reads import LiveReads
@@ -49,7 +49,7 @@ class CurrentPass:
     again: bool = False  # it has written the status, which its rule reads
     status_in: float | None = None  # seconds until the status is written, if it is delayed
     descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
-    accounts: float = 0.0  # that its plans have used together
+    used: float = 0.0  # by its plans together: parts of the account, or of the CPU time, that a plan has
     is_large: bool = False  # its plans take long: they are made in the thread, and it is its turn
     longest: float = 0.0  # the seconds of CPU time of the longest of them
 
@@ -82,18 +82,18 @@ class PassPlanning:
     async def plan(self, current: CurrentPass) -> Plan:
         """Plans on the loop, by the cache as it is; or in the thread, by a snapshot of the cache: one instant in either
         case. Raises TooSlow."""
-        large_plans, account = self.environment.large_plans, Account()
+        large_plans, account, used = self.environment.large_plans, Account(), 0.0
         if current.is_large:
             (planned, document), seconds = await large_plans.make_in_thread(
                 lambda: self._prepared(current, self.cache.snapshot(part_of(current.resource)), account)
             )
-            current.longest = max(current.longest, seconds)
+            current.longest, used = max(current.longest, seconds), seconds / SECONDS
         else:
             start = time.perf_counter()
             planned, document = GUARD.within(GUARD.patience, self._prepared(current, self.cache, account))
             seconds = time.perf_counter() - start
         self.metrics.plan_time.observe(seconds)
-        current.accounts += account.share
+        current.used += max(account.share, used)
         if planned.late is not current.history.late:
             current.history = replace(current.history, late=planned.late)
         if document and self.environment.pass_files is not None:

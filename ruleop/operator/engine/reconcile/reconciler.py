@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.reconcile.shared_objects import Environment
 
 MAX_REPLANS = 5
-LARGE = 0.5  # accounts that the plans of a pass have used: the next plan, which may cost as much, is another pass's
+LARGE = 0.5  # of what a plan may use, for those of a pass: the next plan, which may use as much, is another pass's
 PLAN_IS_SLOW = "its plan takes long"
 TURN_AT_LATEST = 60.0  # seconds until a slow CR asks again whether it is its turn, should nobody have woken it
 RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
@@ -193,7 +193,7 @@ class Reconciler:
             if latest is None or ObjectKey.of(latest) in outcome.deleted:  # the watch may not have reported it yet
                 return _Written(planned, outcome, is_gone=True)
             current.resource = latest
-            if not outcome.replan or current.accounts > LARGE:
+            if not outcome.replan or current.used > LARGE:
                 break
         is_released = any(isinstance(action, RemoveFinalizer) for action in planned.actions)
         if outcome.clean and is_released and current.resource["metadata"].get("deletionTimestamp"):
@@ -234,7 +234,7 @@ class Reconciler:
         waits = outcome.clean and (written.others or self.workers.queue.has_ready())
         if waits and not planned.steady and self._may_wait(current, WRITTEN):
             return None
-        if outcome.clean and current.accounts > LARGE:  # the next pass has nothing to write, and plans the status
+        if outcome.clean and current.used > LARGE:  # the next pass has nothing to write, and plans the status
             current.status_in = IMMEDIATELY
             return None
         # If all children had been written before, as when drift is reverted, the status usually stays as it is, and

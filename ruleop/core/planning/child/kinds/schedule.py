@@ -27,10 +27,9 @@ from ruleop.core.planning.child.kinds.run_records import (
     digest_of_texts,
 )
 from ruleop.core.planning.rendering.desired import is_enabled
-from ruleop.core.planning.rendering.time_functions import SCHEDULE_UNITS, parse_time
+from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.planning.rendering.unplanned import ChildFails, child_error
 from ruleop.core.schema.cron import last_time, next_time, schedule_fault, zone_fault
-from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -93,7 +92,6 @@ class SchedulePlan(RunPlan):
             zone = _text(self.form.zone, names, zone_fault) or zone
         if not text:
             return Due()
-        METER.spend(3 * SCHEDULE_UNITS)
         recorded, now = self.recorded.runs, times.now
         in_force = _in_force(recorded, text, zone, resource, now)
         since = parse_time(in_force["time"])
