@@ -1,8 +1,7 @@
 """Kubernetes' own libraries of functions: patterns, sets, addresses, URLs, versions and named formats
 (apiserver/pkg/cel/library).
 
-What a parser of Go decides in a way that is not certain here (a URL with escapes, an address with a zone) leaves the
-verdict open.
+Where it is uncertain how a parser of Go decides (a URL with escapes, an address with a zone), the verdict is left open.
 """
 
 from __future__ import annotations
