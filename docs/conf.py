@@ -59,6 +59,11 @@ def column(index: str) -> str:
     return "\n".join(trees)
 
 
+def below(page: str) -> str:
+    """The pages of a folder that the index does not list, as the tree of contents of the page that does."""
+    return "```{toctree}\n:hidden:\n:glob:\n\ndecisions/*\n```\n" if page == "contributing/decisions" else ""
+
+
 def links(text: str, folder: Path) -> str:
     """Links to files that are no pages, as links to the repository."""
 
@@ -71,6 +76,8 @@ def links(text: str, folder: Path) -> str:
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = links(source[0], (DOCS / page).parent)
+    if tree := below(page):
+        source[0] += "\n" + tree
     if page == root_doc:
         source[0] += "\n" + column(source[0])
 
