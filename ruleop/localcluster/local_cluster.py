@@ -91,6 +91,7 @@ class LocalCluster:
         self.users = Users()
         self.audit = Audit()
         self.api = FaultyApi(Api(self.store, self.registry, self.writer, self.users), self.faults)
+        # In the path of the address, too: clients in Go send no bearer token without TLS, and no web page can guess it.
         self.token = secrets.token_urlsafe(24)
         self.port = port
         self._http = Server(self._handle)

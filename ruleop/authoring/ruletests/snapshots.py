@@ -1,6 +1,7 @@
 """Snapshots: files with all rendered children of a step. A missing one fails, unless `--update` writes it.
 
 A snapshot is the same for the same rules: objects are in apply order, and random values come from a fixed seed.
+It is compared as text, because the order of objects and fields counts too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Writes the files of a new project. Nothing is overwritten: if a file of the rules exists, none is written."""
+"""Writes the files of a new project. Nothing is overwritten: if a file of the rules exists, none is written.
+
+There is no `--force`: a project is made once, and the files that exist are somebody's work.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ CONFLICT_CAP: Final = 60.0
 
 REFUSED_FIRST: Final = 5.0
 REFUSED_CAP: Final = 3600.0
-"""Seconds between retries of a change of an immutable field: the first and the longest interval."""
+"""Seconds between retries of a change of an immutable field: the first and the longest interval. The first is short,
+because a claim of a new StatefulSet cannot grow until it is bound, a moment later."""
 
 STATUS_REFUSED_FOR: Final = 60.0
 """Seconds until a rejected status is retried: the schema may have changed by then."""

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 MAX_REASON = 1024
 MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
-_KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
+# These conditions keep their values in a pause: to pause a healthy CR must raise no alert.
+_KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 

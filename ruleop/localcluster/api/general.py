@@ -274,6 +274,7 @@ class General:
         if path.startswith(_OPENAPI):
             return self._openapi(path.removeprefix(_OPENAPI), request)
         if path == "/openapi/v2":
+            # kubectl asks for protobuf when it does not know a kind, and reports that only after an answer.
             if "protobuf" in request.headers.get("accept", ""):
                 return Response(200, b"", _OPENAPI_V2)
             data = self.openapi.in_version_2()

@@ -6,6 +6,9 @@ and the message of the real server. Three responses of the server surprise:
 - a JSON patch whose operation fails, a `test` included, is 422 with a message that does not say which.
 - `replace` of a missing member adds it, and a `test` for null holds for one.
 - a malformed strategic merge patch is mostly a 500.
+
+The package `jsonpatch` differs from the server in the first two, and copies the whole object. Here only the containers
+that change are copied, which keeps a write below 0.1 ms.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ FILTERS: Final = Filters()
 def combine(value: Any, *others: Any, recursive: bool = True, list_merge: str = "replace") -> dict[str, Any]:
     """The mappings merged into one. The later of two values wins; nested mappings are merged too unless `recursive` is
     false."""
+    # Ansible's default is false, by which a merge of labels or resources loses some.
     if list_merge not in _LIST_MERGES:
         raise Fault("combine: list_merge must be replace, keep, append, prepend, append_rp or prepend_rp")
     result: dict[str, Any] = {}

@@ -122,7 +122,7 @@ class Manager:
         if isinstance(self.work.ownership, Sharding):
             stack.push_async_callback(self.work.ownership.watcher.stop)
             self.known.cache.share = await self.work.ownership.share()
-        if self.options.leader_elect and not self.options.dry_run:
+        if self.options.leader_elect and not self.options.dry_run:  # a dry run may take place beside the operator
             # Released after everything that writes has stopped: no two processes may write.
             stack.push_async_callback(self._release, self._join_election())
         else:

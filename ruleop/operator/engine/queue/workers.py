@@ -173,4 +173,5 @@ class Workers:
                 self.triggers.schedule(request, f"retry {self.queue.failures(request)}")
             elif result.requeue_after is not None:
                 self.triggers.schedule(request, *((result.reason,) if result.reason else triggers))
+            # A resync is no `requeue_after`, as in controller-runtime: its users read that as a wait for something.
             self.metrics.reconciled(result.result, now - start)

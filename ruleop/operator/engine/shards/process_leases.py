@@ -32,7 +32,7 @@ def read_lease(lease: Object, operator: str) -> ProcessLease:
     metadata, spec = lease["metadata"], lease.get("spec") or {}
     annotations: Mapping[str, Any] = metadata.get("annotations") or {}
     name, duration = metadata["name"], spec.get("leaseDurationSeconds")
-    number = name.removeprefix(f"{operator}.")
+    number = name.removeprefix(f"{operator}.")  # a dot: an operator may be named `ruleop-1`, but not `ruleop.1`
     version = metadata.get("resourceVersion") or ""
     return ProcessLease(
         name=name,

