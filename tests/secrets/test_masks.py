@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -145,6 +146,7 @@ BEFORE = {
     "{# a filter #}\n": "{% filter upper %}{{ VALUE }}{% endfilter %}",
     "{# unpacked #}\n": "{% for x, y in [['a', VALUE]] %}{{ y }}{% endfor %}",
 }
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: copy}\n"
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n  annotations:\n    plain: '{{ spec.app }}'\n"
 DEPLOYMENT = (
     "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"
@@ -187,6 +189,78 @@ def test_no_value_computed_from_a_secret_is_shown(value: str, before: str, text:
         text = searched(found, OLD)
         searched(found, MARK)
         found.step()
+
+
+PIECES = {
+    "an included file": "data:\n  {% include 'piece.yaml' %}\n",
+    "an included file as a value": "data:\n  {{ 'a' }}:\n    {% include 'piece.yaml' %}\n",
+    "an included file in a text": "data:\n  a: |\n    x\n    {% include 'piece.yaml' %}\n",
+    "a file that includes it": "data:\n  {% include 'outer.yaml' %}\n",
+    "a macro that includes it": "data:\n  {% macro m() %}\n  {% include 'piece.yaml' %}\n  {% endmacro %}\n  {{ m() }}\n",
+    "an imported macro": "{% from 'macros.yaml' import m %}\ndata:\n  {{ m() }}\n",
+    "a renamed macro": "{% import 'macros.yaml' as other %}\ndata:\n  {{ other.m() }}\n",
+    "a recursive loop": 'data:\n  a: "{% for x in [[[1]]] recursive %}{{ VALUE if x == 1 else loop(x) }}{% endfor %}"\n',
+    "a branch": "data:\n  {% if spec.app %}\n  a: '{{ VALUE }}'\n  {% else %}\n  b: c\n  {% endif %}\n",
+    "a choice": "data:\n  a: {% if spec.app %}'{{ VALUE }}'{% else %}b{% endif %}\n",
+    "a loop": "data:\n  {% for each in [1, 2] %}\n  'k{{ each }}': '{{ VALUE }}'\n  {% endfor %}\n",
+    "a spread mapping": "data:\n  plain: x\n  {{ {VALUE: VALUE} }}\n",
+    "a spread list": "items:\n  - plain\n  {{ [VALUE] }}\n",
+    "a spread list at the column of its key": "items:\n{{ [VALUE] }}\n",
+    "a captured list": "{% set found %}\n- '{{ VALUE }}'\n{% endset %}\nitems:\n  {{ found }}\n",
+    "items without names": "items:\n  - plain\n  - - '{{ VALUE }}'\n",
+    "an item's name": "items:\n  - {name: plain, value: a}\n  - {name: '{{ VALUE }}', value: a}\n",
+    "a whole mapping": "data: {{ {'a': VALUE} }}\n",
+    "a mapping of several members": "spec:\n  {{ {'a': {'b': [VALUE]}} }}\n",
+}
+FILES = {
+    "piece": "inner: '{{ VALUE }}'\n",
+    "outer": "{% include 'piece.yaml' %}\n",
+    "macros": "{% macro m() %}\n{% include 'piece.yaml' %}\n{% endmacro %}\n",
+}
+
+
+def filled(text: str) -> str:
+    """With a part of the value that is not recognised inside longer text."""
+    return text.replace("VALUE", "(source.data.v | b64decode)[1:8]")
+
+
+@pytest.mark.parametrize("what", PIECES)
+def test_no_value_is_shown_wherever_a_template_writes_it(what: str) -> None:
+    files = {name: filled(text) for name, text in FILES.items()}
+    found = Harness.of(WATCH, {"app": "shop-app"}, c=HEAD + filled(PIECES[what]), own=OWN, copy=CONFIG, **files)
+    found.add(secret(OLD))
+    searched(found, OLD)
+    found.settle()
+    assert OLD[1:8] in json.dumps(found.objects[key("c")])
+    found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
+    searched(found, OLD)
+    assert "***" in searched(found, MARK)
+
+
+EXTENDING = {
+    "c": "{% extends 'base.yaml' %}\n{% block inner %}\n  a: '{{ VALUE }}'\n{% endblock %}\n",
+    "base": HEAD + "data:\n{% block inner %}\n  a: b\n{% endblock %}\n",
+}
+
+
+def test_fields_of_a_block_that_overrides_another_are_masked() -> None:
+    found = Harness.of(WATCH, {"app": "shop-app"}, own=OWN, copy=CONFIG, **{k: filled(v) for k, v in EXTENDING.items()})
+    found.add(secret(OLD))
+    searched(found, OLD)
+    found.settle()
+    assert found.objects[key("c")]["data"] == {"a": OLD[1:8]}
+
+
+def test_items_with_literal_names_and_fields_with_literal_names_are_told_apart() -> None:
+    text = changed(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n"
+        "  {% if spec.app %}\n  plain: '{{ spec.app }}'\n  {% endif %}\n  {{ {'hidden': outer} }}\n"
+        "  items:\n  {% for each in [1] %}\n  - {name: A, value: '{{ spec.app }}'}\n  {% endfor %}\n"
+        "  - {name: B, value: '{{ outer }}'}\n"
+    )
+    assert "spec.plain: shop-app -> other" in text
+    assert "[name=A].value: shop-app -> other" in text
+    assert "*** (before) -> *** (after)" in text
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------

@@ -162,8 +162,7 @@ class _Planner:
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown, self.traced = masks, ""
         self.names_items = masks
-        self.masks = masks and rule.secrecy.reads
-        self.scope = Scope(rule, resource, observed, masks=self.masks)
+        self.scope = Scope(rule, resource, observed)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
         self.expiry = NEVER
@@ -197,7 +196,7 @@ class _Planner:
         problem = self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
-            self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+            self.scope = Scope(self.rule, self.resource, self.observed)
             self.children = self._children(found, desired_keys)
             self._find_expiry()
             problem = self._plan_children()
@@ -214,7 +213,7 @@ class _Planner:
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
         self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
-        self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+        self.scope = Scope(self.rule, self.resource, self.observed)
         self.children = self._children(Found())
         inside = f" (in {place.inside})" if place.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)
@@ -476,7 +475,7 @@ class _Planner:
             found["blocking"] = tuple(find_blocking(self.children))
         if self.traced:
             found["traced"] = self.children.traced(self.traced)
-        if self.scope.masks:
+        if self.is_shown and self.rule.secrecy.reads:
             found["masks"] = find_masks(self.rule, self.resource, self.scope, self.children)
         return Plan(
             resource=self.key,

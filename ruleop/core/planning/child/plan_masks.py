@@ -1,4 +1,4 @@
-"""The masks for the plan of a CR: fields that were computed from Secrets, and the values of the Secrets that the pass
+"""The masks for the plan of a CR: fields that can hold data of Secrets, and the values of the Secrets that the pass
 read.
 
 A value that is public anyway is not masked: one that is in the CR, the name of an object, or a value that the rule
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.planning.rendering.scope import query_of
-from ruleop.core.secrets.hidden_fields import hidden_texts
+from ruleop.core.secrets.hidden_fields import hidden_fields, hidden_texts
 from ruleop.core.secrets.masks import Masks
 from ruleop.core.secrets.secret_values import SECRET, is_secret, known_values, leaves_of, public_names, secret_values
 
@@ -33,11 +33,14 @@ def find_masks(rule: Rule, resource: Object, scope: Scope, children: Children) -
     for child, desired in plans:
         if not child.secrecy.reads and is_secret(desired.rendered):
             public |= set(secret_values(desired.rendered))
-    hidden, computed = {}, set()
-    for _, desired in plans:
-        if desired.hidden is not None:
-            hidden[desired.key] = desired.hidden
-            computed |= set(hidden_texts(desired.rendered, desired.hidden))
+    fields = {id_: hidden_fields(each.child.body, each.child.secrecy.slots) for id_, each in children.plans.items()}
+    hidden = {desired.key: fields[child.id] for child, desired in plans if child.secrecy.reads}
+    computed = {
+        text
+        for _, desired in plans
+        if desired.key in hidden
+        for text in hidden_texts(desired.rendered, hidden[desired.key])
+    }
     return Masks(hidden, known_values(secrets, computed, public))
 
 
