@@ -234,7 +234,7 @@ def test_no_value_is_shown_wherever_a_template_writes_it(what: str) -> None:
     assert OLD[1:8] in json.dumps(found.objects[key("c")])
     found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
     searched(found, OLD)
-    assert "***" in searched(found, MARK)
+    assert "(hidden" in searched(found, MARK)
 
 
 EXTENDING = {
@@ -260,7 +260,7 @@ def test_items_with_literal_names_and_fields_with_literal_names_are_told_apart()
     )
     assert "spec.plain: shop-app -> other" in text
     assert "[name=A].value: shop-app -> other" in text
-    assert "*** (before) -> *** (after)" in text
+    assert "(hidden, before) -> (hidden, after)" in text
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def changed(text: str) -> str:
 def test_fields_from_the_cr_are_still_shown() -> None:
     text = changed(HEAD + "data:\n  plain: '{{ spec.app }}'\n  a: 'x{{ source.data.v | b64decode }}'\n  z: '1'\n")
     assert "data.plain: shop-app -> other" in text
-    assert "data.a: *** (before) -> *** (after)" in text
+    assert "data.a: (hidden, before) -> (hidden, after)" in text
 
 
 LOOPED = """
@@ -311,8 +311,8 @@ def test_fields_that_tags_in_watches_yaml_make_of_a_secret_are_masked() -> None:
     found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
     text = searched(found, OLD)
     searched(found, MARK)
-    assert "data.copy: *** (before) -> *** (after)" in text
-    assert "data.shop-app-copy: *** (before) -> *** (after)" in text
+    assert "data.copy: (hidden, before) -> (hidden, after)" in text
+    assert "data.shop-app-copy: (hidden, before) -> (hidden, after)" in text
 
 
 def test_items_of_a_list_are_matched_by_name() -> None:
@@ -322,13 +322,29 @@ def test_items_of_a_list_are_matched_by_name() -> None:
         "        - {name: B, value: '{{ outer }}'}\n"
     )
     assert "env[name=A].value: shop-app -> other" in text
-    assert "env[name=B].value: *** (before) -> *** (after)" in text
+    assert "env[name=B].value: (hidden, before) -> (hidden, after)" in text
+
+
+def test_items_of_a_list_that_grows_are_still_shown() -> None:
+    text = changed(
+        HEAD
+        + "data: {a: '{{ outer }}'}\n"
+        + "args:\n  - --app\n  {% if spec.app == 'other' %}\n  - --added\n  {% endif %}\n  - --end\n"
+    )
+    assert "--added" in text
+    assert "(hidden" not in text.split("args")[1].split("\n")[0]
+
+
+def test_a_computed_name_without_secret_data_hides_no_other_field() -> None:
+    text = changed(HEAD + "'{{ spec.app }}': x\nplain: '{{ spec.app }}'\ndata: {a: '{{ outer }}'}\n")
+    assert "plain: shop-app -> other" in text
+    assert "data.a: (hidden, before) -> (hidden, after)" in text
 
 
 def test_a_checksum_is_shown() -> None:
     text = changed(HEAD + "    sum: '{{ source.data | sha256(8) }}'\ndata: {a: a}\n")
     assert "metadata.annotations.sum: " in text
-    assert "***" not in text.replace("*** (before) -> *** (after)", "", 1)
+    assert "(hidden" not in text.replace("(hidden, before) -> (hidden, after)", "", 1)
 
 
 def test_a_copy_made_by_an_earlier_rule_is_masked() -> None:
@@ -337,7 +353,7 @@ def test_a_copy_made_by_an_earlier_rule_is_masked() -> None:
     other = harness(HEAD + "data:\n  a: 'y'\n")
     other.objects = found.objects
     text = searched(other, MARK)
-    assert 'data.a: x*** -> "y"' in text
+    assert 'data.a: x(hidden) -> "y"' in text
 
 
 def test_values_of_the_cr_are_not_masked() -> None:
@@ -353,7 +369,7 @@ def test_generated_values_are_masked_in_other_kinds_too() -> None:
     planned = found.plan(History.NONE)
     assert found.resource is not None
     (action,) = as_json(planned, found.resource)["actions"]
-    assert action["object"]["data"] == {"p": "***", "app": "x"}
+    assert action["object"]["data"] == {"p": "(hidden)", "app": "x"}
 
 
 def test_plans_of_the_operator_compute_no_masks() -> None:

@@ -33,6 +33,7 @@ _OF_SECRETS: Final = Hidden(
         "metadata": Hidden(names={"annotations": Hidden(names={LAST_APPLIED: WHOLE})}),
     }
 )
+_RECORD: Final = Hidden(names={"metadata": Hidden(names={"annotations": Hidden(names={ANNOTATION: WHOLE})})})
 
 
 def covered_secret(before: Object, after: Object) -> tuple[Object, Object]:
@@ -44,16 +45,13 @@ def covered_secret(before: Object, after: Object) -> tuple[Object, Object]:
 def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object, Object]:
     """Two versions of an object of a child that reads a Secret. Values that only the live object has are masked too:
     the fields that they came from are not known, for example if the rule has changed."""
-    if hidden.whole or hidden.others is not None:
-        names, others = {**_IDENTITY, **hidden.names}, hidden.others or WHOLE
-        hidden = Hidden(names=names, others=others, named=hidden.named)
+    if hidden.whole or hidden.others:
+        others = WHOLE if hidden.whole else hidden.others
+        hidden = Hidden(names={**_IDENTITY, **hidden.names}, others=others, named=hidden.named)
     old, new = _Cover(veils=True).pair(before, after, hidden)
     if hidden.hides_names:  # the record of applied fields has them
-        old, new = _Cover().pair(old, new, Hidden(names={"metadata": Hidden(names={"annotations": _RECORD})}))
+        old, new = _Cover().pair(old, new, _RECORD)
     return old, new
-
-
-_RECORD: Final = Hidden(names={ANNOTATION: WHOLE})
 
 
 def covered_texts(before: Any, after: Any, text: Callable[[str], str]) -> tuple[Any, Any]:
@@ -107,8 +105,13 @@ class _Cover:
         left, right = ([] if side is _NOTHING else side for side in (before, after))
         one: dict[Any, Any] | None = _by_name(left)
         two: dict[Any, Any] | None = _by_name(right)
-        if one is None or two is None:  # by position, if there are as many; else no item is that of the other list
-            one, two = dict(enumerate(left)), dict(enumerate(right, 0 if len(left) == len(right) else len(left)))
+        if one is None or two is None:  # by position, if there are as many; else only equal items belong together
+            one, two = dict(enumerate(left)), dict(enumerate(right))
+            if len(left) != len(right):
+                one = {}
+                for number, item in enumerate(left):
+                    at = right.index(item) if item in right else -1
+                    one[at if at >= 0 and at not in one else ~number] = item
         found = {
             key: self._items(one.get(key, _NOTHING), two.get(key, _NOTHING), hidden, path) for key in {**one, **two}
         }

@@ -17,9 +17,9 @@ import orjson
 
 from ruleop.core.kinds import GroupKind, Kind, Object
 
-MASK: Final = "***"
-BEFORE: Final = "*** (before)"
-AFTER: Final = "*** (after)"
+MASK: Final = "(hidden)"
+BEFORE: Final = "(hidden, before)"
+AFTER: Final = "(hidden, after)"
 """The words in place of a value, and of the two versions of one that changes: a plan shows that a password changes."""
 SECRET: Final = GroupKind("", "Secret")
 DATA_FIELDS: Final = ("data", "stringData")
