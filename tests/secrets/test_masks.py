@@ -251,7 +251,7 @@ def test_fields_of_a_block_that_overrides_another_are_masked() -> None:
     assert found.objects[key("c")]["data"] == {"a": OLD[1:8]}
 
 
-def test_items_with_literal_names_and_fields_with_literal_names_are_told_apart() -> None:
+def test_items_and_fields_with_literal_names_are_masked_each_by_itself() -> None:
     text = changed(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n"
         "  {% if spec.app %}\n  plain: '{{ spec.app }}'\n  {% endif %}\n  {{ {'hidden': outer} }}\n"

@@ -91,8 +91,8 @@ def hidden_texts(value: Any, hidden: Hidden) -> Iterator[str]:
 
 
 def _both(one: Hidden, two: Hidden, *, apart: bool = False) -> Hidden:
-    """What is hidden in either. `apart`: of members of one collection, in which no name can occur twice: a computed
-    name is none of those that are written out."""
+    """The union of two hidden parts. `apart`: of members of one collection, in which no name occurs twice, so that a
+    computed name is none of those that are written out."""
     if one.whole or two.whole:
         return WHOLE
     names = {
