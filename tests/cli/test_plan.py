@@ -130,13 +130,13 @@ def test_values_of_secrets_are_masked_in_both_formats(project, ruleop):
         "templates/config.yaml.j2",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: '{{ spec.page }}'}\n",
     )
-    project.write("live.json", made(ruleop).replace('"***"', '"b2xkIHNlY3JldA=="'))
+    project.write("live.json", made(ruleop).replace('"(hidden)"', '"b2xkIHNlY3JldA=="'))
     for form in ("text", "json"):
         ran = ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", form)
-        assert "*** (after)" in ran.out
+        assert "(hidden, after)" in ran.out
         assert not any(secret in ran.out for secret in ("hello", "aGVsbG8=", "b2xkIHNlY3JldA==", "old secret"))
     out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
-    assert "      data.password: *** (before) -> *** (after)\n" in out
+    assert "      data.password: (hidden, before) -> (hidden, after)\n" in out
 
 
 def test_the_json_of_a_plan_is_deterministic(project, ruleop):
@@ -403,7 +403,7 @@ stringData: {{key: ancient}}
     )
     shown = ruleop(*arguments, "2026-04-02T00:00:00Z").out
     assert "~ rotate Secret/blog-key  its random values are regenerated" in shown
-    assert "data.previous-key: *** (after)" in shown
+    assert "data.previous-key: (hidden, after)" in shown
     assert "ancient" not in shown
 
 

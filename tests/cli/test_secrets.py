@@ -57,7 +57,13 @@ def test_plan_prints_no_value_of_a_secret(reading, ruleop):
     searched(ran.out)
     (planned,) = json.loads(searched(ruleop("plan", "-f", "cr.yaml", "--with", "live.yaml", "-o", "json").out))["plans"]
     data = planned["actions"][0]["object"]["data"]
-    assert data == {"page": "hello", "part": "***", "text": "***", "whole": "***", "*** (1)": "***"}
+    assert data == {
+        "page": "hello",
+        "part": "(hidden)",
+        "text": "(hidden)",
+        "whole": "(hidden)",
+        "(hidden) (1)": "(hidden)",
+    }
 
 
 def test_a_recording_and_its_replay_contain_no_value_of_a_secret(reading, ruleop):

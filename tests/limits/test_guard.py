@@ -374,7 +374,6 @@ def state(harness: Harness) -> tuple[Any, ...]:
         METER.is_in_plan,
         state.depth,
         state.renders,
-        state.hide,
         state.sites,
         state.lenient,
         record._RECORDS.length < sum(map(len, record._RECORDS.known)),
@@ -384,7 +383,7 @@ def state(harness: Harness) -> tuple[Any, ...]:
 WARM = rich()
 created(WARM)
 next(iter(WARM.objects.values()))["data"]["a"] = "drifted"
-EXPECTED, STATE = as_bytes(WARM.plan()), (False, False, 0, 0, None, None, False, False)
+EXPECTED, STATE = as_bytes(WARM.plan()), (False, False, 0, 0, None, False, False)
 
 
 @given(at=st.integers(0, LONGEST), warm=st.booleans())

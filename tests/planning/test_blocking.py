@@ -94,16 +94,16 @@ def test_without_a_reader_nothing_is_evaluated():
 @pytest.mark.parametrize(
     ("body", "shown"),
     [
-        ("children: {a: {template: a.yaml, waitFor: login.data.pin == ''}}", "***"),
-        ("children: {a: {template: a.yaml, waitFor: login.data | length > 5}}", "***"),
-        ("children: {a: {template: a.yaml, waitFor: login == ''}}", "***"),
+        ("children: {a: {template: a.yaml, waitFor: login.data.pin == ''}}", "(hidden)"),
+        ("children: {a: {template: a.yaml, waitFor: login.data | length > 5}}", "(hidden)"),
+        ("children: {a: {template: a.yaml, waitFor: login == ''}}", "(hidden)"),
         ("children: {a: {template: a.yaml, waitFor: login.data.other}}", "not available yet"),
         ("children: {a: {template: a.yaml, waitFor: login.metadata.name == ''}}", "login"),
         (
             "let: {pin: '{{ login.data.pin | b64decode }}'}\nchildren: {a: {template: a.yaml, waitFor: pin == ''}}",
-            "***",
+            "(hidden)",
         ),
-        ("children: {a: {template: a.yaml, forEach: login.data, waitFor: item.value == ''}}", "***"),
+        ("children: {a: {template: a.yaml, forEach: login.data, waitFor: item.value == ''}}", "(hidden)"),
     ],
 )
 def test_a_value_of_a_secret_is_masked_however_short(body, shown):
@@ -117,4 +117,4 @@ def test_a_value_that_was_computed_from_a_secret_is_masked():
     rules = rule(body, c=copying, b=CONFIG % "b")
     observed = Observed(FixedObjects([secret(pin="12"), config("c", {"copy": "12"})]), Kinds())
     (blocking,) = plan(rules, app(), observed).blocking
-    assert dict(blocking.values)["a.data.copy"] in {"***", "not available yet"}
+    assert dict(blocking.values)["a.data.copy"] in {"(hidden)", "not available yet"}

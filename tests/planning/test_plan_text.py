@@ -402,4 +402,4 @@ def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
     )
     both = shown(plan) + orjson.dumps(as_json(plan, APP)).decode()
     assert not any(value in both for value in ("b25l", "dHdv"))
-    assert "      data.password: *** (before) -> *** (after)\n" in both
+    assert "      data.password: (hidden, before) -> (hidden, after)\n" in both

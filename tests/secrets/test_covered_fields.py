@@ -20,7 +20,7 @@ def secret(**fields: Any) -> dict[str, Any]:
 
 def test_values_of_a_secret_are_masked_and_keys_are_not() -> None:
     assert NO_MASKS.object(secret(data={"a": "eA=="}, stringData={"b": "x"}, type="Opaque")) == secret(
-        data={"a": "***"}, stringData={"b": "***"}, type="Opaque"
+        data={"a": "(hidden)"}, stringData={"b": "(hidden)"}, type="Opaque"
     )
 
 
@@ -35,20 +35,20 @@ def test_masked_values_still_show_whether_they_differ() -> None:
     before, after = covered_secret(
         secret(data={"a": "1", "b": "1", "c": "1"}), secret(data={"a": "1", "b": "2", "d": "1"})
     )
-    assert before["data"] == {"a": "***", "b": "*** (before)", "c": "*** (before)"}
-    assert after["data"] == {"a": "***", "b": "*** (after)", "d": "*** (after)"}
+    assert before["data"] == {"a": "(hidden)", "b": "(hidden, before)", "c": "(hidden, before)"}
+    assert after["data"] == {"a": "(hidden)", "b": "(hidden, after)", "d": "(hidden, after)"}
 
 
 def test_values_that_are_not_mappings_are_masked_as_a_whole() -> None:
-    assert NO_MASKS.object(secret(data="oops")) == secret(data="***")
-    assert NO_MASKS.object(secret(data={"a": {"b": "x"}})) == secret(data={"a": "***"})
+    assert NO_MASKS.object(secret(data="oops")) == secret(data="(hidden)")
+    assert NO_MASKS.object(secret(data={"a": {"b": "x"}})) == secret(data={"a": "(hidden)"})
 
 
 def test_kubectls_last_applied_annotation_is_masked() -> None:
     note = "kubectl.kubernetes.io/last-applied-configuration"
     obj = secret(data={"a": "eA=="})
     obj["metadata"]["annotations"] = {note: '{"data":{"a":"eA=="}}', "other": "stays"}
-    assert NO_MASKS.object(obj)["metadata"]["annotations"] == {note: "***", "other": "stays"}
+    assert NO_MASKS.object(obj)["metadata"]["annotations"] == {note: "(hidden)", "other": "stays"}
     assert "eA==" not in str(covered_secret(obj, secret(data={}))) + str(covered_secret(secret(), obj))
 
 

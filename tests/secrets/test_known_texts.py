@@ -1,15 +1,12 @@
-"""Copies of values of Secrets are recognised; in texts they are replaced as by a pattern, the longest first."""
+"""Copies of values of Secrets are recognised; in texts they are replaced, the longest first."""
 
 from __future__ import annotations
-
-import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.secrets.secret_values import DISTINCT, KnownTexts, encoded, secret_values
-
-LETTERS = st.text("ab\udc80", max_size=30)
+from ruleop.core.secrets.masks import Masks
+from ruleop.core.secrets.secret_values import DISTINCT, encoded, longest_first, replaced, secret_values
 
 
 def test_copies_of_a_value_are_recognised_by_any_of_its_forms() -> None:
@@ -20,14 +17,14 @@ def test_copies_of_a_value_are_recognised_by_any_of_its_forms() -> None:
     assert found >= {encoded(lines), lines, lines.strip(), "user: someone", "someone", "hunter23"}
 
 
-@given(text=LETTERS, known=st.sets(st.text("ab\udc80", max_size=14), max_size=6))
-def test_known_texts_are_replaced_as_by_a_pattern(text: str, known: set[str]) -> None:
-    distinct = sorted((each for each in known if len(each) >= DISTINCT), key=lambda each: (-len(each), each))
-    expected = re.sub("|".join(map(re.escape, distinct)), lambda found: f"<{found[0]}>", text) if distinct else text
-    assert KnownTexts(known).replaced(text, lambda found: f"<{found}>") == expected
+@given(
+    texts=st.lists(st.text("abcd", max_size=12)), known=st.sets(st.text("abcd", min_size=1, max_size=12), max_size=6)
+)
+def test_known_texts_are_nowhere_in_what_is_shown(texts: list[str], known: set[str]) -> None:
+    shown = Masks(values=frozenset(known)).text("-".join(texts))
+    assert not any(each in shown for each in known if len(each) >= DISTINCT)
 
 
-def test_only_the_texts_that_begin_alike_are_compared_at_a_character(monkeypatch) -> None:
-    known = KnownTexts(f"{number:08}-value" for number in range(5000))
-    assert max(map(len, known._by_start.values())) == 1
-    assert known.replaced("x" * 100_000 + "00000007-value", lambda _: "***") == "x" * 100_000 + "***"
+def test_the_longest_known_text_is_replaced_first() -> None:
+    words = longest_first({"abcdefgh": "1", "abcdefghij": "2", "short": "3"})
+    assert replaced("x-abcdefghij-abcdefgh-short", words) == "x-2-1-short"

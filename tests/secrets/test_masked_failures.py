@@ -80,7 +80,7 @@ def test_a_failure_shows_no_value_of_a_secret(tmp_path: Path, expectation: str) 
 def test_a_failure_shows_nothing_that_was_computed_from_a_secret(tmp_path: Path, expectation: str, mode: str) -> None:
     case = f"- {{name: a, mode: {mode}, resource: site.yaml, expect: {expectation}}}\n"
     text = running.shown(tmp_path, case)
-    assert "***" in text
+    assert "(hidden)" in text
     for value in (MARK[:7], MARK.upper(), MARK[8:]):
         assert value not in text
 
@@ -96,6 +96,6 @@ def test_the_difference_of_a_snapshot_shows_no_new_value_of_a_secret(tmp_path: P
     snapshots.mkdir(parents=True)
     (snapshots / "a.yaml").write_text("old\n")
     text = running.shown(tmp_path, "- {name: a, resource: site.yaml, snapshot: snapshots/a.yaml}\n")
-    assert "***" in text
+    assert "(hidden)" in text
     for value in (MARK, STORED, SHORT):
         assert value not in text

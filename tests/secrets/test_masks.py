@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -145,6 +146,7 @@ BEFORE = {
     "{# a filter #}\n": "{% filter upper %}{{ VALUE }}{% endfilter %}",
     "{# unpacked #}\n": "{% for x, y in [['a', VALUE]] %}{{ y }}{% endfor %}",
 }
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: copy}\n"
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n  annotations:\n    plain: '{{ spec.app }}'\n"
 DEPLOYMENT = (
     "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"
@@ -189,6 +191,78 @@ def test_no_value_computed_from_a_secret_is_shown(value: str, before: str, text:
         found.step()
 
 
+PIECES = {
+    "an included file": "data:\n  {% include 'piece.yaml' %}\n",
+    "an included file as a value": "data:\n  {{ 'a' }}:\n    {% include 'piece.yaml' %}\n",
+    "an included file in a text": "data:\n  a: |\n    x\n    {% include 'piece.yaml' %}\n",
+    "a file that includes it": "data:\n  {% include 'outer.yaml' %}\n",
+    "a macro that includes it": "data:\n  {% macro m() %}\n  {% include 'piece.yaml' %}\n  {% endmacro %}\n  {{ m() }}\n",
+    "an imported macro": "{% from 'macros.yaml' import m %}\ndata:\n  {{ m() }}\n",
+    "a renamed macro": "{% import 'macros.yaml' as other %}\ndata:\n  {{ other.m() }}\n",
+    "a recursive loop": 'data:\n  a: "{% for x in [[[1]]] recursive %}{{ VALUE if x == 1 else loop(x) }}{% endfor %}"\n',
+    "a branch": "data:\n  {% if spec.app %}\n  a: '{{ VALUE }}'\n  {% else %}\n  b: c\n  {% endif %}\n",
+    "a choice": "data:\n  a: {% if spec.app %}'{{ VALUE }}'{% else %}b{% endif %}\n",
+    "a loop": "data:\n  {% for each in [1, 2] %}\n  'k{{ each }}': '{{ VALUE }}'\n  {% endfor %}\n",
+    "a spread mapping": "data:\n  plain: x\n  {{ {VALUE: VALUE} }}\n",
+    "a spread list": "items:\n  - plain\n  {{ [VALUE] }}\n",
+    "a spread list at the column of its key": "items:\n{{ [VALUE] }}\n",
+    "a captured list": "{% set found %}\n- '{{ VALUE }}'\n{% endset %}\nitems:\n  {{ found }}\n",
+    "items without names": "items:\n  - plain\n  - - '{{ VALUE }}'\n",
+    "an item's name": "items:\n  - {name: plain, value: a}\n  - {name: '{{ VALUE }}', value: a}\n",
+    "a whole mapping": "data: {{ {'a': VALUE} }}\n",
+    "a mapping of several members": "spec:\n  {{ {'a': {'b': [VALUE]}} }}\n",
+}
+FILES = {
+    "piece": "inner: '{{ VALUE }}'\n",
+    "outer": "{% include 'piece.yaml' %}\n",
+    "macros": "{% macro m() %}\n{% include 'piece.yaml' %}\n{% endmacro %}\n",
+}
+
+
+def filled(text: str) -> str:
+    """With a part of the value that is not recognised inside longer text."""
+    return text.replace("VALUE", "(source.data.v | b64decode)[1:8]")
+
+
+@pytest.mark.parametrize("what", PIECES)
+def test_no_value_is_shown_wherever_a_template_writes_it(what: str) -> None:
+    files = {name: filled(text) for name, text in FILES.items()}
+    found = Harness.of(WATCH, {"app": "shop-app"}, c=HEAD + filled(PIECES[what]), own=OWN, copy=CONFIG, **files)
+    found.add(secret(OLD))
+    searched(found, OLD)
+    found.settle()
+    assert OLD[1:8] in json.dumps(found.objects[key("c")])
+    found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
+    searched(found, OLD)
+    assert "(hidden" in searched(found, MARK)
+
+
+EXTENDING = {
+    "c": "{% extends 'base.yaml' %}\n{% block inner %}\n  a: '{{ VALUE }}'\n{% endblock %}\n",
+    "base": HEAD + "data:\n{% block inner %}\n  a: b\n{% endblock %}\n",
+}
+
+
+def test_fields_of_a_block_that_overrides_another_are_masked() -> None:
+    found = Harness.of(WATCH, {"app": "shop-app"}, own=OWN, copy=CONFIG, **{k: filled(v) for k, v in EXTENDING.items()})
+    found.add(secret(OLD))
+    searched(found, OLD)
+    found.settle()
+    assert found.objects[key("c")]["data"] == {"a": OLD[1:8]}
+
+
+def test_items_and_fields_with_literal_names_are_masked_each_by_itself() -> None:
+    text = changed(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n"
+        "  {% if spec.app %}\n  plain: '{{ spec.app }}'\n  {% endif %}\n  {{ {'hidden': outer} }}\n"
+        "  items:\n  {% for each in [1] %}\n  - {name: A, value: '{{ spec.app }}'}\n  {% endfor %}\n"
+        "  - {name: B, value: '{{ outer }}'}\n"
+    )
+    assert "spec.plain: shop-app -> other" in text
+    assert "[name=A].value: shop-app -> other" in text
+    assert "(hidden, before) -> (hidden, after)" in text
+
+
 # -- examples ----------------------------------------------------------------------------------------------------------
 
 
@@ -207,7 +281,7 @@ def changed(text: str) -> str:
 def test_fields_from_the_cr_are_still_shown() -> None:
     text = changed(HEAD + "data:\n  plain: '{{ spec.app }}'\n  a: 'x{{ source.data.v | b64decode }}'\n  z: '1'\n")
     assert "data.plain: shop-app -> other" in text
-    assert "data.a: *** (before) -> *** (after)" in text
+    assert "data.a: (hidden, before) -> (hidden, after)" in text
 
 
 LOOPED = """
@@ -237,8 +311,8 @@ def test_fields_that_tags_in_watches_yaml_make_of_a_secret_are_masked() -> None:
     found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
     text = searched(found, OLD)
     searched(found, MARK)
-    assert "data.copy: *** (before) -> *** (after)" in text
-    assert "data.shop-app-copy: *** (before) -> *** (after)" in text
+    assert "data.copy: (hidden, before) -> (hidden, after)" in text
+    assert "data.shop-app-copy: (hidden, before) -> (hidden, after)" in text
 
 
 def test_items_of_a_list_are_matched_by_name() -> None:
@@ -248,13 +322,29 @@ def test_items_of_a_list_are_matched_by_name() -> None:
         "        - {name: B, value: '{{ outer }}'}\n"
     )
     assert "env[name=A].value: shop-app -> other" in text
-    assert "env[name=B].value: *** (before) -> *** (after)" in text
+    assert "env[name=B].value: (hidden, before) -> (hidden, after)" in text
+
+
+def test_items_of_a_list_that_grows_are_still_shown() -> None:
+    text = changed(
+        HEAD
+        + "data: {a: '{{ outer }}'}\n"
+        + "args:\n  - --app\n  {% if spec.app == 'other' %}\n  - --added\n  {% endif %}\n  - --end\n"
+    )
+    assert "--added" in text
+    assert "(hidden" not in text.split("args")[1].split("\n")[0]
+
+
+def test_a_computed_name_without_secret_data_hides_no_other_field() -> None:
+    text = changed(HEAD + "'{{ spec.app }}': x\nplain: '{{ spec.app }}'\ndata: {a: '{{ outer }}'}\n")
+    assert "plain: shop-app -> other" in text
+    assert "data.a: (hidden, before) -> (hidden, after)" in text
 
 
 def test_a_checksum_is_shown() -> None:
     text = changed(HEAD + "    sum: '{{ source.data | sha256(8) }}'\ndata: {a: a}\n")
     assert "metadata.annotations.sum: " in text
-    assert "***" not in text.replace("*** (before) -> *** (after)", "", 1)
+    assert "(hidden" not in text.replace("(hidden, before) -> (hidden, after)", "", 1)
 
 
 def test_a_copy_made_by_an_earlier_rule_is_masked() -> None:
@@ -263,7 +353,7 @@ def test_a_copy_made_by_an_earlier_rule_is_masked() -> None:
     other = harness(HEAD + "data:\n  a: 'y'\n")
     other.objects = found.objects
     text = searched(other, MARK)
-    assert 'data.a: x*** -> "y"' in text
+    assert 'data.a: x(hidden) -> "y"' in text
 
 
 def test_values_of_the_cr_are_not_masked() -> None:
@@ -279,7 +369,7 @@ def test_generated_values_are_masked_in_other_kinds_too() -> None:
     planned = found.plan(History.NONE)
     assert found.resource is not None
     (action,) = as_json(planned, found.resource)["actions"]
-    assert action["object"]["data"] == {"p": "***", "app": "x"}
+    assert action["object"]["data"] == {"p": "(hidden)", "app": "x"}
 
 
 def test_plans_of_the_operator_compute_no_masks() -> None:

@@ -105,7 +105,7 @@ def test_a_failure_of_a_secret_that_reads_no_other_is_described_in_full() -> Non
 def test_words_of_the_template_stay_in_paths() -> None:
     found = searched(harness(FAILING["a list item twice"]).plan())
     assert "the Pod: spec.containers[name=a].env[1]: an item with the same key is already in this list" in found
-    assert "containers[name=***].env[1]" in searched(harness(FAILING["a list item's path"]).plan())
+    assert "containers[name=(hidden)].env[1]" in searched(harness(FAILING["a list item's path"]).plan())
 
 
 @pytest.mark.parametrize("part", ["when", "waitFor", "readyWhen", "forEach"])
@@ -150,7 +150,7 @@ def test_paths_of_changed_fields_show_only_words_of_the_template() -> None:
     planned = found.plan()
     (action,) = planned.actions
     paths = field_paths(changes(action, found, None), planned.uid, planned.public_words.get(action.child))
-    assert set(paths) == {"data.plain", "data['***']", "data.***"}
+    assert set(paths) == {"data.plain", "data['(hidden)']", "data.(hidden)"}
 
 
 def test_an_immutable_change_names_only_words_of_the_template() -> None:
@@ -171,7 +171,7 @@ def test_a_rejection_names_only_words_of_the_template() -> None:
     redacted = f"rejected by the API server (422 Invalid): data[{MARK}.]: Invalid value, data.plain: Invalid value"
     found.refuse[key("x")] = Failed(Failure.INVALID, "x", redacted=redacted, causes=causes)
     found.step()
-    assert "data[***]: Invalid value, data.plain: Invalid value" in repr(found.status)
+    assert "data[(hidden)]: Invalid value, data.plain: Invalid value" in repr(found.status)
 
 
 def test_a_rejection_of_a_generated_password_quotes_nothing_though_no_secret_holds_it() -> None:
@@ -187,12 +187,12 @@ def test_a_rejection_of_a_generated_password_quotes_nothing_though_no_secret_hol
     ("path", "shown"),
     [
         ("data.known", "data.known"),
-        ("data.other", "data.***"),
-        ("data['a.known']", "data['***']"),
+        ("data.other", "data.(hidden)"),
+        ("data['a.known']", "data['(hidden)']"),
         ("data['known.known']", "data['known.known']"),
-        ("spec.known[3].other[12345]", "spec.known[3].***[***]"),
-        ("spec.known[known=other,other=known]", "spec.known[known=***,***=known]"),
-        ("metadata.annotations['x.y/z']", "metadata.annotations['***']"),
+        ("spec.known[3].other[12345]", "spec.known[3].(hidden)[(hidden)]"),
+        ("spec.known[known=other,other=known]", "spec.known[known=(hidden),(hidden)=known]"),
+        ("metadata.annotations['x.y/z']", "metadata.annotations['(hidden)']"),
     ],
 )
 def test_a_public_path_shows_only_known_names(path: str, shown: str) -> None:

@@ -196,8 +196,7 @@ class _Planner:
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown, self.traced = masks, ""
         self.names_items = masks
-        self.masks = masks and rule.secrecy.reads
-        self.scope = Scope(rule, resource, self.observed, masks=self.masks)
+        self.scope = Scope(rule, resource, self.observed)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
         self.expiry = _NEVER
@@ -231,7 +230,7 @@ class _Planner:
         problem = self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
-            self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+            self.scope = Scope(self.rule, self.resource, self.observed)
             self.children = self._children(existing, patched, desired_keys)
             self._find_expiry()
             problem = self._plan_children()
@@ -253,7 +252,7 @@ class _Planner:
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
         self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
-        self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+        self.scope = Scope(self.rule, self.resource, self.observed)
         self.children = self._children()
         inside = f" (in {place.inside})" if place.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)
@@ -538,7 +537,7 @@ class _Planner:
             reads=tuple(report.reads),
             late=self.late,
             public_words=self.rule.public_words,
-            masks=find_masks(children) if self.scope.masks else NO_MASKS,
+            masks=find_masks(children) if self.is_shown and self.rule.secrecy.reads else NO_MASKS,
             items=item_names(children) if self.names_items else {},
             blocking=tuple(find_blocking(children)) if self.is_shown else (),
             traced=children.traced(self.traced) if self.traced else {},

@@ -8,9 +8,9 @@ The promise is the section "Secrets" of docs/security.md. In the terms of this r
 - Rules derive what each child holds and reads of Secrets when they are loaded. Messages about a child, in conditions,
   Events, logs and plans, quote values only if its `Secrecy` allows it. Of a rejected write of what may hold such data,
   only the status, its reason and fields are shown (`error_redaction`).
-- Plans, explanations and failures of tests show `***`, by `Masks`: for the data of Secrets, for fields that were
-  computed from them (`hidden_fields`, `covered_fields`), and for known values wherever they are. The operator makes
-  masks only for plans that it records.
+- Plans, explanations and failures of tests show `(hidden)`, by `Masks`: for the data of Secrets, for fields that can
+  hold such data by their template (`hidden_fields`, `covered_fields`), and for known values wherever they are. The
+  operator makes masks only for plans that it records.
 - Recordings have `Placeholders`: equal values stay equal.
 
 A value is known as a whole text from 4 characters, and inside longer text from 8.

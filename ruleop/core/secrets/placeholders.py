@@ -13,18 +13,20 @@ itself, shorter ones are replaced too.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import LAST_APPLIED
 from ruleop.core.secrets.secret_values import (
     SHORTEST,
-    KnownTexts,
     decoded,
     encoded,
     is_secret,
+    longest_first,
     public_names,
+    replaced,
     values_of,
 )
 from ruleop.core.templating.filters.data_filters import sha256
@@ -32,7 +34,7 @@ from ruleop.core.templating.filters.data_filters import sha256
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
 
-_CHECKSUM_LENGTHS: Final = (64, 63, 40, 32, 24, 20, 16, 12, 10, 8)
+_CHECKSUM: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])")  # or its beginning
 
 
 class Placeholders:
@@ -50,23 +52,17 @@ class Placeholders:
         for value in computed:
             if self._is_hidden(value) and value not in self._words:
                 self._words[value] = self._word(value)
-        self._known = KnownTexts(self._words)
-        self._words |= self._checksums(found)
-        self._known = KnownTexts(self._words)
+        self._words = longest_first(self._words)
+        self._checksums: dict[str, str] = {}
+        self._checksums = {old: new for secret in found for old, new in self._checksums_of(secret)}
 
-    def _checksums(self, found: Iterable[Object]) -> dict[str, str]:
-        """Of each value, and of all of them, as the filter `sha256` computes them."""
-        checksums: dict[str, str] = {}
-        for secret in found:
-            data, hidden = secret.get("data"), self.of(secret).get("data")
-            pairs = []
-            if isinstance(data, Mapping):
-                pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())]
+    def _checksums_of(self, secret: Object) -> Iterator[tuple[str, str]]:
+        """The checksums of each value, and of all of them, with those of the placeholders."""
+        data, hidden = secret.get("data"), self.of(secret).get("data")
+        if isinstance(data, Mapping):
+            pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())]
             pairs += [(decoded(before), decoded(after)) for before, after in pairs if isinstance(before, str)]
-            for before, after in pairs:
-                if before != after:
-                    checksums |= {sha256(before, length): sha256(after, length) for length in _CHECKSUM_LENGTHS}
-        return checksums
+            yield from ((sha256(before), sha256(after)) for before, after in pairs if before != after)
 
     def _is_hidden(self, value: str) -> bool:
         return len(value) >= SHORTEST and value not in self._public
@@ -85,7 +81,11 @@ class Placeholders:
         return [self.of(each) for each in value] if isinstance(value, list) else value
 
     def _without_distinct(self, text: str) -> str:
-        return self._known.replaced(text, self._words.__getitem__)
+        return _CHECKSUM.sub(self._checksum, replaced(text, self._words))
+
+    def _checksum(self, match: re.Match[str]) -> str:
+        found = match[0]
+        return next((new[: len(found)] for old, new in self._checksums.items() if old.startswith(found)), found)
 
     def _secret(self, secret: dict[str, Any]) -> dict[str, Any]:
         """Short values too, and kubectl's copy of the whole object."""

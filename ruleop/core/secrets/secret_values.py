@@ -10,16 +10,16 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
 from ruleop.core.kinds import GroupKind, Kind, Object
 
-MASK: Final = "***"
-BEFORE: Final = "*** (before)"
-AFTER: Final = "*** (after)"
+MASK: Final = "(hidden)"
+BEFORE: Final = "(hidden, before)"
+AFTER: Final = "(hidden, after)"
 """The words in place of a value, and of the two versions of one that changes: a plan shows that a password changes."""
 SECRET: Final = GroupKind("", "Secret")
 DATA_FIELDS: Final = ("data", "stringData")
@@ -104,28 +104,14 @@ def encoded(value: str) -> str:
     return base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
 
 
-class KnownTexts:
-    """Texts that are replaced wherever they are in another text, the longest first. A pattern of alternatives would
-    try all of them at each character, and a Secret may have thousands of values."""
+def replaced(text: str, words: Mapping[str, str]) -> str:
+    """The text with these values, the longest first, replaced by their words wherever they are."""
+    for value, word in words.items():
+        if len(value) < DISTINCT:
+            break
+        text = text.replace(value, word)
+    return text
 
-    __slots__ = ("_by_start",)
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        """Only those of at least DISTINCT characters are replaced."""
-        self._by_start: dict[str, list[str]] = {}
-        for text in sorted((text for text in texts if len(text) >= DISTINCT), key=lambda text: (-len(text), text)):
-            self._by_start.setdefault(text[:DISTINCT], []).append(text)
-
-    def replaced(self, text: str, by: Callable[[str], str]) -> str:
-        if not self._by_start:
-            return text
-        pieces: list[str] = []
-        done = at = 0
-        while at <= len(text) - DISTINCT:
-            candidates = self._by_start.get(text[at : at + DISTINCT], ())
-            found = next((each for each in candidates if text.startswith(each, at)), "") if candidates else ""
-            if found:
-                pieces += [text[done:at], by(found)]
-                done = at + len(found)
-            at += len(found) or 1
-        return "".join([*pieces, text[done:]])
+def longest_first(words: Mapping[str, str]) -> dict[str, str]:
+    return {value: words[value] for value in sorted(words, key=lambda value: (-len(value), value))}

@@ -23,7 +23,6 @@ from ruleop.core.merge.lists import item_keys, item_path
 from ruleop.core.merge.server.normalise import is_stored_as
 from ruleop.core.messages import MAX_QUOTED, format_path
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.secrets.secret_values import MASK
 from ruleop.core.templating.tree.yaml_writer import number_text, reads_as_text
 from ruleop.core.templating.values.cost import Allowance
 
@@ -128,17 +127,13 @@ def _inside(value: Value) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_inside(item) for item in value) + "]"
     if isinstance(value, str):
-        return (
-            _quoted(value) if any(sign in value for sign in ",[]{}:?") and not value.startswith(MASK) else _word(value)
-        )
+        return _quoted(value) if any(sign in value for sign in ",[]{}:?") else _word(value)
     if isinstance(value, float):
         return number_text(value)
     return "" if value is NOTHING else orjson.dumps(value).decode()
 
 
 def _word(text: str) -> str:
-    if text.startswith(MASK):
-        return text
     plain = (
         text != "<<"
         and bool(text)

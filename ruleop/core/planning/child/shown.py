@@ -24,7 +24,7 @@ from ruleop.core.planning.plan import Blocking
 from ruleop.core.planning.rendering.items import items_of, name_of
 from ruleop.core.planning.rendering.scope import query_of, without_server_noise
 from ruleop.core.rules import Given
-from ruleop.core.secrets.hidden_fields import hidden_texts
+from ruleop.core.secrets.hidden_fields import hidden_fields, hidden_texts
 from ruleop.core.secrets.masks import Masks
 from ruleop.core.secrets.secret_fields import is_public_field
 from ruleop.core.secrets.secret_values import (
@@ -172,11 +172,14 @@ def find_masks(children: Children) -> Masks:
     for child, desired in plans:
         if not child.secrecy.reads and is_secret(desired.rendered):
             public |= set(secret_values(desired.rendered))
-    hidden, computed = {}, set()
-    for _, desired in plans:
-        if desired.hidden is not None:
-            hidden[desired.key] = desired.hidden
-            computed |= set(hidden_texts(desired.rendered, desired.hidden))
+    fields = {id_: hidden_fields(each.child.body, each.child.secrecy.slots) for id_, each in children.plans.items()}
+    hidden = {desired.key: fields[child.id] for child, desired in plans if child.secrecy.reads}
+    computed = {
+        text
+        for _, desired in plans
+        if desired.key in hidden
+        for text in hidden_texts(desired.rendered, hidden[desired.key])
+    }
     return Masks(hidden, known_values(secrets, computed, public))
 
 

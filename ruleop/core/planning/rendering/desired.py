@@ -31,7 +31,6 @@ from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.planning.rendering.rotation import is_due, random_keys
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.rules import REFUSED_METADATA, Given, Patched
-from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate
 from ruleop.core.templating.values.cost import METER, Exhausted, bytes_of
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
-    from ruleop.core.secrets.hidden_fields import Hidden
     from ruleop.core.templating import Expression, StringTemplate
 
 
@@ -58,7 +56,6 @@ class Desired:
     rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are regenerated in this pass
     recreate: bool = False  # it is deleted and created again when the server rejects a change of an immutable field
     item: ItemRecord | None = None  # the item that it is recorded for
-    hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
     def digest(self) -> str:
@@ -129,7 +126,7 @@ def render(
         rotated = keys if is_due(child, child.rotation, live[0], keys, scope.time_functions()) else rotated
     if not COSTLY.isdisjoint(drawn) and (rotated or not all(live)):
         real = scope.random(names, purpose, now, is_real=True)
-        desired = _rendered(child, scope, real, scope.random(names, purpose, now))
+        desired = _rendered(child, scope, real)
     return [replace(each, rotated=rotated) for each in desired] if rotated else desired
 
 
@@ -137,11 +134,9 @@ def _rendered(
     child: Child,
     scope: Scope,
     names: Mapping[str, Any],
-    cheap: Mapping[str, Any] | None = None,
     *,
     selected: Iterable[ObjectKey] | None = None,
 ) -> list[Desired]:
-    """`cheap`: names with placeholders for costly values, to find what has to be masked."""
     try:
         documents = child.body.render(names)
         orphan = child.deletion.policy is not None and _deletion(child, names) == "orphan"
@@ -149,20 +144,13 @@ def _rendered(
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
-    printed = documents
     if selected is not None:
         documents = [_of_object(document, key) for document in documents for key in selected]
     try:
         desired = [
             _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
         ]
-        if recreate:
-            desired = [replace(each, recreate=True) for each in desired]
-        if not scope.masks or not child.secrecy.slots:
-            return desired
-        hidden = hidden_fields(child.body, names if cheap is None else cheap, child.secrecy.slots, printed)
-        hidden = hidden if selected is None else hidden * len(documents)  # one body, for all of them
-        return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
+        return [replace(each, recreate=True) for each in desired] if recreate else desired
     except Exhausted as limit:
         raise ChildFails(limit.reason, child.body.site, limit=True) from None
 

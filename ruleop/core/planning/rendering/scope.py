@@ -58,9 +58,8 @@ class OwnedTargets:
 class Scope:
     """The names of one pass over one CR. Children are added when they are planned."""
 
-    def __init__(self, rule: Rule, resource: Object, observed: Observed, *, masks: bool = False) -> None:
+    def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:
         self.rule = rule
-        self.masks = masks  # whether desired objects need to know which of their fields come from Secrets
         self.resource = resource
         self.observed = observed
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""

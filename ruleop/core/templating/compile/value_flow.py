@@ -119,7 +119,7 @@ class _Flow:
     def loop(self, node: syntax.For) -> None:
         found = self.value(node.iterable)
         self._assign(node.target, _below(found, None))
-        self._add("loop", _computed(found))
+        self._add("loop", _computed(found) | (self._prints(node.body) if node.recursive else _NOTHING))
 
     def with_block(self, node: syntax.With) -> None:
         for target, value in zip(node.targets, node.values, strict=True):

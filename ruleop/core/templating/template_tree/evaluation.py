@@ -151,7 +151,7 @@ def _stripped(parts: Sequence[Part]) -> list[Part]:
     return found
 
 
-def _takes_items(member: Entry | Block) -> bool:
+def takes_items(member: Entry | Block) -> bool:
     """Whether items at the column of the key would belong to it: it has no value, or a list that may be there."""
     if not isinstance(member, Entry) or not isinstance(member.key, str):
         return False
@@ -320,8 +320,7 @@ class Evaluator:
 
     def _computed(self, compute: Evaluate, scope: Scope, place: SlotPlace) -> Any:
         try:
-            value = compute(scope)
-            return value if self.state.hide is None else self.state.hide(value, place)
+            return compute(scope)
         except (RecursionError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
@@ -530,7 +529,7 @@ class Evaluator:
     def _adds(self, members: Sequence[Entry | Block]) -> list[Add]:
         adds = [self._member(each) for each in members]
         for number, (before, each) in enumerate(pairwise(members)):
-            if isinstance(each, Spread) and _takes_items(before):
+            if isinstance(each, Spread) and takes_items(before):
                 adds[number + 1] = self._spread(each, below=str(before.key))  # type: ignore[union-attr]
         return adds
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, Exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ruleop.core.errors import Site
-    from ruleop.core.templating.values.text import SlotPlace
 
 Places: TypeAlias = "dict[str | int, Site]"
 
@@ -55,7 +54,6 @@ class State(threading.local):
         self.depth = 0  # of evaluations inside others
         self.renders = 0  # nested calls of render()
         self.before = 0  # the mark of the account at the start of the outermost evaluation
-        self.hide: Callable[[Any, SlotPlace], Any] | None = None  # changes what a `{{ }}` prints
         self.sites: Sites | None = None  # where the places of fields are noted
 
     def __enter__(self) -> None:

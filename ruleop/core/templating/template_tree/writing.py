@@ -90,7 +90,7 @@ class Writer:
         return self.statements.control(node, [self.body(each) for each in bodies_of(node)])
 
     def _slot(self, node: syntax.Printing) -> Write:
-        compute, place, state = self.value(node), node.place, self.state
+        compute, place = self.value(node), node.place
 
         def write(scope: Scope, parts: list[Part]) -> None:
             try:
@@ -102,8 +102,6 @@ class Writer:
                 raise
             except Exception as error:  # noqa: BLE001 - raised if the value is used
                 value = Broken("", fault_in(error).at(place.site, place.expression))
-            if state.hide is not None:
-                value = state.hide(value, place)
             parts.append(Slot(value, place))
 
         return write
