@@ -10,6 +10,7 @@ import pytest
 from ruleop.authoring.report.server_answers import Answer, Verdict
 from ruleop.core.planning.changes.differences import NOTHING, Difference
 from ruleop.localcluster.api.faulty import Effect, Fault
+from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.operator.kube.client import requests, server_errors
 from ruleop.operator.kube.http.prepared_request import Request
 from tests.live.projects import site
@@ -176,22 +177,26 @@ def test_the_json_of_a_plan_has_the_answers(ready_sites):
     ]
 
 
+def warning_of_creations(monkeypatch, text: str) -> None:
+    """Lets the server warn of each object that is created."""
+    create = Writer.create
+
+    def warned(writer, *arguments, **more):
+        writer.warnings.append(text)
+        return create(writer, *arguments, **more)
+
+    monkeypatch.setattr(Writer, "create", warned)
+
+
 @pytest.mark.slow
-def test_warnings_of_the_server_are_shown(sites):
-    sites.write(
-        CONFIG,
-        "apiVersion: v1\nkind: PersistentVolumeClaim\n"
-        'metadata: {name: "{{ metadata.name }}-config", annotations: {volume.beta.kubernetes.io/storage-class: old}}\n'
-        "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}\n",
-    )
+def test_warnings_of_the_server_are_shown(sites, monkeypatch):
+    warning_of_creations(monkeypatch, "spec.old: deprecated since v1.9")
     sites.apply(site("a"))
     status, out, _ = asked(sites, "Site/a")
     assert status == 0
-    assert (
-        "      the server warns: metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since" in out
-    )
+    assert "      the server warns: spec.old: deprecated since v1.9" in out
     status, out, _ = asked(sites, "--all")
-    assert "? config: the server warns: metadata.annotations[volume.beta.kubernetes.io/storage-class]: depr" in out
+    assert "? config: the server warns: spec.old: depr" in out
 
 
 @pytest.mark.slow
@@ -243,7 +248,8 @@ def test_a_missing_permission_names_the_verb_to_grant(ready_sites, monkeypatch):
     assert out.endswith("\n1 to change, 1 error.\n")
 
 
-def test_values_of_secrets_are_in_no_answer(ready_sites):
+def test_values_of_secrets_are_in_no_answer(ready_sites, monkeypatch):
+    warning_of_creations(monkeypatch, 'data[tls.crt]: Invalid value: "swordfish"')
     ready_sites.write(
         CONFIG,
         'apiVersion: v1\nkind: Secret\nmetadata: {name: "{{ metadata.name }}-config"}\ntype: kubernetes.io/tls\n'
