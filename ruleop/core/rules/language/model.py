@@ -198,7 +198,6 @@ class Observe:
     site: Site
     kind: Kind
     name: StringTemplate | None = None
-    names: tuple[StringTemplate, ...] = ()  # of a list of objects
     for_each: Expression | None = None  # gives the items, of which each has a name
     item_name: str = "item"
     selector: Selector | None = None
@@ -427,7 +426,7 @@ class Rule:
             *self.let.values(),
             *(each.status for each in self.status.conditions),
             *(each.rule for each in self.validate),
-            *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
+            *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where)),
             *(each.selector.given for each in self.read_objects if each.selector is not None),
             self.status.body,
         )

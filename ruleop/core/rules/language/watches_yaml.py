@@ -526,13 +526,12 @@ class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        AtMostOne(("name", "names", "selector", "ownedBy")),
+        AtMostOne(("name", "selector", "ownedBy")),
         Needs("forEach", "name"),
         Needs("as", "forEach"),
         Needs("through", "ownedBy"),
         AtMostOne(("namespace", "namespaces")),
         Excludes("name", ("namespaces",), "a name is looked up in one namespace"),
-        Excludes("names", ("namespaces",), "names are looked up in one namespace"),
         Excludes("ownedBy", ("namespace", "namespaces"), "they are where their owner is"),
     )
 
@@ -544,13 +543,10 @@ class ObserveTable(Table):
         "forEach", BareExpression(), "A list or mapping: one object per item, by name and namespace."
     )
     item_name: Word | None = key("as", ID, "The name of an item, instead of item.")
-    names: tuple[Templated[StringTemplate], ...] = key(
-        "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
-    )
     selector: FullSelectorTable | None = key(
         "selector",
         SelectorType(),
-        "All objects that match these labels. With none of name, names, selector and ownedBy: all objects of the kind.",
+        "All objects that match these labels. With none of name, selector and ownedBy: all objects of the kind.",
     )
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
@@ -581,7 +577,7 @@ class ObserveTable(Table):
     @property
     def selected(self) -> bool:
         """Whether it is a list by labels, or of all objects of the kind."""
-        return self.key_sites.keys().isdisjoint({"name", "names", "ownedBy"})
+        return self.key_sites.keys().isdisjoint({"name", "ownedBy"})
 
     @property
     def item(self) -> str:

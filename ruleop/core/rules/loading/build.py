@@ -221,7 +221,6 @@ def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bo
         site=entry.site,
         kind=Kind(table.group.text, _required(table.version).text, _required(table.kind).text),
         name=_compiled(table.name),
-        names=tuple(name.compiled for name in table.names),
         for_each=_compiled(table.for_each),
         item_name=table.item,
         selector=_selector(table.selector) or (Selector() if table.selected else None),

@@ -1,0 +1,16 @@
+"""Keys and values that former versions had: the message names what does the same."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, rows, said, table
+
+ROWS = rows("""
+== names of an observed resource
+observe: {a: {version: v1, kind: Pod, names: [x, y]}}
+>> watches.yaml:4:41: unknown key "names" in an observed resource: write `forEach` with the list of names, and `name: "{{ item }}"`
+""")
+
+
+@table(*ROWS)
+def test_the_message_names_what_does_the_same(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said
