@@ -1,4 +1,4 @@
-"""Keys and values that former versions had: the message names what does the same."""
+"""Keys, values and functions that former versions had: the message names what does the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ ROWS = rows("""
 == names of an observed resource
 observe: {a: {version: v1, kind: Pod, names: [x, y]}}
 >> watches.yaml:4:41: unknown key "names" in an observed resource: write `forEach` with the list of names, and `name: "{{ item }}"`
+
+== age
+status: {old: "{{ age(metadata.creationTimestamp) > duration('2h') }}"}
+>> watches.yaml:4:19: unknown function "age": write `after(time, '2h')`, which is true once that has passed since the time
 """)
 
 
