@@ -9,6 +9,10 @@ ROWS = rows("""
 observe: {a: {version: v1, kind: Pod, names: [x, y]}}
 >> watches.yaml:4:41: unknown key "names" in an observed resource: write `forEach` with the list of names, and `name: "{{ item }}"`
 
+== categories
+schema: {spec: {a: string}, categories: [all]}
+>> watches.yaml:4:29: unknown key "categories" in schema: write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`
+
 == age
 status: {old: "{{ age(metadata.creationTimestamp) > duration('2h') }}"}
 >> watches.yaml:4:19: unknown function "age": write `after(time, '2h')`, which is true once that has passed since the time

@@ -91,3 +91,6 @@ OF_A_CHILD: Final = {
 OF_AN_OBSERVE: Final = {
     "names": 'write `forEach` with the list of names, and `name: "{{ item }}"`',
 }
+OF_A_SCHEMA: Final = {
+    "categories": "write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`",
+}
