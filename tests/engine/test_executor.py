@@ -288,9 +288,3 @@ def test_a_lost_response_to_the_deletion_of_an_object_with_finalizers_is_not_a_f
     outcomes = run(harness.execute(harness.delete()))
     assert outcomes.clean
     assert harness.stored("a")["metadata"]["deletionTimestamp"]
-
-
-@pytest.mark.parametrize("propagation", ["background", "foreground"])
-def test_the_propagation_policy_is_spelled_as_in_the_api(run, propagation):
-    harness = ExecutorHarness(child("a"))
-    assert run(harness.execute(harness.delete(propagation=propagation))).clean

@@ -217,8 +217,8 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
             "- delete Deployment/web  no longer part of the desired state\n\n1 to delete.",
         ),
         (
-            Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
-            "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
+            Delete(DEPLOYMENT, "web", {}, "recreate"),
+            "- delete Deployment/web  an immutable field changed; will be recreated\n\n1 to delete.",
         ),
         (
             AddFinalizer(KEY, "ruleop.dev/x"),

@@ -9,6 +9,10 @@ ROWS = rows("""
 observe: {a: {version: v1, kind: Pod, names: [x, y]}}
 >> watches.yaml:4:41: unknown key "names" in an observed resource: write `forEach` with the list of names, and `name: "{{ item }}"`
 
+== propagation
+children: {a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, propagation: foreground}}
+>> watches.yaml:4:82: unknown key "propagation" in a child: ruleop deletes in the background; `deleteAfter` holds a deletion until other children are gone
+
 == categories
 schema: {spec: {a: string}, categories: [all]}
 >> watches.yaml:4:29: unknown key "categories" in schema: write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`

@@ -95,7 +95,7 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     found = child(
         """
         {template: a.yaml, when: spec.on, waitFor: spec.go, forEach: spec.list, as: thing, dependsOn: [b], readyWhen: this.ok,
-         adopt: orphans, deletion: "{{ thing.deletion }}", propagation: foreground, namespace: "{{ metadata.namespace }}", optional: true}
+         adopt: orphans, deletion: "{{ thing.deletion }}", namespace: "{{ metadata.namespace }}", optional: true}
   b: {template: a.yaml}"""
     )
     assert found.when.evaluate({"spec": {"on": 1}}) == 1
@@ -104,7 +104,7 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     assert (loop.name, loop.over.evaluate({"spec": {"list": [3]}})) == ("thing", [3])
     assert found.ready_when.evaluate({"this": {"ok": 4}}) == 4
     assert (found.many, found.depends_on) == (True, ("b",))
-    assert (found.apply.adopt, found.deletion.propagation, found.optional) == ("orphans", "foreground", True)
+    assert (found.apply.adopt, found.optional) == ("orphans", True)
     assert found.deletion.policy.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
     assert found.namespace.evaluate({"metadata": {"namespace": "n"}}) == "n"
 

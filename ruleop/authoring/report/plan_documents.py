@@ -142,7 +142,7 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             sent = {"exists": action.live is not None, **by, "object": masks.object(action.object)}
             what, how = "serverSideApply", {"why": action.why, **sent}
         case Delete():
-            what, how = "delete", {"why": action.why, "propagation": action.propagation}
+            what, how = "delete", {"why": action.why}
         case Expire():
             what, how = "delete", {"why": action.why, "after": action.after}
     return {"action": what, "child": action.child, **identity(action.key), **how}

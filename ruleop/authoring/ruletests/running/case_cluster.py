@@ -329,9 +329,7 @@ class CaseCluster:
                 return self.writer.update(*self._live(action.key), action.object, "", self.options)
             case ServerSideApply():
                 return self._apply(action)
-            case Delete():
-                self.writer.delete(*self._live(action.key), DeleteOptions(propagation=action.propagation.capitalize()))
-            case Expire():
+            case Delete() | Expire():
                 self.writer.delete(*self._live(action.key), DeleteOptions(propagation="Background"))
             case AddFinalizer():
                 self._set_finalizers(action.key, [*self._finalizers(action.key), action.finalizer])

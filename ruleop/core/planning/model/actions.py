@@ -98,7 +98,6 @@ class Delete:
     child: str
     live: Object
     why: Literal["pruned", "recreate", "finalized", "elsewhere", "ordered", "unordered", "skipped"]
-    propagation: Literal["background", "foreground"] = "background"
     needs: frozenset[str] = frozenset()
     after_writes: bool = True  # after all writes of this pass, whether or not they succeed
 

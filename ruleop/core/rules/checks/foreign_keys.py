@@ -81,6 +81,8 @@ OF_A_CHILD: Final = {
     "hook": "write `once` for a Job that runs once for each version, `finalize` for work at the end",
     "weight": "write `dependsOn`",
     "syncWave": "write `dependsOn`",
+    # former versions
+    "propagation": "ruleop deletes in the background; `deleteAfter` holds a deletion until other children are gone",
     # Kustomize, and Kubernetes' own words
     "apiVersion": "write the object under `object`",
     "kind": "write the object under `object`",

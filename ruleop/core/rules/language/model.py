@@ -68,7 +68,6 @@ class Deletion:
     """The deletion of the objects of a child, and whether they are deleted at all."""
 
     policy: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
-    propagation: Literal["background", "foreground"] = "background"
     after: frozenset[str] = frozenset()  # ids of children that have to be gone before
     in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete them
 

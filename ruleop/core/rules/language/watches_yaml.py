@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
 Adopt = Literal["never", "orphans", "helm"]
-Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
 RolloutOrder = Literal["oldest", "newest", "label"]
 Privilege = Literal["extra-privileges"]
@@ -403,7 +402,7 @@ class ChildTable(Table):
         ),
         Excludes(
             "patch",
-            ("namespace", "apply", "adopt", "deletion", "propagation", "deleteAfter", "once", "schedule"),
+            ("namespace", "apply", "adopt", "deletion", "deleteAfter", "once", "schedule"),
             "the object belongs to somebody else",
         ),
     )
@@ -498,12 +497,6 @@ class ChildTable(Table):
         "deletion",
         Template(Choice(("delete", "orphan"))),
         "orphan: keep the object when the CR is deleted or the child is not desired. A template; delete by default.",
-    )
-    propagation: Propagation = key(
-        "propagation",
-        Choice(get_args(Propagation)),
-        "How deletes by ruleop propagate to objects that the child owns.",
-        default="background",
     )
     delete_after: tuple[Word, ...] = key(
         "deleteAfter", ListOf(ID, "an id"), "Ids that must be gone before this one is deleted.", default=[]

@@ -159,7 +159,6 @@ def _child(
         ),
         deletion=Deletion(
             policy=_compiled(table.deletion),
-            propagation=table.propagation,
             after=after,
             in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
         ),

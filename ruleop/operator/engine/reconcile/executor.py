@@ -244,13 +244,7 @@ class _Run:
             self._store_live(action.key, action.live, live)
             self.outcome.replan = True
             return False
-        response = await self.writer.delete(
-            kind,
-            action.key,
-            uid=metadata["uid"],
-            version=metadata["resourceVersion"],
-            propagation=action.propagation.capitalize(),
-        )
+        response = await self.writer.delete(kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"])
         if response is None or not response["metadata"].get("deletionTimestamp"):
             return self._gone(action)
         self.outcome.deleted.add(action.key)
@@ -312,7 +306,6 @@ class _Run:
             action.key,
             uid=metadata["uid"],
             version=metadata["resourceVersion"],
-            propagation="Background",
         )
         if response is None:
             self.outcome.gone.append(action)

@@ -209,8 +209,7 @@ class OrdinaryPlan(ChildPlan):
         sensitive = (kind.group, kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
         is_new = self.context.history.recreated.get(desired.key) != desired.digest
         if desired.recreate and not sensitive and is_new:
-            propagation = child.deletion.propagation
-            return Applied(live, Delete(desired.key, child.id, live, "recreate", propagation, after_writes=False))
+            return Applied(live, Delete(desired.key, child.id, live, "recreate", after_writes=False))
         if desired.recreate and sensitive:
             advice = f"; a {kind.kind} is only recreated if the child itself has `apply.onImmutable: recreate`"
         else:
