@@ -13,6 +13,10 @@ observe: {a: {version: v1, kind: Pod, names: [x, y]}}
 children: {a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, propagation: foreground}}
 >> watches.yaml:4:82: unknown key "propagation" in a child: ruleop deletes in the background; `deleteAfter` holds a deletion until other children are gone
 
+== the strategy replace
+apply: {strategy: replace}
+>> watches.yaml:4:21: "strategy" must be "merge", "server-side" or "create-only", not the text "replace": write `merge`; `apply.own` removes items of others from a list, and `apply.onImmutable: recreate` makes an object again whose immutable fields change
+
 == categories
 schema: {spec: {a: string}, categories: [all]}
 >> watches.yaml:4:29: unknown key "categories" in schema: write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`

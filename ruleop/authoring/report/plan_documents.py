@@ -20,7 +20,6 @@ from ruleop.core.planning.model.actions import (
     ObjectReport,
     Patch,
     Problem,
-    Replace,
     ServerSideApply,
 )
 from ruleop.core.secrets.masks import NO_MASKS, Masks
@@ -135,8 +134,6 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             what, how = "create", {"object": masks.object(action.object)}
         case Patch():
             what, how = "patch", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
-        case Replace():
-            what, how = "replace", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
         case ServerSideApply():
             by = {"manager": action.manager, "force": action.force} if action.manager else {}
             sent = {"exists": action.live is not None, **by, "object": masks.object(action.object)}

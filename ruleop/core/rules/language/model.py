@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree
 
-Strategy = Literal["merge", "server-side", "create-only", "replace"]
+Strategy = Literal["merge", "server-side", "create-only"]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -146,6 +146,10 @@ class FullSelectorTable(Table):
     given: Templated[Tree] | None = None  # the mappings and lists of values that are templates, as a selector
 
 
+NO_REPLACE = (
+    "write `merge`; `apply.own` removes items of others from a list, and `apply.onImmutable: recreate` makes an object "
+    "again whose immutable fields change"
+)
 NO_LABEL = "write `matchExpressions: [{key: no-such-label, operator: DoesNotExist}]`"
 
 
@@ -264,7 +268,9 @@ class ApplyTable(Table):
     DEFINITION: ClassVar[str] = "apply"
 
     strategy: Strategy | None = key(
-        "strategy", Choice(get_args(Strategy)), "How a difference is written: merge by default, create-only for Jobs."
+        "strategy",
+        Choice(get_args(Strategy), former=(("replace", NO_REPLACE),)),
+        "How a difference is written: merge by default, create-only for Jobs.",
     )
     ignore: tuple[IgnoreTable, ...] | None = key(
         "ignore",
