@@ -202,3 +202,23 @@ status: {a: "{{ some['x'].data.v }}", b: "{{ some['x'].metadata.name }}", c: "{{
 """
     (line,) = said(watch(body))
     assert "`some.x.data.v` would expose the data of a Secret in `status`" in line
+
+
+def test_an_object_that_may_be_missing_has_a_default_and_nothing_waits() -> None:
+    body = """
+    observe: {settings: {version: v1, kind: ConfigMap, name: settings}}
+    children:
+      a:
+        object:
+          apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: a}
+          data: {size: "{{ settings.data.size | default('10') }}", given: "{{ 'yes' if settings is defined else 'no' }}"}
+    """
+    harness = Harness.of(body)
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"size": "10", "given": "no"}
+    assert harness.ready()[1] == "Ready"
+    harness.add(config("settings", {"size": "20"}))
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"size": "20", "given": "yes"}
