@@ -19,11 +19,11 @@ apply: {strategy: replace}
 
 == categories
 schema: {spec: {a: string}, categories: [all]}
->> watches.yaml:4:29: unknown key "categories" in schema: write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`
+>> watches.yaml:4:31: unknown key "categories" in schema: write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`
 
 == age
 status: {old: "{{ age(metadata.creationTimestamp) > duration('2h') }}"}
->> watches.yaml:4:19: unknown function "age": write `after(time, '2h')`, which is true once that has passed since the time
+>> watches.yaml:4:21: unknown function "age": write `after(time, '2h')`, which is true once that has passed since the time
 """)
 
 

@@ -765,7 +765,9 @@ class WatchTable(Table):
     max_concurrent: int = key(
         "maxConcurrentReconciles", Count(1), "Maximum number of CRs of this kind reconciled at once.", default=16
     )
-    manage_status: bool = key("manageStatus", Flag(), "false: write no status.", default=True)
+    manage_status: bool = key(
+        "manageStatus", Flag(), "false: write no status, where another operator writes it.", default=True
+    )
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
     deletion_order: DeletionOrder = key(
         "deletionOrder",
