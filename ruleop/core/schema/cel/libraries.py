@@ -1,8 +1,7 @@
 """Kubernetes' own libraries of functions: patterns, sets, addresses, URLs, versions and named formats
 (apiserver/pkg/cel/library).
 
-What a parser of Go decides in a way that is not certain here (a URL with escapes, an address with a zone) leaves the
-verdict open.
+The verdict is left open where a parser of Go may decide otherwise (a URL with escapes, an address with a zone).
 """
 
 from __future__ import annotations
