@@ -291,7 +291,7 @@ class Genetics:
             "when": self._node("B", early, 2) if chance.random() < 0.15 else None,
             "waitFor": self._node("B", inner, 2) if chance.random() < 0.1 else None,
             "readyWhen": self._node("B", early, 2) if chance.random() < 0.1 else None,
-            "strategy": chance.choice(["", "", "", "", "", "server-side", "replace", "create-only"]),
+            "strategy": chance.choice(["", "", "", "", "", "server-side", "create-only"]),
             "name": chance.choice(["index", "index", "index", "same", "item"]),
             "body": None,
             "entries": [],

@@ -33,7 +33,7 @@ from ruleop.core.planning import History, Observed, Outcome, Plan, choose_rule, 
 from ruleop.core.planning.changes.drift import Reverted, corrections
 from ruleop.core.planning.events import write_events
 from ruleop.core.planning.guard import GUARD, SECONDS, TooSlow, place_of
-from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Patch, ServerSideApply
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.rules import Project, ProjectErrors, Rule
@@ -365,7 +365,7 @@ class Cluster:
             if isinstance(action, Delete):
                 found.pop(action.key, None)
                 outcome.deleted.add(action.key)
-            elif isinstance(action, (Create, Patch, Replace, ServerSideApply)):
+            elif isinstance(action, (Create, Patch, ServerSideApply)):
                 answer = orjson.loads(orjson.dumps(action.object))
                 version = int((found.get(action.key) or {"metadata": {}})["metadata"].get("resourceVersion", "0"))
                 answer["metadata"] |= {"uid": f"uid-{len(found)}", "resourceVersion": str(version + 1)}

@@ -23,7 +23,7 @@ def unknown(field: str, meant: str) -> list[str]:
             unknown("this.status.phse", "this.status.phase"),
         ),
         (
-            "names: [a], where: this.spec.nodeName > 3",
+            "forEach: spec.hosts, name: a, where: this.spec.nodeName > 3",
             "p | length",
             [f"error type-mismatch: {ORDER}"],
         ),
@@ -40,7 +40,7 @@ def unknown(field: str, meant: str) -> list[str]:
         ("forEach: spec.hosts, name: '{{ item }}-{{ index }}'", "p['z'].metadata.name | length", []),
         ("ownedBy: web, where: this.spec.nodeName == 'x'", "p['z'].metadata.name | length", []),
         ("ownedBy: web, through: []", "p['z'].metdata.name", unknown("p[].metdata", "p[].metadata")),
-        ("names: [a, b]", "p['z'].metdata.name | length", unknown("p[].metdata", "p[].metadata")),
+        ("forEach: spec.hosts, name: a", "p['z'].metdata.name | length", unknown("p[].metdata", "p[].metadata")),
     ],
 )
 def test_a_list_is_typed(observe: str, value: str, found: list[str]) -> None:

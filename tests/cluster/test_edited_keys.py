@@ -28,10 +28,8 @@ children:
 CHILDREN = {
     "merged": "{strategy: merge}",
     "applied": "{strategy: server-side}",
-    "replaced": "{strategy: replace}",
     "owned": "{own: [spec.ports]}",
     "owned-applied": "{strategy: server-side, own: [spec.ports]}",
-    "owned-replaced": "{strategy: replace, own: [spec.ports]}",
 }
 POSTGRES = {"name": "postgres", "port": 5432, "protocol": "TCP", "targetPort": 5432}
 
@@ -100,8 +98,7 @@ def test_a_port_patched_by_hand_is_reverted(
     eventually("the port", lambda: ports(database, name) == [before])
     assert before == {**POSTGRES, "nodePort": before["nodePort"]}
     database.wait_until_ready()
-    verb = "update" if "replaced" in name else "patch"
-    assert writes(operator, mark, name) == [f"{verb} services db-{name}"], "one write"
+    assert writes(operator, mark, name) == [f"patch services db-{name}"], "one write"
 
 
 @pytest.mark.parametrize("name", CHILDREN)
@@ -146,7 +143,7 @@ def test_a_port_added_by_others_is_kept(plane: ControlPlane, database: Database,
     database.wait_until_ready()
 
 
-@pytest.mark.parametrize("name", ["owned", "owned-applied", "owned-replaced"])
+@pytest.mark.parametrize("name", ["owned", "owned-applied"])
 def test_a_port_of_others_is_removed_from_an_owned_list(plane: ControlPlane, database: Database, name: str) -> None:
     kubectl_patch(plane, name, METRICS)
     eventually("the port to go", lambda: numbers(database, name) == [5432])
@@ -187,8 +184,8 @@ def only_ours() -> dict[str, Any]:
     return {"spec": {"ports": [POSTGRES]}}
 
 
-@pytest.mark.parametrize("name", ["replaced", "owned", "owned-applied", "owned-replaced"])
-def test_without_a_record_the_port_is_removed_from_owned_or_replaced_lists(
+@pytest.mark.parametrize("name", ["owned", "owned-applied"])
+def test_without_a_record_the_port_is_removed_from_owned_lists(
     plane: ControlPlane, database: Database, name: str
 ) -> None:
     without_a_record(plane, name)

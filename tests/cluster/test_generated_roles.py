@@ -44,10 +44,9 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
         "list": "the cache, as above",
         "watch": "the cache",
         "create": "new children",
-        "patch": "changes; with `strategy: replace` only where owner annotations are used",
+        "patch": "changes",
         "delete": "children that are not desired; not for `deletion: orphan`",
     },
-    ("a kind of child with `strategy: replace`", "deployments.apps"): {"update": "changes"},
     ("an observed kind", "limitranges"): {"list": "the cache, as above", "watch": "the cache"},
     ("an observed object with a fixed name", "resourcequotas"): {"list": "the cache, as above", "watch": "the cache"},
     ("an object with a fixed name, of `patch`", "priorityclasses.scheduling.k8s.io"): {

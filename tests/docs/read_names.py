@@ -21,7 +21,6 @@ WATCH: Final = """\
   let: {first: "{{ spec.a }}", second: "{{ first }}"}
   observe:
     one: {version: v1, kind: Pod, forEach: spec.a, name: "{{ item }}", namespace: "{{ spec.a }}"}
-    two: {version: v1, kind: Pod, names: ["{{ spec.a }}"]}
     all: {version: v1, kind: Pod, selector: {a: "{{ spec.a }}"}, where: this.spec.a}
   validate: [{rule: spec.a, message: "{{ spec.a }}"}]
   children:
@@ -58,7 +57,7 @@ HEAD: Final = (
 )
 _KEYS: Final = {
     "forEach": "`forEach`, `objects`",
-    "observe": "`observe.name`, `observe.names`, `observe.namespace`, `observe.selector`",
+    "observe": "`observe.name`, `observe.namespace`, `observe.selector`",
     "validate": "`validate.rule`",
     "expire": "`expire.after`",
     "selector": "`patch.selector`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.merge import merge_patch
-from ruleop.core.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.core.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, ServerSideApply
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.reconcile.executor import Executor
 from tests.engine.children import APP, child
@@ -66,10 +66,6 @@ class ExecutorHarness:
             self.key(name), name if id_ is None else id_, patch_of(live, desired), live, desired, "", "released", **more
         )
 
-    def replace(self, name="a", **more):
-        live = self.stored(name)
-        return Replace(self.key(name), name, {**live, "data": {"x": "new"}}, live, "digest", **more)
-
     def apply(self, name="a", **more):
         live = self.stored(name)
         body = child(name, data={"x": "new"})
@@ -99,5 +95,4 @@ def harness_with_action(kind):
         harness.stores.put(harness.server.edit(OWNER, metadata=metadata))
         harness.app = harness.stored("web", "App")
         return harness, RemoveFinalizer(OWNER, OURS), ("patch", "web")
-    verb = {"replace": "update"}.get(kind, kind)
-    return harness, getattr(harness, kind)(), (verb, "a")
+    return harness, getattr(harness, kind)(), (kind, "a")

@@ -14,8 +14,8 @@ from tests.engine.children import APP, child
 from tests.engine.executor_harness import OURS, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import APPLIED_ALL_THE_SAME, Answer
 
-KINDS = ("create", "patch", "replace", "apply", "delete", "add", "remove")
-CHILDREN = KINDS[:5]
+KINDS = ("create", "patch", "apply", "delete", "add", "remove")
+CHILDREN = KINDS[:4]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,7 +137,7 @@ def test_the_longest_retry_after_of_several_failures_is_used(run, monkeypatch):
 # -- somebody else was faster ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["patch", "replace", "delete"])
+@pytest.mark.parametrize("kind", ["patch", "delete"])
 def test_an_object_changed_in_the_meantime_is_left_unchanged_and_planned_again(run, kind):
     harness, action, asked = harness_with_action(kind)
     harness.server.before[asked] = lambda: harness.server.edit(harness.key("a"), data={"x": "somebody's"})
@@ -166,7 +166,7 @@ def test_a_finalizer_that_another_client_adds_in_the_meantime_is_kept(run, kind)
     harness.knows_what_is("web", "App")
 
 
-@pytest.mark.parametrize("kind", ["patch", "replace", "apply", "delete"])
+@pytest.mark.parametrize("kind", ["patch", "apply", "delete"])
 def test_an_object_with_another_uid_is_not_changed(run, kind):
     harness, action, asked = harness_with_action(kind)
 
@@ -288,9 +288,3 @@ def test_a_lost_response_to_the_deletion_of_an_object_with_finalizers_is_not_a_f
     outcomes = run(harness.execute(harness.delete()))
     assert outcomes.clean
     assert harness.stored("a")["metadata"]["deletionTimestamp"]
-
-
-@pytest.mark.parametrize("propagation", ["background", "foreground"])
-def test_the_propagation_policy_is_spelled_as_in_the_api(run, propagation):
-    harness = ExecutorHarness(child("a"))
-    assert run(harness.execute(harness.delete(propagation=propagation))).clean

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
+from ruleop.core.planning import AddFinalizer, Create, Delete, Failure, Patch, ServerSideApply
 from ruleop.operator.engine.reconcile.executor import MAX_CONCURRENT_WRITES
 from ruleop.operator.kube.client.client import CONCURRENCY
 from tests.engine.children import child
@@ -265,7 +265,7 @@ def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
             needs = frozenset(data.draw(st.sets(st.sampled_from(_IDS[:place] or "-")), label=f"needs of {name}")) - {
                 "-"
             }
-            kinds = ["patch", "replace", "apply"] if name in "ab" else ["create"]
+            kinds = ["patch", "apply"] if name in "ab" else ["create"]
             actions.append(getattr(harness, data.draw(st.sampled_from(kinds)))(name, needs=needs))
     actions += [harness.delete(name, id_="", needs=needs) for name, needs in data.draw(_DELETED, label="deleted")]
     actions = data.draw(st.permutations(actions))
@@ -273,7 +273,7 @@ def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
         ("create", "c"),
         ("create", "d"),
         ("patch", "a"),
-        ("update", "b"),
+        ("apply", "b"),
         ("delete", "old"),
         ("get", "old"),
         ("get", "c"),
@@ -289,7 +289,7 @@ def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
     outcomes = asyncio.run(harness.execute(*actions))
 
     log, ended = harness.server.log, harness.server.ended
-    verbs = {Create: "create", Patch: "patch", Replace: "update", ServerSideApply: "apply", Delete: "delete"}
+    verbs = {Create: "create", Patch: "patch", ServerSideApply: "apply", Delete: "delete"}
     done = {action.key.name for action in outcomes.done}
     by_name = {action.key.name: action for action in actions}
     for name, action in by_name.items():

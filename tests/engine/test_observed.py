@@ -22,7 +22,6 @@ RULES = """
 """
 BY_NAME = ("name: settings", "seen.data.v")
 JOINED = "seen | map(attribute='data.v') | join(',')"
-BY_NAMES = ("names: [missing, settings]", JOINED)
 BY_ITEMS = ("forEach: \"['missing', 'settings']\", name: '{{ item }}'", JOINED)
 BY_SELECTOR = ("selector: {a: b}", JOINED)
 BY_KIND = ("where: this.data.v is defined", JOINED)
@@ -57,8 +56,8 @@ def settings(namespace, v):
 
 @pytest.mark.parametrize(
     ("what", "value"),
-    [BY_NAME, BY_NAMES, BY_ITEMS, BY_SELECTOR, BY_KIND],
-    ids=["name", "names", "items", "selector", "kind"],
+    [BY_NAME, BY_ITEMS, BY_SELECTOR, BY_KIND],
+    ids=["name", "items", "selector", "kind"],
 )
 @pytest.mark.parametrize(
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]

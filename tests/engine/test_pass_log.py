@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
@@ -149,7 +148,7 @@ async def test_a_child_that_is_recreated_is_logged_as_deleted_for_recreation_and
 
 
 async def test_adoption_is_called_adoption_whatever_the_strategy():
-    for strategy in ("merge", "replace", "server-side"):
+    for strategy in ("merge", "server-side"):
         life = Life(f"children: {{a: {{template: a.yaml, adopt: orphans, apply: {{strategy: {strategy}}}}}}}\n")
         orphan = {
             "apiVersion": "v1",
@@ -172,12 +171,11 @@ async def test_a_child_that_is_left_to_others_is_released():
     assert PART_OF not in life.harness.live("a")["metadata"].get("labels", {})
 
 
-@pytest.mark.parametrize(("strategy", "line"), [("replace", "replaced"), ("server-side", "applied")])
-async def test_other_strategies_have_their_own_words_for_an_edit_and_the_same_for_drift(strategy, line):
-    life = Life(f"children: {{a: {{template: a.yaml, apply: {{strategy: {strategy}}}}}}}\n")
+async def test_server_side_apply_has_its_own_word_for_an_edit_and_the_same_for_drift():
+    life = Life("children: {a: {template: a.yaml, apply: {strategy: server-side}}}\n")
     await life.rest()
     life.harness.edit_app(spec={"v": "2"})
-    assert await life.writes() == [(line, "ConfigMap/shop/a", "data.v")]
+    assert await life.writes() == [("applied", "ConfigMap/shop/a", "data.v")]
     life.harness.edit("a", data={"v": "theirs"})
     assert await life.writes() == [("drift reverted", "ConfigMap/shop/a", "data.v")]
 

@@ -338,7 +338,7 @@ WITH_TWO = (
 )
 
 
-@pytest.mark.parametrize("strategy", ["merge", "replace", "server-side"])
+@pytest.mark.parametrize("strategy", ["merge", "server-side"])
 async def test_a_field_no_longer_ignored_is_reverted_although_the_child_was_written_in_the_meantime(strategy):
     body = f"children: {{a: {{template: a.yaml, apply: {{strategy: {strategy}, ignore: [{{path: data.v, when: spec.theirs}}]}}}}}}\n"
     harness = ReconcilerHarness(body, {"v": "3", "other": "1", "theirs": True}, a=WITH_TWO)

@@ -119,7 +119,7 @@ def test_a_refusal_has_the_account(run, denied, verb):
     assert (failed.verb, failed.account) == (verb, "shop/deployer")
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+@pytest.mark.parametrize("strategy", ["merge", "server-side"])
 def test_a_life_of_a_resource(run, strategy):
     harness = ReconcilerHarness(RULES.replace("STRATEGY", strategy), {"v": "1"}, a=CONFIG)
     requests = noted(harness)

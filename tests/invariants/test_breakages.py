@@ -163,9 +163,7 @@ def without_preconditions(old: Any, *arguments: Any, **more: Any) -> Any:
 async def delete_without_reading(_old: Any, run: Any, action: Any) -> bool:
     metadata = action.live["metadata"]
     kind = controller.Kind.of(action.live)
-    await run.api.delete(
-        kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation="Background"
-    )
+    await run.api.delete(kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"])
     return True
 
 

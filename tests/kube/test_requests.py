@@ -72,9 +72,9 @@ def test_writes_have_strict_validation_and_a_field_manager() -> None:
 
 
 def test_a_deletion_has_preconditions_of_uid_and_version() -> None:
-    body = orjson.loads(requests.delete(DEPLOYMENTS, WEB, uid="u1", version="5", propagation="Foreground").body or b"")
+    body = orjson.loads(requests.delete(DEPLOYMENTS, WEB, uid="u1", version="5").body or b"")
     assert body["preconditions"] == {"uid": "u1", "resourceVersion": "5"}
-    assert body["propagationPolicy"] == "Foreground"
+    assert body["propagationPolicy"] == "Background"
 
 
 def test_selectors_are_sent_to_the_server() -> None:

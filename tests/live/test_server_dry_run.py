@@ -133,7 +133,7 @@ def test_a_deletion_is_asked_about_and_not_done(ready_sites):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["replace", "server-side"])
+@pytest.mark.parametrize("strategy", ["merge", "server-side"])
 def test_every_strategy_is_asked_by_the_operators_own_requests(ready_sites, strategy):
     ready_sites.edit(*IMAGE)
     ready_sites.edit(

@@ -38,7 +38,6 @@ from ruleop.core.planning import (
     Patch,
     Plan,
     RemoveFinalizer,
-    Replace,
     Requeue,
     Served,
     ServerSideApply,
@@ -269,10 +268,6 @@ class Harness:
                 assert action.patch["metadata"]["uid"] == live["metadata"]["uid"]
                 assert action.patch["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
                 self.put(patched(live, action.patch))
-            case Replace():
-                assert action.object["metadata"]["uid"] == live["metadata"]["uid"]
-                assert action.object["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
-                self.put(action.object)
             case ServerSideApply():
                 assert action.object["metadata"]["uid"] == live["metadata"]["uid"]
                 self.put(self.applied(live, action))

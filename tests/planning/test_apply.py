@@ -11,7 +11,7 @@ import pytest
 from ruleop.core.errors import Cause
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.merge import Learned, decode
-from ruleop.core.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
+from ruleop.core.planning import Create, Delete, Failed, Failure, History, Patch, ServerSideApply, State
 from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle, settled
@@ -357,9 +357,8 @@ def test_a_server_side_apply_has_the_whole_desired_object():
     assert harness.plan().quiet
 
 
-@pytest.mark.parametrize("strategy", ["server-side", "replace"])
-def test_ignored_fields_are_applied_with_their_live_value(strategy: str):
-    harness = one(f"{{strategy: {strategy}, ignore: [spec.replicas]}}", WEB)
+def test_ignored_fields_are_applied_with_their_live_value():
+    harness = one("{strategy: server-side, ignore: [spec.replicas]}", WEB)
     harness.settle()
     harness.change(DEPLOYMENT, {"spec": {"replicas": 9}})
     assert harness.plan().actions == ()
@@ -371,36 +370,7 @@ def test_ignored_fields_are_applied_with_their_live_value(strategy: str):
     assert harness.plan().quiet
 
 
-# -- replace -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_replacement_keeps_status_finalizers_and_owners_and_drops_other_fields():
-    harness = one("{strategy: replace}")
-    harness.settle()
-    assert harness.plan().quiet
-    references = [
-        {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"},
-        *harness.objects[key("a")]["metadata"]["ownerReferences"],
-    ]
-    more = {
-        "metadata": {"finalizers": ["x/y"], "ownerReferences": references},
-        "status": {"s": 1},
-        "data": {"theirs": "1"},
-    }
-    harness.change(key("a"), more)
-    harness.edit({"v": "2"})
-    (action,) = harness.plan().actions
-    assert isinstance(action, Replace)
-    harness.settle()
-    live = harness.objects[key("a")]
-    assert live["data"] == {"v": "2"}
-    assert live["status"] == {"s": 1}
-    assert live["metadata"]["finalizers"] == ["x/y"]
-    assert sorted(each["uid"] for each in live["metadata"]["ownerReferences"]) == ["cr-1", "x"]
-    assert harness.plan().quiet
-
-
-STRATEGIES = ["merge", "server-side", "replace"]
+STRATEGIES = ["merge", "server-side"]
 
 
 @pytest.mark.parametrize("after", [*STRATEGIES, "create-only"])
@@ -667,14 +637,14 @@ def grown(apply: str = "{}", **more: object) -> Harness:
     return harness
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_rejected_change_names_the_immutable_field_and_both_values(strategy: str):
     harness = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
     refused = "rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
     assert harness.ready()[2].startswith(f"a: templates/a.yaml:11: {DB_SAYS}; {refused} `apply.onImmutable")
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_change_of_an_immutable_field_is_foreseen_if_nobody_asks_the_server(strategy: str):
     harness = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
     assert harness.plan(expects_refusals=True).problems[0].message.startswith(DB_SAYS)  # the server was asked before
@@ -687,7 +657,7 @@ def test_a_change_of_an_immutable_field_is_foreseen_if_nobody_asks_the_server(st
     )
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_other_changes_are_not_foreseen_as_refused(strategy: str):
     harness = grown(f"{{strategy: {strategy}}}")
     harness.refuse.clear()

@@ -195,12 +195,12 @@ def test_status_and_conditions_are_updated_during_finalization():
 
 
 def test_children_in_other_namespaces_are_deleted_before_the_finalizer_is_removed():
-    harness = settled(FAR % ", propagation: foreground", {"v": "1"}, a=A)
+    harness = settled(FAR % "", {"v": "1"}, a=A)
     harness.change(key("a", namespace="far"), {"metadata": {"finalizers": ["x/y"]}})
     harness.end()
     (delete,) = harness.plan().actions
     assert isinstance(delete, Delete)
-    assert (delete.why, delete.after_writes, delete.propagation) == ("elsewhere", False, "foreground")
+    assert (delete.why, delete.after_writes) == ("elsewhere", False)
     harness.settle()
     assert harness.ready() == ("False", "Deleting", "ConfigMap/far/a is still there, held by its finalizer x/y")
     assert harness.condition("Reconciling")["status"] == "True"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.core.planning import Create, Delete, Patch, ServerSideApply
 from ruleop.core.planning.changes.drift import (
     CAP,
     ENOUGH,
@@ -197,7 +197,6 @@ PATCH = Patch(
 
 def test_corrected_fields_are_computed_for_each_kind_of_action():
     assert corrected_fields(PATCH) == REPLICAS, "guards are no fields"
-    assert corrected_fields(Replace(KEY, "web", WANTED, LIVE, "a")) == REPLICAS
     sent = {"kind": "Deployment", "metadata": {"name": "web", "uid": "u"}, "spec": {"replicas": 2}}
     assert corrected_fields(ServerSideApply(KEY, "web", sent, LIVE, "a")) == REPLICAS, "what an apply leaves out stays"
     assert corrected_fields(Create(KEY, "web", sent, "a")) == frozenset({""})

@@ -72,9 +72,9 @@ def test_a_value_without_items_and_too_many_items_are_errors() -> None:
         assert message in problem.message
 
 
-def test_names_are_several_objects_of_one_namespace() -> None:
+def test_a_list_of_names_is_a_list_of_items() -> None:
     body = """
-    observe: {some: {version: v1, kind: ConfigMap, names: [b, "{{ spec.x }}", gone]}}
+    observe: {some: {version: v1, kind: ConfigMap, forEach: "['b', spec.x, 'gone']", name: "{{ item }}"}}
     status: {names: "{{ some | map(attribute='metadata.name') }}", v: "{{ some['b'].data.v }}"}
     """
     harness = Harness.of(body, {"x": "a"})
@@ -155,7 +155,7 @@ def test_where_selects_objects_and_one_that_lacks_the_field_does_not_count() -> 
 
 def test_where_may_depend_on_the_time() -> None:
     body = """
-    observe: {old: {version: v1, kind: ConfigMap, names: [x, old], where: "after(this.data.time, '1h')"}}
+    observe: {old: {version: v1, kind: ConfigMap, forEach: "['x', 'old']", name: "{{ item }}", where: "after(this.data.time, '1h')"}}
     status: {names: "{{ old | map(attribute='metadata.name') }}"}
     """
     harness = Harness.of(body)
@@ -170,11 +170,11 @@ def test_where_may_depend_on_the_time() -> None:
 
 def test_an_error_in_where_has_its_place() -> None:
     body = """
-    observe: {some: {version: v1, kind: ConfigMap, names: [x], where: this.data.v > spec.nope}}
+    observe: {some: {version: v1, kind: ConfigMap, selector: {a: b}, where: this.data.v > spec.nope}}
     status: {names: "{{ some | length }}"}
     """
     harness = Harness.of(body)
-    harness.add(config("x", {"v": "1"}))
+    harness.add(config("x", {"v": "1"}, labels={"a": "b"}))
     (problem,) = harness.plan().problems
     assert "spec.nope is not set" in problem.message
     assert str(problem.site).startswith("watches.yaml:4")
@@ -183,9 +183,9 @@ def test_an_error_in_where_has_its_place() -> None:
 def test_only_metadata_is_watched_where_only_metadata_is_read() -> None:
     body = """
     observe:
-      some: {version: v1, kind: Secret, names: [x]}
-      tested: {version: v1, kind: Secret, names: [x], where: this.data.v is defined}
-      read: {version: v1, kind: ConfigMap, names: [x]}
+      some: {version: v1, kind: Secret, selector: {a: b}}
+      tested: {version: v1, kind: Secret, selector: {a: b}, where: this.data.v is defined}
+      read: {version: v1, kind: ConfigMap, selector: {a: b}}
     status:
       names: "{{ some | map(attribute='metadata.name') }}{{ tested | map(attribute='metadata.name') }}{{ read[0].data }}"
     """
@@ -202,3 +202,23 @@ status: {a: "{{ some['x'].data.v }}", b: "{{ some['x'].metadata.name }}", c: "{{
 """
     (line,) = said(watch(body))
     assert "`some.x.data.v` would expose the data of a Secret in `status`" in line
+
+
+def test_an_object_that_may_be_missing_has_a_default_and_nothing_waits() -> None:
+    body = """
+    observe: {settings: {version: v1, kind: ConfigMap, name: settings}}
+    children:
+      a:
+        object:
+          apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: a}
+          data: {size: "{{ settings.data.size | default('10') }}", given: "{{ 'yes' if settings is defined else 'no' }}"}
+    """
+    harness = Harness.of(body)
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"size": "10", "given": "no"}
+    assert harness.ready()[1] == "Ready"
+    harness.add(config("settings", {"size": "20"}))
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"size": "20", "given": "yes"}

@@ -133,14 +133,6 @@ def test_an_orphan_has_an_annotation_instead_of_an_owner_reference():
     assert harness.finalizers == [FINALIZER]
 
 
-def test_an_orphan_that_is_replaced_stays_without_an_owner_reference():
-    harness = one(", deletion: orphan, apply: {strategy: replace}")
-    harness.settle()
-    edit_and_settle(harness, {"v": "2"})
-    assert harness.objects[key("a")]["data"] == {"v": "2"}
-    assert "ownerReferences" not in owned(harness)
-
-
 def test_a_changed_deletion_policy_is_applied_and_the_finalizer_is_added_first_and_removed_last():
     harness = one(', deletion: "{{ spec.keep }}"')
     edit_and_settle(harness, {"v": "1", "keep": "delete"})
@@ -372,7 +364,7 @@ def referring_to(version: str, more: str = "") -> Harness:
 
 
 EVERY_STRATEGY = pytest.mark.parametrize(
-    "more", [f", apply: {{strategy: {strategy}}}" for strategy in ("merge", "create-only", "replace", "server-side")]
+    "more", [f", apply: {{strategy: {strategy}}}" for strategy in ("merge", "create-only", "server-side")]
 )
 
 

@@ -110,13 +110,13 @@ def test_the_message_of_an_admission_policy_is_shown():
     assert harness.ready()[1:] == ("Forbidden", "a: templates/a.yaml:1: create configmaps: exceeded quota: shop")
 
 
-def test_replace_needs_update_and_observe_needs_read_permissions():
+def test_a_child_needs_write_and_observe_needs_read_permissions():
     body = """
-    children: {a: {template: a.yaml, apply: {strategy: replace}}, d: {template: d.yaml}}
+    children: {a: {template: a.yaml}, d: {template: d.yaml}}
     observe: {d2: {group: apps, version: v1, kind: Deployment, name: x}, pods: {version: v1, kind: Pod, selector: {a: b}}}
     """
     rules = Harness.of(body, a=A, d=D).project.rules
-    assert verbs(rules, GroupKind("", "ConfigMap"), OTHER) == {"get", "list", "watch", "create", "update", "delete"}
+    assert verbs(rules, GroupKind("", "ConfigMap"), OTHER) == {"get", "list", "watch", "create", "patch", "delete"}
     assert verbs(rules, GroupKind("apps", "Deployment"), OTHER) == {"get", "list", "watch", "create", "patch", "delete"}
     assert verbs(rules, GroupKind("", "Pod"), OTHER) == {"list", "watch"}
 
@@ -149,21 +149,19 @@ def test_a_cluster_scoped_cr_needs_no_finalizer_for_children_elsewhere():
 @pytest.mark.parametrize(
     ("child", "missing"),
     [
-        ("", {"update"}),
-        (", apply: {strategy: server-side}", {"update"}),
-        (", apply: {strategy: create-only}", {"update"}),
-        (", apply: {strategy: replace}", {"patch"}),
-        (", apply: {strategy: replace}, deletion: orphan", {"delete"}),
-        (", deletion: orphan", {"update", "delete"}),
-        (", deletion: orphan, apply: {onImmutable: recreate}", {"update"}),
-        (", deletion: orphan, apply: {onImmutable: fail}", {"update", "delete"}),
-        (", deletion: orphan, apply: {onImmutable: '{{ spec.how }}'}", {"update"}),
-        (", deletion: \"{{ 'orphan' if spec.keep else 'delete' }}\"", {"update"}),
+        ("", set()),
+        (", apply: {strategy: server-side}", set()),
+        (", apply: {strategy: create-only}", set()),
+        (", deletion: orphan", {"delete"}),
+        (", deletion: orphan, apply: {onImmutable: recreate}", set()),
+        (", deletion: orphan, apply: {onImmutable: fail}", {"delete"}),
+        (", deletion: orphan, apply: {onImmutable: '{{ spec.how }}'}", set()),
+        (", deletion: \"{{ 'orphan' if spec.keep else 'delete' }}\"", set()),
     ],
 )
 def test_a_child_needs_no_verb_that_its_strategy_and_deletion_never_use(child: str, missing: set[str]):
     rules = Harness.of(f"children: {{a: {{template: a.yaml{child}}}}}", a=A).project.rules
-    every = {"get", "list", "watch", "create", "update", "patch", "delete"}
+    every = {"get", "list", "watch", "create", "patch", "delete"}
     assert verbs(rules, CONFIG_MAP, OTHER) == every - missing
 
 

@@ -29,7 +29,6 @@ from ruleop.core.planning import (
     Plan,
     Problem,
     RemoveFinalizer,
-    Replace,
     Requeue,
     ServerSideApply,
     State,
@@ -201,10 +200,6 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
     ("action", "expected"),
     [
         (
-            Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
-            "~ replace Deployment/web\n      spec.a: 1 -> 2\n\n1 to change.",
-        ),
-        (
             ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""),
             "+ create Deployment/web  by server-side apply\n\n1 to create.",
         ),
@@ -217,8 +212,8 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
             "- delete Deployment/web  no longer part of the desired state\n\n1 to delete.",
         ),
         (
-            Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
-            "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
+            Delete(DEPLOYMENT, "web", {}, "recreate"),
+            "- delete Deployment/web  an immutable field changed; will be recreated\n\n1 to delete.",
         ),
         (
             AddFinalizer(KEY, "ruleop.dev/x"),
@@ -331,7 +326,6 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
         PLAN,
         actions=(
             Create(DEPLOYMENT, "web", deployment(a=1), ""),
-            Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
             ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""),
             Delete(DEPLOYMENT, "web", {}, "pruned"),
             AddFinalizer(KEY, "f"),
@@ -343,7 +337,6 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
     document = orjson.loads(orjson.dumps(as_json(plan, {**APP, "status": {"a": 0}})))
     assert [action["action"] for action in document["actions"]] == [
         "create",
-        "replace",
         "serverSideApply",
         "delete",
         "addFinalizer",

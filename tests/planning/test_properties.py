@@ -75,7 +75,7 @@ status:
   up: "{{ db.status.availableReplicas }}"
   items: "{{ each | map(attribute='metadata.name') | list }}"
 """
-PROJECTS = tuple((strategy, final) for strategy in ("merge", "replace", "server-side") for final in (False, True))
+PROJECTS = tuple((strategy, final) for strategy in ("merge", "server-side") for final in (False, True))
 
 
 @cache

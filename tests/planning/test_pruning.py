@@ -35,20 +35,11 @@ def test_an_object_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_ver
     (create, delete) = found.plan().actions
     assert create.key.name == "other"
     assert isinstance(delete, Delete)
-    assert (delete.why, delete.after_writes, delete.propagation) == ("pruned", True, "background")
+    assert (delete.why, delete.after_writes) == ("pruned", True)
     assert delete.needs == {"a"}
     assert delete.live == found.objects[key("a")]
     found.settle()
     assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
-
-
-def test_the_propagation_of_a_child_applies_to_its_deletions():
-    assert (
-        next(
-            each for each in renamed(harness(", propagation: foreground")).plan().actions if isinstance(each, Delete)
-        ).propagation
-        == "foreground"
-    )
 
 
 def test_nothing_is_pruned_whose_replacement_is_not_written_because_of_a_rendering_error():

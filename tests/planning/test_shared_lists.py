@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.planning import Failed, Failure, Patch, Replace, ServerSideApply, State
+from ruleop.core.planning import Failed, Failure, Patch, ServerSideApply, State
 from ruleop.core.planning.model.marks import APPLIED
 from tests.planning.harness import Harness, key
 from tests.planning.settled import edit_and_settle, settled
@@ -23,7 +23,7 @@ spec:
 KEY = key("db", "Service")
 POSTGRES = {"name": "postgres", "port": 5432, "targetPort": "db"}
 METRICS = {"name": "metrics", "port": 9187}
-STRATEGIES = ["merge", "server-side", "replace"]
+STRATEGIES = ["merge", "server-side"]
 
 
 def service(strategy: str = "merge", own: str = "", *ports: dict[str, Any]) -> Harness:
@@ -41,7 +41,7 @@ def by_hand(harness: Harness, *items: dict[str, Any]) -> None:
     harness.change(KEY, {"spec": {"ports": list(items)}})
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_port_changed_by_hand_is_reverted_in_one_write(strategy: str) -> None:
     harness = service(strategy)
     by_hand(harness, {**POSTGRES, "port": 6000, "protocol": "TCP", "nodePort": 30123})
@@ -50,14 +50,6 @@ def test_a_port_changed_by_hand_is_reverted_in_one_write(strategy: str) -> None:
     harness.settle()
     assert ports(harness) == [{**POSTGRES, "protocol": "TCP", "nodePort": 30123}]
     assert harness.plan().quiet
-
-
-def test_replace_writes_the_desired_list_in_place_of_the_live_one() -> None:
-    harness = service("replace")
-    by_hand(harness, {**POSTGRES, "port": 6000})
-    assert [type(action) for action in harness.plan().actions] == [Replace]
-    harness.settle()
-    assert ports(harness) == [POSTGRES]
 
 
 def test_server_side_apply_is_used_again_after_a_correcting_patch() -> None:
@@ -77,7 +69,7 @@ def test_an_owned_list_keeps_no_items_of_others(strategy: str) -> None:
     assert harness.plan().quiet
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_items_of_others_stay_in_a_list_that_is_not_owned(strategy: str) -> None:
     harness = service(strategy)
     by_hand(harness, POSTGRES, METRICS)
@@ -117,7 +109,7 @@ def refused(harness: Harness, *items: dict[str, Any], managed: Any = MANAGED) ->
     return harness
 
 
-@pytest.mark.parametrize("strategy", ["merge", "server-side"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_rejected_duplicate_names_the_live_item_and_both_remedies(strategy: str) -> None:
     harness = refused(service(strategy), {**POSTGRES, "port": 6000})
     conflict = "spec.ports[port=6000,protocol=TCP] (set by kubectl-patch) has the same name as spec.ports[port=5432,protocol=TCP]"

@@ -19,7 +19,6 @@ from ruleop.core.planning import (
     Expire,
     Patch,
     RemoveFinalizer,
-    Replace,
     ServerSideApply,
 )
 from ruleop.core.planning.changes.differences import NOTHING, Difference
@@ -44,7 +43,6 @@ ACTIONS = {
     "patch": Patch(KEY, "s", {}, OLD, NEW, ""),
     "adopt": Patch(KEY, "s", {}, OLD, NEW, "", "adopted"),
     "release": Patch(KEY, "s", {}, OLD, NEW, "", "released"),
-    "replace": Replace(KEY, "s", NEW, OLD, ""),
     "apply": ServerSideApply(KEY, "s", NEW, OLD, ""),
     "delete": Delete(KEY, "s", OLD, "pruned"),
     "add the finalizer": AddFinalizer(KEY, "ruleop.dev/x"),
@@ -70,9 +68,8 @@ def test_verbs_are_unique():
     assert len({verb.do for verb in Verb}) == len({verb.done for verb in Verb}) == len(Verb)
 
 
-@pytest.mark.parametrize("kind", [Replace, ServerSideApply])
-def test_adoption_has_the_same_verb_in_every_strategy(kind):
-    action = replace(ACTIONS["replace"] if kind is Replace else ACTIONS["apply"], why="adopted")
+def test_adoption_has_the_same_verb_in_every_strategy():
+    action = replace(ACTIONS["apply"], why="adopted")
     assert verb_of(action) is Verb.ADOPT
     assert reason_for(action) == reason_for(ACTIONS["adopt"]) == "had no owner"
 
@@ -88,7 +85,7 @@ def test_every_deletion_has_a_reason(why):
     assert verb_of(Delete(KEY, "s", OLD, why)) is Verb.DELETE
 
 
-@pytest.mark.parametrize("word", ["patch", "adopt", "replace", "apply"])
+@pytest.mark.parametrize("word", ["patch", "adopt", "apply"])
 def test_changes_of_a_secret_have_field_names_and_no_values(word):
     before = copy.deepcopy(ACTIONS[word])
     (found,) = changes(ACTIONS[word], BuiltIn(), NO_MASKS)

@@ -32,7 +32,6 @@ from ruleop.core.planning import (
     Patch,
     Plan,
     RemoveFinalizer,
-    Replace,
     ServerSideApply,
     choose_rule,
     plan,
@@ -165,10 +164,11 @@ class Simulation(Cluster):
                 return answer
             case Patch():
                 verb = {"changed": "patch", "adopted": "adopt", "released": "release"}[action.why]
-                new = patched(self.objects[action.key], action.patch)
-                return self._updated(verb, action, new, action.patch["metadata"])
-            case Replace():
-                return self._updated("replace", action, dict(action.object), action.object["metadata"])
+                before, guards = self.objects[action.key], action.patch["metadata"]
+                new = patched(before, action.patch)
+                answer = self._update(action.key, new, uid=guards["uid"], version=guards["resourceVersion"])
+                self._note(verb, action.key, before, answer)
+                return answer
             case ServerSideApply():
                 assert action.manager, "no project says strategy: server-side"
                 before = self.objects[action.key]
@@ -190,13 +190,6 @@ class Simulation(Cluster):
                 self._finalizers(action.key, [each for each in finalizers if each != action.finalizer])
                 self._writes.append("finalizer removed")
         return None
-
-    def _updated(self, verb: str, action: Patch | Replace, new: dict[str, Any], guards: Mapping[str, Any]) -> Object:
-        """The object after an update that is guarded by uid and resourceVersion."""
-        before = self.objects[action.key]
-        answer = self._update(action.key, new, uid=guards["uid"], version=guards["resourceVersion"])
-        self._note(verb, action.key, before, answer)
-        return answer
 
     def _note(self, verb: str, key: ObjectKey, before: Object, after: Object) -> None:
         paths = [path for path in _differences(*map(without_managers, (before, after))) if path not in _SERVERS]

@@ -322,7 +322,7 @@ reach: true
 
 == strategy
 apply: {strategy: create_only}
->> watches.yaml:4:21: "strategy" must be "merge", "server-side", "create-only" or "replace", not the text "create_only" (did you mean "create-only"?)
+>> watches.yaml:4:21: "strategy" must be "merge", "server-side" or "create-only", not the text "create_only" (did you mean "create-only"?)
 
 == duration without unit
 reconcilePeriod: 30

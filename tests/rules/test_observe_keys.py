@@ -11,8 +11,8 @@ observe:
   b: {version: v1, kind: Pod, name: x, as: thing}
   c: {version: v1, kind: Pod, name: x, where: this.spec}
   d: {version: v1, kind: Pod, selector: {a: b}, namespaces: all, namespace: default}
-  e: {version: v1, kind: Pod, names: [], name: x}
-  f: {version: v1, kind: Pod, names: [x], namespaces: all}
+  e: {version: v1, kind: Pod, selector: {a: b}, name: x}
+  f: {version: v1, kind: Pod, name: x, namespaces: all}
   g: {version: v1, kind: Pod, selector: {a: b}, namespaces: some}
   h: {version: v1, kind: Pod}
   i: {version: v1, kind: Pod, where: this.spec, namespaces: all}
@@ -25,10 +25,9 @@ observe:
 >> watches.yaml:8:51: an observed resource has both "namespace" and "namespaces": remove one of them
 >> watches.yaml:8:51: the observed resource "d" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
 >> watches.yaml:8:79: the observed resource "d" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
->> watches.yaml:9:33: an observed resource has both "name" and "names": remove one of them
->> watches.yaml:9:40: "names" is an empty list, which matches nothing: add an item, or remove the key
->> watches.yaml:10:45: an observed resource has "names" and "namespaces": remove "namespaces", because names are looked up in one namespace
->> watches.yaml:10:45: the observed resource "f" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
+>> watches.yaml:9:33: an observed resource has both "name" and "selector": remove one of them
+>> watches.yaml:10:42: an observed resource has "name" and "namespaces": remove "namespaces", because a name is looked up in one namespace
+>> watches.yaml:10:42: the observed resource "f" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
 >> watches.yaml:11:63: "namespaces" must be "all", not the text "some"
 >> watches.yaml:13:51: the observed resource "i" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that
 >> watches.yaml:14:33: an observed resource has "as", which requires "forEach"
@@ -66,7 +65,7 @@ observe:
   p: {version: v1, kind: Pod, forEach: p, as: item, name: "{{ index }}{{ this.x }}"}
   q: {version: v1, kind: Pod, forEach: spec.a, as: p, name: "{{ p }}", where: p}
   r: {version: v1, kind: Pod, forEach: later, as: spec, name: "{{ item }}"}
-  s: {version: v1, kind: Pod, names: [x], where: later}
+  s: {version: v1, kind: Pod, selector: {x: x}, where: later}
 >> watches.yaml:6:42: `observe` cannot read the observed `p`: observed objects must not depend on observed objects
 >> watches.yaml:6:76: `this` is available only in `readyWhen` and `where`, not in `observe`
 >> watches.yaml:7:54: an item cannot be named "p": watches.yaml:6:5 has an observed resource of that name
@@ -74,7 +73,7 @@ observe:
 >> watches.yaml:8:42: `observe` cannot read the let `later`, which reads the observed `p`
 >> watches.yaml:8:53: an item cannot be named "spec", which is reserved by ruleop: choose another name
 >> watches.yaml:8:69: `item` is not available in `observe`; here the item is named `spec`
->> watches.yaml:9:52: `observe` cannot read the let `later`, which reads the observed `p`
+>> watches.yaml:9:58: `observe` cannot read the let `later`, which reads the observed `p`
 """)
 
 

@@ -113,7 +113,7 @@ def test_mistakes_in_a_patch_are_reported_with_their_positions(row: Row) -> None
 
 def test_a_patch_is_a_body_with_the_identity_of_the_object() -> None:
     found = rule("""
-apply: {ignore: [spec.replicas], strategy: replace}
+apply: {ignore: [spec.replicas], strategy: server-side}
 children:
   scale:
     patch: {group: apps, version: v1, kind: Deployment, name: web, force: true, fields: {spec: {replicas: 2}}}

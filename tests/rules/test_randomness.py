@@ -62,38 +62,34 @@ children:
 >> watches.yaml:5:9: `renewBefore` must be shorter than the 365 days of `genSelfSignedCert`
 
 == the time
-let: {u: "{{ age(metadata.creationTimestamp) }}", v: "{{ after(spec.t, '1h') }}", w: "{{ 1 if v }}"}
+let: {v: "{{ after(spec.t, '1h') }}", w: "{{ 1 if v }}"}
 observe: {o: {version: v1, kind: Pod, name: "{{ w }}"}}
 reach: cluster
 children:
   a:
     forEach: range(2 if after(spec.t) else 1)
-    when: age(metadata.creationTimestamp) == 5 or 3 < age(metadata.creationTimestamp) < 5
-    namespace: "{{ 'a' if age(spec.t) > 5 }}"
+    namespace: "{{ 'a' if after(spec.t, 5) }}"
     apply: {ignore: [{path: data.x, when: v}]}
-    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ age(spec.t) | int }}', z: '{{ v }}'}}
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {z: '{{ v }}'}}
   b: {template: b.yaml, waitFor: "within('0 2 * *', '2 h', 'Mars') or within('@every 1h', length='1h', zones='UTC')"}
-status: {a: "{{ after('2026-01-01') }}{{ after() }}{{ duration('2') > age(spec.t) }}{{ after(*spec.list) }}"}
+status: {a: "{{ after('2026-01-01') }}{{ after() }}{{ duration('2') }}{{ after(*spec.list) }}"}
 -- templates/b.yaml
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: b}
-data: {x: {{ age(spec.t) }}}
->> templates/b.yaml:4:14: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
->> watches.yaml:4:16: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
+data: {x: "{{ after(spec.t, '2') }}"}
+>> templates/b.yaml:4:15: `after`: the duration "2" needs a unit: "2s", "2m" or "2h"
 >> watches.yaml:5:51: `observe` cannot depend on the time, as `w` does: use it in `when`, or where it decides a value of a field
 >> watches.yaml:9:27: `forEach` cannot depend on the time, as `after` does: use it in `when`, or where it decides a value of a field
->> watches.yaml:10:13: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
->> watches.yaml:11:29: `namespace` cannot depend on the time, as `age` does: use it in `when`, or where it decides a value of a field
->> watches.yaml:12:45: `apply.ignore` cannot depend on the time, as `v` does: use it in `when`, or where it decides a value of a field
->> watches.yaml:13:84: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
->> watches.yaml:14:37: `within` takes schedule and length, optionally zone
->> watches.yaml:14:37: `within`: "0 2 * *" is not a cron schedule with fixed times: expected exactly 5 fields, found 4: [0 2 * *]
->> watches.yaml:14:37: `within`: "2 h" is not a duration: write it like "10h", "1h30m" or "0s"
->> watches.yaml:14:37: `within`: "Mars" is not a time zone: write it like "Europe/Berlin"
->> watches.yaml:15:19: `after` takes time, optionally delay
->> watches.yaml:15:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"
->> watches.yaml:15:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"
+>> watches.yaml:10:29: `namespace` cannot depend on the time, as `after` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:11:45: `apply.ignore` cannot depend on the time, as `v` does: use it in `when`, or where it decides a value of a field
+>> watches.yaml:13:37: `within` takes schedule and length, optionally zone
+>> watches.yaml:13:37: `within`: "0 2 * *" is not a cron schedule with fixed times: expected exactly 5 fields, found 4: [0 2 * *]
+>> watches.yaml:13:37: `within`: "2 h" is not a duration: write it like "10h", "1h30m" or "0s"
+>> watches.yaml:13:37: `within`: "Mars" is not a time zone: write it like "Europe/Berlin"
+>> watches.yaml:14:19: `after` takes time, optionally delay
+>> watches.yaml:14:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"
+>> watches.yaml:14:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"
 
 == a request id that changes with each write
 let: {version: "{{ cr.metadata.resourceVersion }}"}
@@ -112,13 +108,11 @@ children:
   c: {once: "{{ status | to_json | sha1 }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: c}}}
   d: {once: "{{ status.conditions | string }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: d}}}
   e: {once: "{{ random_password(3) }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: e}}}
-  f: {once: "{{ age(metadata.creationTimestamp) }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: f}}}
 >> watches.yaml:6:19: `metadata` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
 >> watches.yaml:7:21: `digest` changes whenever the CR is written, so it would run without end: use a field of the spec, or `metadata.generation`
 >> watches.yaml:8:19: `status` changes whenever a run begins or ends, so it would run without end: use a field of the spec, or `metadata.generation`
 >> watches.yaml:9:19: `status.conditions` changes whenever a run begins or ends, so it would run without end: use a field of the spec, or `metadata.generation`
 >> watches.yaml:10:19: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it
->> watches.yaml:11:19: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`
 
 == a request id of a part of what changes
 let: {labels: "{{ metadata.labels | to_json | hash }}"}
@@ -126,7 +120,7 @@ children:
   a: {once: "{{ metadata.get('labels') | to_json }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}}}
   b: {once: "{{ labels }}-{{ status.version }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}}}
   c: {once: "{{ status | to_json }}", object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}
-  d: {once: "{{ age(metadata.creationTimestamp) > 60 }}", object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
+  d: {once: "{{ after(metadata.creationTimestamp, 60) }}", object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
   e: {once: "{{ spec | to_json | sha256 }}", object: {apiVersion: batch/v1, kind: Job, metadata: {name: e}}}
 
 == random in lists and branches

@@ -95,7 +95,7 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     found = child(
         """
         {template: a.yaml, when: spec.on, waitFor: spec.go, forEach: spec.list, as: thing, dependsOn: [b], readyWhen: this.ok,
-         adopt: orphans, deletion: "{{ thing.deletion }}", propagation: foreground, namespace: "{{ metadata.namespace }}", optional: true}
+         adopt: orphans, deletion: "{{ thing.deletion }}", namespace: "{{ metadata.namespace }}", optional: true}
   b: {template: a.yaml}"""
     )
     assert found.when.evaluate({"spec": {"on": 1}}) == 1
@@ -104,7 +104,7 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     assert (loop.name, loop.over.evaluate({"spec": {"list": [3]}})) == ("thing", [3])
     assert found.ready_when.evaluate({"this": {"ok": 4}}) == 4
     assert (found.many, found.depends_on) == (True, ("b",))
-    assert (found.apply.adopt, found.deletion.propagation, found.optional) == ("orphans", "foreground", True)
+    assert (found.apply.adopt, found.optional) == ("orphans", True)
     assert found.deletion.policy.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
     assert found.namespace.evaluate({"metadata": {"namespace": "n"}}) == "n"
 
@@ -122,7 +122,7 @@ def test_a_child_is_a_list_with_for_each_or_several_documents() -> None:
 
 def test_apply_is_merged_from_the_file_the_watch_and_the_child() -> None:
     project = load(
-        "apply: {strategy: replace, ignore: [spec.file], onImmutable: recreate}\nwatches:\n"
+        "apply: {strategy: create-only, ignore: [spec.file], onImmutable: recreate}\nwatches:\n"
         + watch(
             """
             apply: {ignore: [{path: spec.watch, when: spec.auto}], strategy: server-side}
@@ -159,7 +159,8 @@ def test_owned_lists_are_merged_from_the_file_the_watch_and_the_child() -> None:
 
 def test_a_run_is_created_and_never_changed_whatever_the_shared_strategy() -> None:
     project = load(
-        "apply: {strategy: replace}\nwatches:\n" + watch("children: {a: {template: a.yaml, once: '{{ spec.run }}'}}")
+        "apply: {strategy: server-side}\nwatches:\n"
+        + watch("children: {a: {template: a.yaml, once: '{{ spec.run }}'}}")
     )
     assert project.rules[0].children["a"].apply.strategy == "create-only"
 

@@ -146,14 +146,13 @@ def test_a_schema_takes_the_place_of_a_file_in_crds():
 def test_the_names_are_made_of_the_kind_unless_they_are_given():
     names = document_of("schema: {spec: {a: string}}")["spec"]["names"]
     assert names == {"kind": "App", "listKind": "AppList", "plural": "apps", "singular": "app"}
-    given = document_of("schema: {spec: {a: string}, plural: applis, singular: appli, categories: [all]}")
+    given = document_of("schema: {spec: {a: string}, plural: applis, singular: appli}")
     assert given["metadata"]["name"] == "applis.example.com"
     assert given["spec"]["names"] == {
         "kind": "App",
         "listKind": "AppList",
         "plural": "applis",
         "singular": "appli",
-        "categories": ["all"],
     }
 
 

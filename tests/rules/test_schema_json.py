@@ -60,7 +60,7 @@ EXAMPLES = {
         children:
           a: {template: a.yaml, when: false, waitFor: "{{ spec.x }}", forEach: spec.list, as: thing, dependsOn: [b], readyWhen: this.x,
               apply: {strategy: create-only, ignore: [spec.x, {path: spec.y, when: spec.z}], onImmutable: recreate}, adopt: orphans,
-              deletion: "{{ spec.deletion }}", propagation: foreground, namespace: "{{ metadata.namespace }}", optional: true}
+              deletion: "{{ spec.deletion }}", namespace: "{{ metadata.namespace }}", optional: true}
           b: {object: {apiVersion: v1, kind: Service, metadata: {name: b}}, deletion: orphan}
           c: {template: a.yaml, forEach: {team: spec.teams, env: team.envs}}
         """

@@ -492,19 +492,3 @@ def test_objects_that_the_api_server_protects_end_with_the_cr(tmp_path: Path) ->
         - {{deleted: true, expect: {{gone: true, absent: {objects}}}}}
     """
     assert shown(tmp_path, steps) == ""
-
-
-def test_an_object_can_be_replaced_as_a_whole(tmp_path: Path) -> None:
-    write_files(tmp_path, FILES)
-    watches = tmp_path / "watches.yaml"
-    watches.write_text(watches.read_text().replace("    config:\n", "    config:\n      apply: {strategy: replace}\n"))
-    steps = """\
-    - name: a
-      resource: site.yaml
-      kinds: []
-      then:
-        - existing: [{patch: {config: {data: {other: mine}}}}]
-          resource: {spec: {page: new}}
-          expect: {children: {config: {data: {page: new, other: null}}}, actions: [replace config]}
-    """
-    assert shown(tmp_path, steps) == ""

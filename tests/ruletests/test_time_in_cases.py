@@ -18,7 +18,7 @@ PREVIEW = """\
         kind: ConfigMap
         metadata: {name: report}
         data:
-          preview: "{{ 'old' if age(live.preview.metadata.creationTimestamp | default(metadata.creationTimestamp)) > 60 else 'new' }}"
+          preview: "{{ 'old' if after(live.preview.metadata.creationTimestamp | default(metadata.creationTimestamp), '61s') else 'new' }}"
           other: "{{ live.report.metadata.creationTimestamp | default('') }}"
 """
 CASE = """\

@@ -132,6 +132,7 @@ def test_a_graph_becomes_a_rule_with_its_schema_and_children(made):
     types = """
 types: {Port: {number: integer | minimum=1}}
 shortNames: [ap]
+categories: [all]
 additionalPrinterColumns:
   - {name: Name, type: string, jsonPath: .spec.name}
   - {name: State, type: string, jsonPath: .status.state}
@@ -150,6 +151,7 @@ status: {first: "${one.metadata.name}", text: "is ${one.metadata.name}"}
     assert watch["status"] == {"first": "{{ one.metadata.name }}", "text": "is {{ one.metadata.name }}"}
     assert found.rendered(name="x")["one/x-one"]["data"] == {"a": "x", "b": "plain"}
     assert any("the column of .status.state was left out" in each for each in found.notes)
+    assert any("categories of the schema was left out: a CRD in crds/ can have them" in each for each in found.notes)
 
 
 def test_a_value_keeps_its_type(made):

@@ -12,7 +12,7 @@ POD_FIELDS = [
     "activeDeadlineSeconds", "affinity", "containers", "dnsPolicy", "hostIPC", "hostNetwork", "hostPID", "imagePullSecrets", "initContainers",
     "nodeName", "nodeSelector", "os", "priority", "restartPolicy", "serviceAccount", "serviceAccountName", "tolerations", "volumes",
 ]  # fmt: skip
-CHILD_KEYS = ["adopt", "apply", "as", "deletion", "dependsOn", "forEach", "namespace", "object", "optional", "propagation", "readyWhen", "template", "waitFor", "when"]  # fmt: skip
+CHILD_KEYS = ["adopt", "apply", "as", "deletion", "dependsOn", "forEach", "namespace", "object", "optional", "readyWhen", "template", "waitFor", "when"]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -197,11 +197,12 @@ def _provided(names: KnownNames) -> _Provided:
         if table is None or table.kind is None:
             continue
         kind = GroupKind(table.group.text, table.kind.text)
-        for value in (*((table.name,) if table.name is not None else ()), *table.names):
-            part = next(each for each in names.sources.watch.parts if each.node is value.node)
-            found.objects.setdefault(kind, []).append(_Provider(names.of_text(value.node, part)))
-        if table.name is None and not table.names:
+        if table.name is None:
             found.objects.setdefault(kind, []).append(_Provider(ANY))
+        else:
+            node = table.name.node
+            part = next(each for each in names.sources.watch.parts if each.node is node)
+            found.objects.setdefault(kind, []).append(_Provider(names.of_text(node, part)))
     return found
 
 

@@ -192,7 +192,7 @@ class Renaming:
     async def _delete(self, kind: Kind, key: ObjectKey, found: Object) -> None:
         metadata = found["metadata"]
         version = metadata["resourceVersion"]
-        await self.api.delete(kind, key, uid=metadata["uid"], version=version, propagation="Background")
+        await self.api.delete(kind, key, uid=metadata["uid"], version=version)
 
     # -- custom resources ----------------------------------------------------------------------------------------------
 

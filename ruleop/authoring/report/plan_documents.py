@@ -20,7 +20,6 @@ from ruleop.core.planning.model.actions import (
     ObjectReport,
     Patch,
     Problem,
-    Replace,
     ServerSideApply,
 )
 from ruleop.core.secrets.masks import NO_MASKS, Masks
@@ -135,14 +134,12 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             what, how = "create", {"object": masks.object(action.object)}
         case Patch():
             what, how = "patch", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
-        case Replace():
-            what, how = "replace", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
         case ServerSideApply():
             by = {"manager": action.manager, "force": action.force} if action.manager else {}
             sent = {"exists": action.live is not None, **by, "object": masks.object(action.object)}
             what, how = "serverSideApply", {"why": action.why, **sent}
         case Delete():
-            what, how = "delete", {"why": action.why, "propagation": action.propagation}
+            what, how = "delete", {"why": action.why}
         case Expire():
             what, how = "delete", {"why": action.why, "after": action.after}
     return {"action": what, "child": action.child, **identity(action.key), **how}

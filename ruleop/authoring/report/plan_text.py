@@ -195,8 +195,6 @@ class _PlanText:
         how = ""
         if isinstance(action, ServerSideApply):
             how = "by server-side apply" if action.live is None else "server-side"
-        elif isinstance(action, Delete) and action.propagation == "foreground":
-            how = "foreground"
         details = filter(None, (self._item(action.key), reason_for(action), how))
         yield self._action_line(sign, verb, self.title(action.key), ", ".join(details))
         yield from self._changes(action)

@@ -307,7 +307,7 @@ class CaseTable(Table):
         default=[],
     )
     at: Word | None = key(
-        "at", TIME, "The time, for `age`, `after` and `within`. Objects without creationTimestamp are created then."
+        "at", TIME, "The time, for `after` and `within`. Objects without creationTimestamp are created then."
     )
     deleted: bool = key("deleted", Flag(), "true: the CR is being deleted.", default=False)
     rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])

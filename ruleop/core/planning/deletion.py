@@ -359,7 +359,4 @@ def _delete(rule: Rule, each: Existing, *, in_order: bool, early: bool) -> Delet
         why = "unordered" if early else "ordered"
     else:
         why = "elsewhere"
-    child = rule.finalize.get(each.child) or rule.children.get(each.child)
-    return Delete(
-        each.key, each.child, each.live, why, child.deletion.propagation if child else "background", after_writes=False
-    )
+    return Delete(each.key, each.child, each.live, why, after_writes=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.planning.changes.writes import Verb, reason_for, verb_of
 from ruleop.core.planning.child.pruning import HELD_BACK, held_in_words
-from ruleop.core.planning.model.actions import Action, Delete, Event, Expire, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.actions import Action, Delete, Event, Expire, Patch, ServerSideApply
 from ruleop.core.planning.model.conditions import FINALIZED, find_condition
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
     names: dict[tuple[str, Verb, str], list[str]] = {}
     for action in actions:
         if (
-            isinstance(action, (Delete, Expire, Patch, Replace, ServerSideApply))
+            isinstance(action, (Delete, Expire, Patch, ServerSideApply))
             and (reason := _REASONS.get(action.why)) is not None
         ):
             names.setdefault((reason, verb_of(action), reason_for(action)), []).append(action.key.title(namespace))

@@ -22,7 +22,6 @@ from ruleop.core.planning.model.actions import (
     Create,
     Delete,
     Patch,
-    Replace,
     Requeue,
     ResourceAction,
     ServerSideApply,
@@ -334,7 +333,7 @@ def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) ->
     again."""
     if plan.work is None or not outcome.clean:
         return None
-    written = (action for action in outcome.done if isinstance(action, (Create, Patch, Replace, ServerSideApply)))
+    written = (action for action in outcome.done if isinstance(action, (Create, Patch, ServerSideApply)))
     answers = {
         action.key: (action.object, outcome.written[action.key])
         for action in written
@@ -352,7 +351,7 @@ def _refusals(
     refused = {key: each for key, each in outcome.failed.items() if each.failure in lasting}
     if not refused and not before:
         return before
-    changed = (action for action in plan.actions if isinstance(action, (Patch, Replace, ServerSideApply)))
+    changed = (action for action in plan.actions if isinstance(action, (Patch, ServerSideApply)))
     versions = {action.key: action.live["metadata"]["resourceVersion"] for action in changed if action.live is not None}
     found = {key: each for key, each in before.items() if key not in acted}
     for key, failed in refused.items():

@@ -241,7 +241,7 @@ CHECKS: Final = (
         "RO502",
         "random",
         "A child would render differently each time",
-        "Set `strategy: create-only` in the child; compare an `age` instead of printing it",
+        "Set `strategy: create-only` in the child",
     ),
     Check(
         "RO503",

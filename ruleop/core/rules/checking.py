@@ -14,7 +14,7 @@ from ruleop.core.rules.checks.allowed_checks import refusal
 from ruleop.core.rules.checks.child_bodies import check_bodies
 from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
 from ruleop.core.rules.checks.cycles import check_cycles, check_deletion_order, check_item_ends, check_run_cycles
-from ruleop.core.rules.checks.foreign_keys import OF_A_CHILD, OF_A_WATCH
+from ruleop.core.rules.checks.foreign_keys import OF_A_CHILD, OF_A_SCHEMA, OF_A_WATCH, OF_AN_OBSERVE
 from ruleop.core.rules.checks.likely_mistakes import (
     check_kro_expressions,
     warn_of_adoption,
@@ -29,8 +29,9 @@ from ruleop.core.rules.checks.secret_data import check_secrets
 from ruleop.core.rules.checks.watches import check_watch, check_watches
 from ruleop.core.rules.facts.order import reads
 from ruleop.core.rules.language.definitions import read_definitions
+from ruleop.core.rules.language.schema_keys import SchemaTable
 from ruleop.core.rules.language.value_types import Analysis
-from ruleop.core.rules.language.watches_yaml import ChildTable, WatchTable
+from ruleop.core.rules.language.watches_yaml import ChildTable, ObserveTable, WatchTable
 from ruleop.core.rules.loading.loader import Loading, RuleFiles
 from ruleop.core.templating.bodies.search import read_file, read_tags
 
@@ -50,7 +51,12 @@ CRDS: Final = "crds/"
 ANALYSIS: Final = Analysis(
     unreadable=lambda of, library: (read_file(of, library) if isinstance(of, str) else read_tags(of, library)).mistakes,
     refusal=refusal,
-    foreign_keys={WatchTable.DEFINITION: OF_A_WATCH, ChildTable.DEFINITION: OF_A_CHILD},
+    foreign_keys={
+        WatchTable.DEFINITION: OF_A_WATCH,
+        ChildTable.DEFINITION: OF_A_CHILD,
+        ObserveTable.DEFINITION: OF_AN_OBSERVE,
+        SchemaTable.DEFINITION: OF_A_SCHEMA,
+    },
 )
 
 

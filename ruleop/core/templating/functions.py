@@ -36,7 +36,6 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "caller": Function("string", "block"),
     "has_kind": Function("boolean"),
     "duration": Function("number"),
-    "age": Function("number", changes="with time"),
     "after": Function("boolean", changes="with time"),
     "within": Function("boolean", changes="with time"),
     "now": Function("string", changes="on every call"),

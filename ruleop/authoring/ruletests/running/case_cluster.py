@@ -26,7 +26,6 @@ from ruleop.core.planning import (
     Outcome,
     Patch,
     RemoveFinalizer,
-    Replace,
     ResourceAction,
     ServerSideApply,
 )
@@ -325,13 +324,9 @@ class CaseCluster:
                 return self.writer.create(served, action.key.namespace, action.object, self.options)
             case Patch():
                 return self._patch(action.key, action.patch)
-            case Replace():
-                return self.writer.update(*self._live(action.key), action.object, "", self.options)
             case ServerSideApply():
                 return self._apply(action)
-            case Delete():
-                self.writer.delete(*self._live(action.key), DeleteOptions(propagation=action.propagation.capitalize()))
-            case Expire():
+            case Delete() | Expire():
                 self.writer.delete(*self._live(action.key), DeleteOptions(propagation="Background"))
             case AddFinalizer():
                 self._set_finalizers(action.key, [*self._finalizers(action.key), action.finalizer])

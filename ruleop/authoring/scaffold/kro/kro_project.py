@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.schema_findings import FieldPath
 
 _OMIT: Final = Expr("omit")
-_SAME: Final = ("types", "shortNames", "categories", "scope")
+_SAME: Final = ("types", "shortNames", "scope")
 """Keys of the schema that have the same name here."""
 _ANY: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _MOST_SHOWN: Final = 160
@@ -389,7 +389,8 @@ class _Converter:
         known = {"spec", "status", "group", "apiVersion", "kind", "additionalPrinterColumns", *_SAME}
         for name in schema:
             if name not in known:
-                self._note(f"{name} of the schema was left out.", (*path, str(name)))
+                instead = ": a CRD in crds/ can have them" if name == "categories" else ""
+                self._note(f"{name} of the schema was left out{instead}.", (*path, str(name)))
         return found
 
     def _columns(self, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

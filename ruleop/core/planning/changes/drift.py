@@ -22,7 +22,7 @@ import orjson
 
 from ruleop.core.merge import merge_patch, same
 from ruleop.core.merge.equality import canonical
-from ruleop.core.planning.model.actions import Action, Create, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.actions import Action, Create, Patch, ServerSideApply
 from ruleop.core.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ WHOLE_OBJECT: Final = frozenset({""})
 
 _PRECONDITIONS: Final = frozenset({"metadata.uid", "metadata.resourceVersion"})
 MAX_FIELDS: Final = 4
-Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
+Correction: TypeAlias = Create | Patch | ServerSideApply
 
 
 class Decision(Enum):
@@ -140,8 +140,6 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
             return WHOLE_OBJECT
         case Patch(why="changed"):
             return fields_of(action.patch)
-        case Replace(why="changed"):
-            return fields_of(merge_patch(action.live, action.object) or {})
         case ServerSideApply(why="changed", live=live) if live is not None:
             return fields_of(_applied_patch(live, action.object))
     return None

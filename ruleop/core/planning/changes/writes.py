@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ruleop.core.kinds import SERVER_METADATA, Kind, Object
+from ruleop.core.kinds import Kind
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, Value, differences
 from ruleop.core.planning.model.actions import (
@@ -20,7 +20,6 @@ from ruleop.core.planning.model.actions import (
     Expire,
     Patch,
     RemoveFinalizer,
-    Replace,
     ServerSideApply,
 )
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED
@@ -54,7 +53,6 @@ class Verb(Enum):
     ADOPT = "adopt", "adopted"
     RELEASE = "release", "released"
     ROTATE = "rotate", "rotated"
-    REPLACE = "replace", "replaced"
     APPLY = "apply", "applied"
     DELETE = "delete", "deleted"
     ADD_FINALIZER = "add the finalizer", "finalizer added"
@@ -68,7 +66,6 @@ class Verb(Enum):
 _OF_TYPE: Final[Mapping[type, Verb]] = {
     Create: Verb.CREATE,
     Patch: Verb.PATCH,
-    Replace: Verb.REPLACE,
     ServerSideApply: Verb.APPLY,
     Delete: Verb.DELETE,
     Expire: Verb.DELETE,
@@ -99,7 +96,7 @@ _MARKS: Final = (
     f"metadata.labels['{RESERVED}",
     f"metadata.annotations['{RESERVED}",
 )
-Change: TypeAlias = Patch | Replace | ServerSideApply
+Change: TypeAlias = Patch | ServerSideApply
 
 
 def verb_of(action: Action) -> Verb:
@@ -127,19 +124,12 @@ def changes(
     Fields that a server-side apply removes are not included: only the server knows them. Beyond the allowance, outer
     fields are.
     """
-    if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
+    if not isinstance(action, (Patch, ServerSideApply)) or action.live is None:
         return []
-    live = _without_server_metadata(action) if isinstance(action, Replace) else action.live
+    live = action.live
     before, after = (live, action.object) if masks is None else masks.pair(live, action.object)
     shape, partial = kinds.info(Kind.of(after)).shape, isinstance(action, ServerSideApply)
     return differences(before, after, shape, partial=partial, allowance=allowance)
-
-
-def _without_server_metadata(action: Replace) -> Object:
-    """The live object without what a PUT omits and the API server keeps, such as creationTimestamp."""
-    given, metadata = action.object["metadata"], action.live["metadata"]
-    kept = {name: value for name, value in metadata.items() if name in given or name not in SERVER_METADATA}
-    return {**action.live, "metadata": kept}
 
 
 def is_mark(difference: Difference, uid: str) -> bool:

@@ -37,7 +37,6 @@ from ruleop.core.planning.model.actions import (
     Patch,
     Problem,
     Read,
-    Replace,
     ServerSideApply,
     State,
     Wait,
@@ -294,7 +293,7 @@ class ChildPlan(ABC):
         fields = corrected_fields(action) if action is not None else None
         if fields is None:
             return replace(applied, conflict_message=drift.message)
-        assert isinstance(action, (Create, Patch, Replace, ServerSideApply))
+        assert isinstance(action, (Create, Patch, ServerSideApply))
         decision, message = drift.decide(fields, context.scope.observed.clock), drift.message
         if decision is Decision.REVERT:
             return replace(applied, conflict_message=message)

@@ -42,7 +42,7 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Ends:
     if skip_reason(children.scope.resource, children.observed):
         ends.deletions += [*others, *(replace(action, why="skipped") for action in going.values())]
         ends.deletions += (
-            _removal(rule, each) for each in children.existing if ends_item(rule, each) and not each.terminating
+            _removal(each) for each in children.existing if ends_item(rule, each) and not each.terminating
         )
         return ends
     plans = children.plans.values() if going else ()
@@ -114,15 +114,14 @@ def _removals(
         for each in ending.made:
             done = key not in exists and states.get(each.key) is State.READY
             if not each.terminating and each.child in ending.decided and (done or each.key not in states):
-                yield _removal(rule, each)
+                yield _removal(each)
     known = {each.key for ending in children.ending.values() for each in ending.made}
     known |= {each.desired.key for found in planned.values() for each in found}
     for each in children.existing:
         if ends_item(rule, each) and not each.terminating and each.key not in known:
-            yield _removal(rule, each)
+            yield _removal(each)
 
 
-def _removal(rule: Rule, each: Existing) -> Delete:
+def _removal(each: Existing) -> Delete:
     """It depends on no write of this pass: the item's next object waits for it, and others may wait for that."""
-    propagation = rule.finalize[each.child].deletion.propagation
-    return Delete(each.key, each.child, each.live, "finalized", propagation, after_writes=False)
+    return Delete(each.key, each.child, each.live, "finalized", after_writes=False)

@@ -69,13 +69,8 @@ def prune(children: Children, undesired: list[Existing]) -> list[Action]:
         elif (why_not := awaited.get((each.key, each.child))) is not None and not is_skipped:
             children.report.add_wait(each.child, f"{each.key} to be deleted: {why_not}", why="deletion")
         elif not each.terminating:
-            child = children.rule.children.get(each.child)
             why: Literal["pruned", "unordered"] = "unordered" if why_not is not None else "pruned"
-            found.append(
-                Delete(
-                    each.key, each.child, each.live, why, child.deletion.propagation if child else "background", needs
-                )
-            )
+            found.append(Delete(each.key, each.child, each.live, why, needs))
     for fields in given_up:
         if (risk := patches.risk(fields)) is not None:
             _hold(children, fields, risk, "release")

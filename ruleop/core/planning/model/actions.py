@@ -61,19 +61,6 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
-    """A PUT of the whole object, with the live resourceVersion."""
-
-    key: ObjectKey
-    child: str
-    object: Object
-    live: Object
-    desired_digest: str
-    why: Literal["changed", "adopted"] = "changed"
-    needs: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class ServerSideApply:
     """An apply with the uid of the live object. Creation is a `Create` with every strategy. Children are applied by
     ruleop's own field manager, and with force; fields of an object of somebody else by a manager of the child."""
@@ -98,7 +85,6 @@ class Delete:
     child: str
     live: Object
     why: Literal["pruned", "recreate", "finalized", "elsewhere", "ordered", "unordered", "skipped"]
-    propagation: Literal["background", "foreground"] = "background"
     needs: frozenset[str] = frozenset()
     after_writes: bool = True  # after all writes of this pass, whether or not they succeed
 
@@ -135,7 +121,7 @@ class Expire:
 FinalizerAction: TypeAlias = AddFinalizer | RemoveFinalizer
 ResourceAction: TypeAlias = FinalizerAction | Expire
 """The actions on the CR itself."""
-Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | ResourceAction
+Action: TypeAlias = Create | Patch | ServerSideApply | Delete | ResourceAction
 
 
 class State(Enum):

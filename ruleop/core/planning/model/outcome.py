@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Cause
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.model.actions import Action, Replace
+    from ruleop.core.planning.model.actions import Action
     from ruleop.core.planning.model.observed import KindInfo
 
 
@@ -64,9 +64,7 @@ class Outcome:
     resource: Object | None = None  # the CR in the last answer
     retry_after: float | None = None
 
-    def wrote(
-        self, action: Create | Patch | Replace | ServerSideApply, answer: Object, info: Callable[[Kind], KindInfo]
-    ) -> None:
+    def wrote(self, action: Create | Patch | ServerSideApply, answer: Object, info: Callable[[Kind], KindInfo]) -> None:
         """Notes the answer to a write, and what it shows of how the server normalises values. A release shows
         nothing."""
         sent = action.sent if isinstance(action, Patch) else action.object

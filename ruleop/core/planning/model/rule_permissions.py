@@ -58,7 +58,7 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
             yield Need(("delete",), f"the end of {owner} by `expire`", rule.expire.site)
     for child in rule.owned_children:
         if any(each.versionless == kind for each in child.kinds):
-            written = READ if rule.reach.write_as is not None else _written(child, rule)
+            written = READ if rule.reach.write_as is not None else _written(child)
             yield Need(written, f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:
         if observe.kind.versionless == kind:
@@ -71,14 +71,9 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
             yield Need(needed, f"the {what} {observe.id} of {owner}", observe.site, name or "", where or "")
 
 
-def _written(child: Child, rule: Rule) -> tuple[str, ...]:
+def _written(child: Child) -> tuple[str, ...]:
     """Objects with other names may be deleted when the rules are edited, even if nothing else deletes them."""
-    found = {*READ, "create"}
-    strategy = child.apply.strategy
-    if strategy != "replace" or rule.annotates_children or child.deletion.policy is not None:
-        found.add("patch")  # with `replace`, only the owner annotation is patched
-    if strategy == "replace":
-        found.add("update")
+    found = {*READ, "create", "patch"}
     always_kept = child.deletion.policy is not None and child.deletion.policy.constant == "orphan"
     on_immutable = child.apply.on_immutable
     if not always_kept or (on_immutable is not None and on_immutable.constant != "fail"):
@@ -101,7 +96,7 @@ def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[
 def account_verbs(rule: Rule, kind: GroupKind) -> frozenset[str]:
     """The verbs that the account of `writeAs` needs for objects of a kind: it writes, and the operator reads."""
     written = (
-        _written(child, rule) for child in rule.owned_children if any(each.versionless == kind for each in child.kinds)
+        _written(child) for child in rule.owned_children if any(each.versionless == kind for each in child.kinds)
     )
     patched = any(each.target.kind.versionless == kind for each in rule.patches)
     found = {verb for verbs in written for verb in verbs if verb not in READ}

@@ -49,19 +49,17 @@ def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: b
     """The targets of an `observe`: one, or one for each item. Raises RenderError. `home`: the custom resource's
     namespace, which is used if the rule's namespace is missing or empty."""
     kind = observe.kind.versionless
-    named = [(name, names) for name in observe.names or (observe.name,)]
-    if observe.for_each is not None:
-        named = [(observe.name, inner) for inner in _names_of_items(observe, observe.for_each, names)]
+    scopes = [names] if observe.for_each is None else _names_of_items(observe, observe.for_each, names)
     found = []
-    for name, inner in named:
+    for inner in scopes:
         namespace = ""
         if namespaced and not observe.all_namespaces:
             namespace = (observe.namespace.string(inner) if observe.namespace is not None else "") or home
             if not namespace:
                 message = f"{observe.title} needs a namespace because its CR is cluster-scoped: set `namespace`"
                 raise RenderError(message, observe.site)
-        if name is not None:
-            found.append(Target(kind, namespace, name.string(inner)))
+        if observe.name is not None:
+            found.append(Target(kind, namespace, observe.name.string(inner)))
             continue
         assert observe.selector is not None
         found.append(Target(kind, namespace or None, None, *terms_of(observe.selector, inner)))

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.planning.changes.writes import Verb, is_mark, verb_of
-from ruleop.core.planning.model.actions import Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.actions import Create, Delete, Patch, ServerSideApply
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ class Synced:
         """Whether the action restores what was in sync: the same rendered object, or one that was not deleted."""
         if isinstance(action, Create):
             return hash(action.key) in self.digests
-        if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.why != "changed":
+        if not isinstance(action, (Patch, ServerSideApply)) or action.why != "changed":
             return False
         return self.digests.get(hash(action.key)) == hash(action.desired_digest)
 
@@ -75,7 +75,7 @@ class Synced:
         """The value after these writes. `clean`: all actions succeeded, so the next plan need not be compared."""
         digests, count = dict(self.digests), self.count
         for action in actions:
-            if isinstance(action, (Create, Patch, Replace, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
+            if isinstance(action, (Create, Patch, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
                 digests[hash(action.key)] = hash(action.desired_digest)
                 count += 1
             elif isinstance(action, (Delete, Patch)):

@@ -1,14 +1,12 @@
-"""Functions whose results depend on the time: `age`, `after` and `within`; and `duration`, which they take.
+"""Functions whose results depend on the time: `after` and `within`; and `duration`, which they take.
 
 The time is an input of the plan. Each result is a truth value that holds until a moment that is known, and the earliest
-such moment is when the plan has to be made again. So nothing polls, and no field changes by itself each second: an
-`age` can only be compared.
+such moment is when the plan has to be made again. So nothing polls, and no field changes by itself each second.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.planning.model.actions import Requeue
@@ -25,7 +23,6 @@ _LONGEST: Final = 64  # characters of a time, or of a duration
 LONGEST_WINDOW: Final = 366 * 24 * 3600.0
 _MOST_JOINED: Final = 16  # windows that follow one another without a gap
 LAST: Final = 253_402_300_800.0  # the year 10000: what changes later never changes
-_COMPARE_IT: Final = "`age` changes each second: compare it, as in `age(t) > duration('2h')`"
 
 
 def parse_time(text: str) -> float:
@@ -49,14 +46,13 @@ class TimeFunctions:
 
     def functions(self) -> dict[str, TemplateFunction]:
         found: dict[str, Callable[..., Any]] = {
-            "age": self.age,
             "after": self.after,
             "within": self.within,
             "duration": duration,
         }
         return {name: TemplateFunction(name, function) for name, function in found.items()}
 
-    def changes_at(self, moment: float, reason: str = "a result of age, after or within changes") -> None:
+    def changes_at(self, moment: float, reason: str = "a result of after or within changes") -> None:
         if self.now < moment < LAST and (self.next_change is None or moment < self.next_change):
             self.next_change, self.reason = moment, reason
 
@@ -65,9 +61,6 @@ class TimeFunctions:
         if self.next_change is None:
             return None
         return Requeue(self.next_change - self.now + 1, self.reason)
-
-    def age(self, time: Any) -> Age:
-        return Age(_time("age", time), self)
 
     def after(self, time: Any, delay: Any = 0) -> bool:
         """Whether the delay has passed since the time."""
@@ -98,41 +91,6 @@ class TimeFunctions:
             closes = opens + seconds
         self.changes_at(closes)
         return True
-
-
-class Age:
-    """The seconds since a time, for comparisons only."""
-
-    __slots__ = ("_since", "_times")
-
-    def __init__(self, since: float, times: TimeFunctions) -> None:
-        self._since, self._times = since, times
-
-    def _compare(self, operation: Callable[[Any, Any], bool], other: Any) -> bool:
-        if isinstance(other, bool) or not isinstance(other, (int, float, Exact)):
-            raise Fault("age(...) can be compared with a number of seconds only, such as duration('2h')")
-        seconds = _float("age", other)
-        moment, now = self._since + seconds, self._times.now
-        # `>` and `<=` change after the moment, which may be now: both are true or false there for one second more.
-        self._times.changes_at(moment + 1 if moment == now and operation in (operator.gt, operator.le) else moment)
-        return operation(now, moment)
-
-    def __lt__(self, other: Any) -> bool:
-        return self._compare(operator.lt, other)
-
-    def __le__(self, other: Any) -> bool:
-        return self._compare(operator.le, other)
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compare(operator.gt, other)
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compare(operator.ge, other)
-
-    def _refuse(self, *_: object) -> Any:
-        raise Fault(_COMPARE_IT)
-
-    __eq__ = __ne__ = __bool__ = __str__ = __hash__ = __int__ = __float__ = as_text = _refuse
 
 
 def duration(text: Any) -> float:

@@ -1,5 +1,6 @@
-"""Keys of other operators' files, with the keys here that do the same. People paste them: the file of Operator SDK has
-the same name, and a child has much in common with a task of Ansible or a resource of kro.
+"""Unknown keys with the keys that do the same: those of former versions, and those of other operators' files. People
+paste them: the file of Operator SDK has the same name, and a child has much in common with a task of Ansible or a
+resource of kro.
 """
 
 from __future__ import annotations
@@ -80,10 +81,18 @@ OF_A_CHILD: Final = {
     "hook": "write `once` for a Job that runs once for each version, `finalize` for work at the end",
     "weight": "write `dependsOn`",
     "syncWave": "write `dependsOn`",
+    # former versions
+    "propagation": "ruleop deletes in the background; `deleteAfter` holds a deletion until other children are gone",
     # Kustomize, and Kubernetes' own words
     "apiVersion": "write the object under `object`",
     "kind": "write the object under `object`",
     "metadata": "write the object under `object`",
     "spec": "write the object under `object`",
     "updateStrategy": "write `apply.strategy`, or `apply.onImmutable: recreate`",
+}
+OF_AN_OBSERVE: Final = {
+    "names": 'write `forEach` with the list of names, and `name: "{{ item }}"`',
+}
+OF_A_SCHEMA: Final = {
+    "categories": "write the CRD as a file in crds/ (`ruleop generate crd` prints it), with `spec.names.categories`",
 }

@@ -1,8 +1,7 @@
 """Checks the use of functions whose results change: random ones, and those of the time.
 
 Everything except a create-only child must render the same each time, or ruleop would write on every pass. An answer of
-the time lasts until a moment that is known, and may be used where a truth value decides; an age would change each
-second.
+the time lasts until a moment that is known, and may be used where a truth value decides.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ _INLINE = {
 }
 
 _PARAMETERS: Final = {  # with the number of those that are required
-    "age": (1, ("time",)),
     "after": (1, ("time", "delay")),
     "within": (2, ("schedule", "length", "zone")),
     "duration": (1, ("text",)),
@@ -256,26 +254,12 @@ def _days(call: syntax.Call, position: int, default: int) -> int | None:
 
 
 def _check_calls(tree: syntax.Template, part: Part, findings: Findings) -> None:
-    compared = {each for node in find(tree, syntax.Compare) for each in _ordered(node)}
     for call in find(tree, syntax.Call):
         name, site = call.name, call.site
         if name not in _PARAMETERS:
             continue
         for problem in _call_problems(name, call):
             findings.mistake("wrong-value", problem, site, word=name, start=part.site)
-        if name == "age" and call not in compared:
-            message = (
-                "`age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in "
-                "`age(t) > duration('2h')`"
-            )
-            findings.mistake("random", message, site, word=name, start=part.site)
-
-
-def _ordered(node: syntax.Compare) -> Iterator[syntax.Expr]:
-    """The operands of a comparison by size."""
-    if all(each.operator in {"lt", "lteq", "gt", "gteq"} for each in node.others):
-        yield node.first
-        yield from (each.value for each in node.others)
 
 
 def _call_problems(name: str, call: syntax.Call) -> Iterator[str]:

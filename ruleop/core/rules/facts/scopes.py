@@ -152,7 +152,7 @@ def _observe_parts(draft: Draft, outer: View) -> Iterator[Part]:
         yield from _parts_of("observe.forEach", outer, table.for_each, observed=id_)
         view = replace(outer, items=(table.item,), index=True) if "forEach" in table.key_sites else outer
         selected: Iterable[Value] = selector_values(table.selector) if table.selector is not None else ()
-        for value in (table.name, *table.names, table.namespace, *selected):
+        for value in (table.name, table.namespace, *selected):
             yield from _parts_of("observe", view, value, observed=id_)
         where = replace(outer, title="`where`", this=True)
         yield from _parts_of("observe.where", where, table.where, observed=id_)

@@ -107,7 +107,6 @@ class _Builder:
                 table.plural.text if table.plural else names.plural,
                 table.singular.text if table.singular else names.singular,
                 tuple(word.text for word in table.short_names),
-                tuple(word.text for word in table.categories),
             ),
             versions,
             scope=table.scope,
@@ -117,11 +116,7 @@ class _Builder:
             for key, word in (("plural", table.plural), ("singular", table.singular))
             if word is not None
         }
-        sites |= {
-            ("spec", "names", key, index): word.site
-            for key, words in (("shortNames", table.short_names), ("categories", table.categories))
-            for index, word in enumerate(words)
-        }
+        sites |= {("spec", "names", "shortNames", index): word.site for index, word in enumerate(table.short_names)}
         sites[("spec", "group")] = self.draft.table.group.site
         return Definition(document, parse_crd(document), {**self.reader.sites, **sites}, table.site)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree
 
-Strategy = Literal["merge", "server-side", "create-only", "replace"]
+Strategy = Literal["merge", "server-side", "create-only"]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -68,7 +68,6 @@ class Deletion:
     """The deletion of the objects of a child, and whether they are deleted at all."""
 
     policy: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
-    propagation: Literal["background", "foreground"] = "background"
     after: frozenset[str] = frozenset()  # ids of children that have to be gone before
     in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete them
 
@@ -198,7 +197,6 @@ class Observe:
     site: Site
     kind: Kind
     name: StringTemplate | None = None
-    names: tuple[StringTemplate, ...] = ()  # of a list of objects
     for_each: Expression | None = None  # gives the items, of which each has a name
     item_name: str = "item"
     selector: Selector | None = None
@@ -427,7 +425,7 @@ class Rule:
             *self.let.values(),
             *(each.status for each in self.status.conditions),
             *(each.rule for each in self.validate),
-            *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
+            *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where)),
             *(each.selector.given for each in self.read_objects if each.selector is not None),
             self.status.body,
         )

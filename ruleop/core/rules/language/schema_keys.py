@@ -145,9 +145,6 @@ class SchemaTable(Table):
     plural: Word | None = key("plural", _NAME, "The name in URLs and roles; made of the kind by default.")
     singular: Word | None = key("singular", _NAME, "The kind in lower case by default.")
     short_names: tuple[Word, ...] = key("shortNames", ListOf(_NAME, "a short name"), "Names for kubectl.", default=[])
-    categories: tuple[Word, ...] = key(
-        "categories", ListOf(_NAME, "a category"), "Groups of kinds, like `all` of `kubectl get all`.", default=[]
-    )
     versions: tuple[NamedEntry[OtherVersionTable], ...] = key(
         "versions",
         MapOf(TableOf(OtherVersionTable), "the version"),

@@ -161,9 +161,10 @@ class Text(Type[Word]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Type[T]):
-    """One of several words."""
+    """One of several words. `former`: words of former versions, with what to write instead."""
 
     options: tuple[T, ...]
+    former: tuple[tuple[str, str], ...] = ()
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
         for option in self.options:
@@ -171,7 +172,8 @@ class Choice(Type[T]):
                 return option
         names = [str(option) for option in self.options]
         guess = did_you_mean_quoted(node.value, names) if isinstance(node.value, str) else ""
-        message = f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}"
+        instead = next((f": {hint}" for word, hint in self.former if word == node.value), guess)
+        message = f"{what} must be {format_list(names, last='or')}, not {describe(node)}{instead}"
         reading.findings.mistake("wrong-value", message, node.site)
         return None
 

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
 Adopt = Literal["never", "orphans", "helm"]
-Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
 RolloutOrder = Literal["oldest", "newest", "label"]
 Privilege = Literal["extra-privileges"]
@@ -147,6 +146,10 @@ class FullSelectorTable(Table):
     given: Templated[Tree] | None = None  # the mappings and lists of values that are templates, as a selector
 
 
+NO_REPLACE = (
+    "write `merge`; `apply.own` removes items of others from a list, and `apply.onImmutable: recreate` makes an object "
+    "again whose immutable fields change"
+)
 NO_LABEL = "write `matchExpressions: [{key: no-such-label, operator: DoesNotExist}]`"
 
 
@@ -265,7 +268,9 @@ class ApplyTable(Table):
     DEFINITION: ClassVar[str] = "apply"
 
     strategy: Strategy | None = key(
-        "strategy", Choice(get_args(Strategy)), "How a difference is written: merge by default, create-only for Jobs."
+        "strategy",
+        Choice(get_args(Strategy), former=(("replace", NO_REPLACE),)),
+        "How a difference is written: merge by default, create-only for Jobs.",
     )
     ignore: tuple[IgnoreTable, ...] | None = key(
         "ignore",
@@ -403,7 +408,7 @@ class ChildTable(Table):
         ),
         Excludes(
             "patch",
-            ("namespace", "apply", "adopt", "deletion", "propagation", "deleteAfter", "once", "schedule"),
+            ("namespace", "apply", "adopt", "deletion", "deleteAfter", "once", "schedule"),
             "the object belongs to somebody else",
         ),
     )
@@ -499,12 +504,6 @@ class ChildTable(Table):
         Template(Choice(("delete", "orphan"))),
         "orphan: keep the object when the CR is deleted or the child is not desired. A template; delete by default.",
     )
-    propagation: Propagation = key(
-        "propagation",
-        Choice(get_args(Propagation)),
-        "How deletes by ruleop propagate to objects that the child owns.",
-        default="background",
-    )
     delete_after: tuple[Word, ...] = key(
         "deleteAfter", ListOf(ID, "an id"), "Ids that must be gone before this one is deleted.", default=[]
     )
@@ -526,13 +525,12 @@ class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        AtMostOne(("name", "names", "selector", "ownedBy")),
+        AtMostOne(("name", "selector", "ownedBy")),
         Needs("forEach", "name"),
         Needs("as", "forEach"),
         Needs("through", "ownedBy"),
         AtMostOne(("namespace", "namespaces")),
         Excludes("name", ("namespaces",), "a name is looked up in one namespace"),
-        Excludes("names", ("namespaces",), "names are looked up in one namespace"),
         Excludes("ownedBy", ("namespace", "namespaces"), "they are where their owner is"),
     )
 
@@ -544,13 +542,10 @@ class ObserveTable(Table):
         "forEach", BareExpression(), "A list or mapping: one object per item, by name and namespace."
     )
     item_name: Word | None = key("as", ID, "The name of an item, instead of item.")
-    names: tuple[Templated[StringTemplate], ...] = key(
-        "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
-    )
     selector: FullSelectorTable | None = key(
         "selector",
         SelectorType(),
-        "All objects that match these labels. With none of name, names, selector and ownedBy: all objects of the kind.",
+        "All objects that match these labels. With none of name, selector and ownedBy: all objects of the kind.",
     )
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
@@ -581,7 +576,7 @@ class ObserveTable(Table):
     @property
     def selected(self) -> bool:
         """Whether it is a list by labels, or of all objects of the kind."""
-        return self.key_sites.keys().isdisjoint({"name", "names", "ownedBy"})
+        return self.key_sites.keys().isdisjoint({"name", "ownedBy"})
 
     @property
     def item(self) -> str:
@@ -770,7 +765,9 @@ class WatchTable(Table):
     max_concurrent: int = key(
         "maxConcurrentReconciles", Count(1), "Maximum number of CRs of this kind reconciled at once.", default=16
     )
-    manage_status: bool = key("manageStatus", Flag(), "false: write no status.", default=True)
+    manage_status: bool = key(
+        "manageStatus", Flag(), "false: write no status, where another operator writes it.", default=True
+    )
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
     deletion_order: DeletionOrder = key(
         "deletionOrder",

@@ -159,7 +159,6 @@ def _child(
         ),
         deletion=Deletion(
             policy=_compiled(table.deletion),
-            propagation=table.propagation,
             after=after,
             in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
         ),
@@ -221,7 +220,6 @@ def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bo
         site=entry.site,
         kind=Kind(table.group.text, _required(table.version).text, _required(table.kind).text),
         name=_compiled(table.name),
-        names=tuple(name.compiled for name in table.names),
         for_each=_compiled(table.for_each),
         item_name=table.item,
         selector=_selector(table.selector) or (Selector() if table.selected else None),

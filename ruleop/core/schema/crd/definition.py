@@ -27,7 +27,6 @@ class Names:
     plural: str
     singular: str
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, kind: str) -> Names:
@@ -59,8 +58,6 @@ def definition_document(group: str, names: Names, versions: Iterable[Version], *
     }
     if names.short_names:
         every_name["shortNames"] = [*names.short_names]
-    if names.categories:
-        every_name["categories"] = [*names.categories]
     return {
         "apiVersion": API_VERSION,
         "kind": "CustomResourceDefinition",

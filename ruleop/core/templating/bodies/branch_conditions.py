@@ -16,7 +16,7 @@ from ruleop.core.templating.syntax import names_in, walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-_PURE: Final = frozenset({"has_kind", "age", "after", "within", "duration", "range", "dict"})
+_PURE: Final = frozenset({"has_kind", "after", "within", "duration", "range", "dict"})
 _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
 
 

@@ -78,6 +78,7 @@ FUNCTIONS = {  # hints
     "env": "read the environment in `vars`: `name: ${NAME}`", "randAlphaNum": _PASSWORD, "randAlpha": _PASSWORD,
     "randAscii": _PASSWORD, "randNumeric": _PASSWORD, "uuidv4": _PASSWORD, "derivePassword": _PASSWORD,
     "password": _PASSWORD, "toYaml": f"write {ALONE}; `x | to_yaml` is text",
+    "age": "write `after(time, '2h')`, which is true once that has passed since the time",  # of a former version
 }  # fmt: skip
 LOOKUPS = {  # hints, by the first argument of Ansible's lookup and query
     "env": FUNCTIONS["env"], "k8s": "read objects of the cluster with `observe` in the watch",

@@ -101,12 +101,10 @@ class ServerApi:
         entries = renamed(live["metadata"].get("managedFields") or [], names)
         return await self._send(requests.json_patch(resource, key, _with_entries(live, entries)))
 
-    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
+    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str) -> Object | None:
         """The object with its deletionTimestamp, or None if it was deleted at once."""
         try:
-            response = await self._send(
-                requests.delete(self.resource(kind, "delete"), key, uid=uid, version=version, propagation=propagation)
-            )
+            response = await self._send(requests.delete(self.resource(kind, "delete"), key, uid=uid, version=version))
         except ApiError as error:
             if error.problem is Problem.NOT_FOUND:
                 return None

@@ -32,7 +32,6 @@ from ruleop.core.planning import (
     Owner,
     Patch,
     RemoveFinalizer,
-    Replace,
     ResourceAction,
     ServerSideApply,
 )
@@ -194,8 +193,6 @@ class _Run:
                 await self._write(action, self.writer.create(action.object))
             case Patch():
                 await self._write(action, self.writer.patch(Kind.of(action.live), action.key, action.patch))
-            case Replace():
-                await self._write(action, self.writer.replace(action.object))
             case ServerSideApply():
                 await self._write(action, self._apply(action))
             case Delete():
@@ -216,7 +213,7 @@ class _Run:
             return self.writer.patch_fields(action.object, manager=action.manager, force=action.force)
         return self.writer.apply(action.object, recorded=action.recorded)
 
-    async def _write(self, action: Create | Patch | Replace | ServerSideApply, request: Awaitable[Object]) -> None:
+    async def _write(self, action: Create | Patch | ServerSideApply, request: Awaitable[Object]) -> None:
         key = action.key
         with self.own_writes.writing(key) as write:
             response = await request
@@ -244,13 +241,7 @@ class _Run:
             self._store_live(action.key, action.live, live)
             self.outcome.replan = True
             return False
-        response = await self.writer.delete(
-            kind,
-            action.key,
-            uid=metadata["uid"],
-            version=metadata["resourceVersion"],
-            propagation=action.propagation.capitalize(),
-        )
+        response = await self.writer.delete(kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"])
         if response is None or not response["metadata"].get("deletionTimestamp"):
             return self._gone(action)
         self.outcome.deleted.add(action.key)
@@ -312,7 +303,6 @@ class _Run:
             action.key,
             uid=metadata["uid"],
             version=metadata["resourceVersion"],
-            propagation="Background",
         )
         if response is None:
             self.outcome.gone.append(action)
@@ -364,7 +354,7 @@ class _Run:
         match action:
             case AddFinalizer() | RemoveFinalizer() | Expire():
                 return Kind.of(self.resource)
-            case Create() | Replace() | ServerSideApply():
+            case Create() | ServerSideApply():
                 return Kind.of(action.object)
             case Patch() | Delete():
                 return Kind.of(action.live)

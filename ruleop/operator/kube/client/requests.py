@@ -144,16 +144,14 @@ def apply(
     return _patch(resource, key, obj, APPLY_PATCH, subresource=subresource, query=query)
 
 
-def delete(
-    resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "", propagation: str = "Background"
-) -> Request:
+def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "") -> Request:
     """Deletes the object with this uid: by now another object may have the name."""
     preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
     options = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": preconditions,
-        "propagationPolicy": propagation,
+        "propagationPolicy": "Background",
     }
     return Request(
         "DELETE",

@@ -34,7 +34,7 @@ from ruleop.core.planning.changes.rejected_writes import expected_refusal, refus
 from ruleop.core.planning.child.child_plan import Applied, ChildPlan, Immutable, name_conflict_message
 from ruleop.core.planning.child.existing import guarded, read_record
 from ruleop.core.planning.child.helm_release import is_of_release, marks_of_helm
-from ruleop.core.planning.model.actions import Create, Delete, Patch, Read, Replace, ServerSideApply
+from ruleop.core.planning.model.actions import Create, Delete, Patch, Read, ServerSideApply
 from ruleop.core.planning.model.item_records import ITEM
 from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
 from ruleop.core.planning.model.observed import Served
@@ -187,8 +187,6 @@ class OrdinaryPlan(ChildPlan):
             live, merged.object, fields.root if fields is not None else None, shape
         ):
             return Applied(result, replace(self._server_side(desired, live, marked, result, ignore), why=why))
-        if strategy == "replace":
-            return Applied(result, replace(self._replacement(desired, live, marked, result, ignore), why=why))
         sent = as_sent(marked, live, ignore, shape) if ignore else marked
         return Applied(result, self._patch(desired, live, result, why, sent))
 
@@ -209,8 +207,7 @@ class OrdinaryPlan(ChildPlan):
         sensitive = (kind.group, kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
         is_new = self.context.history.recreated.get(desired.key) != desired.digest
         if desired.recreate and not sensitive and is_new:
-            propagation = child.deletion.propagation
-            return Applied(live, Delete(desired.key, child.id, live, "recreate", propagation, after_writes=False))
+            return Applied(live, Delete(desired.key, child.id, live, "recreate", after_writes=False))
         if desired.recreate and sensitive:
             advice = f"; a {kind.kind} is only recreated if the child itself has `apply.onImmutable: recreate`"
         else:
@@ -228,24 +225,6 @@ class OrdinaryPlan(ChildPlan):
         body = _with_ignored(body, live, ignore, desired)
         known = _recorded_fields(read_record(live))
         return ServerSideApply(desired.key, self.child.id, body, live, desired.digest, recorded=known)
-
-    def _replacement(
-        self, desired: Desired, live: Object, marked: Object, result: Object, ignore: tuple[Path, ...]
-    ) -> Replace:
-        """A PUT of the desired object. It keeps uid, resourceVersion, finalizers and other owners of the live
-        object."""
-        theirs = live["metadata"]
-        metadata = dict(marked["metadata"])
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(result)[APPLIED]}
-        for name in ("uid", "resourceVersion", "finalizers"):
-            if name in theirs:
-                metadata[name] = theirs[name]
-        if references := result["metadata"].get("ownerReferences"):
-            metadata["ownerReferences"] = references
-        body = {**marked, "metadata": metadata}
-        if "status" in live:
-            body["status"] = live["status"]
-        return Replace(desired.key, self.child.id, _with_ignored(body, live, ignore, desired), live, desired.digest)
 
     def _update_marks(
         self, desired: Desired, live: Object, reference: dict[str, Any] | None, *, adopting: bool
