@@ -167,14 +167,14 @@ def test_dev_prints_what_check_finds_and_starts(sample, process):
 def test_dev_warns_of_cel_rules_that_are_not_evaluated(sample, process):
     crd = yaml.safe_load(Path(sample.root, "crds/sites.yaml").read_text())
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.page != '' && isURL(self.page)"}]
+    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "cel.bind(x, self.page, x != '')"}]
     sample.write("crds/sites.yaml", yaml.safe_dump(crd))
     started = process("dev", "--apply", "front.yaml", "--once")
     _, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 0
     assert (
         "Warning: CustomResourceDefinition sites.example.com  1 CEL rule is not evaluated by this local cluster (at "
-        "spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-validations[0]: isURL() is not "
+        "spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-validations[0]: cel.bind() is not "
         "implemented)\n"
     ) in err
 
