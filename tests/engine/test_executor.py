@@ -82,7 +82,7 @@ def test_each_action_has_the_expected_outcome_for_each_response(run, kind, answe
     for failed in outcomes.failed.values():
         assert granted in failed.message, "it says what was tried"
         assert failed.verb == (granted if answer is Answer.NO_ROLE else ""), "what a Role would have to grant"
-        assert failed.desired_digest == ("digest" if kind in CHILDREN[:4] else "")
+        assert failed.desired_digest == ("digest" if kind in CHILDREN[:3] else "")
     assert outcomes.retry_after == (3 if answer is Answer.THROTTLED else None)
     assert harness.server.requests(*WRITES) == [(verb, name)], "nothing is sent twice"
     assert harness.live("theirs") == theirs
