@@ -31,6 +31,12 @@ def differences(real: Reply, memory: Reply) -> list[str]:
     return list(_different(_answer(real), _answer(memory), ""))
 
 
+def is_wrong_status(real: Reply, memory: Reply) -> bool:
+    """Whether only the status is refused: the server in memory does not check it, as controllers write it."""
+    causes = (real.body.get("details") or {}).get("causes") if real.status == 422 and memory.status < 300 else ()
+    return bool(causes) and all(cause.get("field", "").startswith("status.") for cause in causes)
+
+
 def _answer(reply: Reply) -> dict[str, Any]:
     body = _normal(reply.body)
     if isinstance(body, dict) and (body.get("details") or {}).get("causes"):
