@@ -1,5 +1,5 @@
-"""The part of ruleop that tests import, in whichever language the operator under test is written: a Kubernetes cluster in
-memory, and the faults that it can have. All other modules may change with any version.
+"""The part of ruleop that tests import, whatever the operator under test is written in: a Kubernetes cluster in memory,
+and the faults that it can have. All other modules may change with any version.
 
 pytest has the fixtures `kube_cluster` and `kube_cluster_session`, and runs the tests of rules, without an import.
 """
