@@ -24,7 +24,6 @@ class InvalidPatternError(ValueError):
     """A regular expression that the API server would reject. The message is the reason."""
 
 
-@functools.lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Returns a function that tests whether a text contains a match. Raises InvalidPatternError."""
     search = _compiled(pattern).search
@@ -43,6 +42,7 @@ def find_spans(pattern: str, text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _compiled(pattern).finditer(text))
 
 
+@functools.lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False

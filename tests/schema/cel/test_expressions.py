@@ -17,6 +17,7 @@ SCHEMA: dict[str, Any] = {
         "i": {"type": "integer"},
         "d": {"type": "number"},
         "s": {"type": "string"},
+        "digits": {"type": "string"},
         "l": {"type": "array", "items": {"type": "string"}},
         "m": {"type": "object", "additionalProperties": {"type": "integer"}},
         "port": {"x-kubernetes-int-or-string": True},
@@ -265,11 +266,16 @@ def test_an_expression_of_kubernetes_libraries_holds(text: str, spec: dict[str, 
         *("self.?m.a.value() == 1", "ip('1.2.3') == ip('1.2.3.4')", "cidr('10.0.0.0/8').containsIP('x')"),
         *("url('a b'.replace(' ', '')) == url('/a')", "semver('1') == semver('1.0.0')", "{'a': 1}['b'] == 1"),
         *("timestamp('9999-12-31T23:59:59Z') + duration('1s') == self.when", "timestamp('x' + 'y') == self.when"),
+        *(
+            "timestamp(self.s + '1-01-01T00:00:00+01:00').getFullYear() == 1",
+            "semver(self.digits + '.0.0').major() > 0",
+        ),
+        "semver('1.0.0-' + self.digits).isLessThan(semver('1.0.0'))",
     ],
 )
 def test_an_expression_of_kubernetes_libraries_fails(text: str) -> None:
     with pytest.raises(EvaluationError):
-        value(text, m={}, when="2026-01-01T00:00:00Z")
+        value(text, m={}, when="2026-01-01T00:00:00Z", s="000", digits="1" * 5000)
 
 
 def test_times_are_compared_whatever_their_zones() -> None:

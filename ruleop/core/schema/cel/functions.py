@@ -223,19 +223,6 @@ def _quantity(text: str) -> Value:
     return Quantity(amount)
 
 
-def _reads(parse: Callable[..., Value]) -> Callable[..., Value]:
-    """Whether a text can be converted."""
-
-    def call(*arguments: Any) -> Value:
-        try:
-            parse(*arguments)
-        except EvaluationError:
-            return False
-        return True
-
-    return call
-
-
 # -- optional values ---------------------------------------------------------------------------------------------------
 
 
@@ -335,10 +322,12 @@ def _of_lists(kinds: str, call: Callable[[str], Callable[..., Value]], result: R
     return tuple(Overload(True, (f"list({kind})",), result, call(kind)) for kind in kinds.split())
 
 
-def _converted(name: str, kind: str, result: Type, parse: Callable[..., Value], more: str = "") -> dict[str, Any]:
+def _converted(
+    name: str, result: Type, parse: Callable[..., Value], signatures: str = "string"
+) -> dict[str, tuple[Overload, ...]]:
     """A type of Kubernetes that is made of a text, and the test whether it can be."""
-    texts = f"string|{more}" if more else "string"
-    return {kind: _function(texts, result, parse), f"is{name}": _function(texts, BOOL, _reads(parse))}
+    test = _function(signatures, BOOL, libraries.reads(parse))
+    return {result.kind: _function(signatures, result, parse), f"is{name}": test}
 
 
 _ZEROS: Final[Mapping[str, Value]] = {"int": 0, "double": 0.0, "duration": Duration(0)}
@@ -419,8 +408,8 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
     "getSeconds": _part(lambda time: time.utc.second),
     "getMilliseconds": _part(lambda time: time.nanoseconds // 10**6 % 1000),
     # quantities and versions
-    **_converted("Quantity", "quantity", QUANTITY, _quantity),
-    **_converted("Semver", "semver", SEMVER, libraries.parse_semver, "string bool"),
+    **_converted("Quantity", QUANTITY, _quantity),
+    **_converted("Semver", SEMVER, libraries.parse_semver, "string|string bool"),
     "compareTo": (
         *_method("quantity quantity", INT, lambda a, b: (a.amount > b.amount) - (a.amount < b.amount)),
         *_method("semver semver", INT, libraries.compare_semver),
@@ -447,7 +436,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
         *_function("string", IP, libraries.parse_ip),
         *_method("cidr", IP, lambda value: libraries.Ip(value.address)),
     ),
-    "isIP": _function("string", BOOL, _reads(libraries.parse_ip)),
+    "isIP": _function("string", BOOL, libraries.reads(libraries.parse_ip)),
     "ip.isCanonical": _function("string", BOOL, lambda text: str(libraries.parse_ip(text)) == text),
     "family": _method("ip", INT, lambda ip: ip.address.version),
     "isUnspecified": _method("ip", BOOL, lambda ip: ip.address.is_unspecified),
@@ -455,14 +444,13 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
     "isLinkLocalMulticast": _method("ip", BOOL, libraries.is_link_local_multicast),
     "isLinkLocalUnicast": _method("ip", BOOL, lambda ip: ip.address.is_link_local),
     "isGlobalUnicast": _method("ip", BOOL, libraries.is_global_unicast),
-    "cidr": _function("string", CIDR, libraries.parse_cidr),
-    "isCIDR": _function("string", BOOL, _reads(libraries.parse_cidr)),
+    **_converted("CIDR", CIDR, libraries.parse_cidr),
     "containsIP": _method("cidr ip|cidr string", BOOL, libraries.contains_ip),
     "containsCIDR": _method("cidr cidr|cidr string", BOOL, libraries.contains_cidr),
     "masked": _method("cidr", CIDR, lambda value: value.masked),
     "prefixLength": _method("cidr", INT, lambda value: value.bits),
     # URLs
-    **_converted("URL", "url", URL, libraries.parse_url),
+    **_converted("URL", URL, libraries.parse_url),
     "getScheme": _method("url", STRING, lambda url: url.scheme),
     "getHost": _method("url", STRING, lambda url: url.host),
     "getHostname": _method("url", STRING, lambda url: url.hostname),

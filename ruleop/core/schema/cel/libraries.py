@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
+def reads(parse: Callable[..., Value]) -> Callable[..., bool]:
+    """Whether a text can be converted."""
+
+    def call(*arguments: Any) -> bool:
+        try:
+            parse(*arguments)
+        except EvaluationError:
+            return False
+        return True
+
+    return call
+
+
 # -- patterns ----------------------------------------------------------------------------------------------------------
 
 
@@ -152,8 +165,6 @@ _PLAIN_URL: Final = re.compile(
 )
 _NEVER_URL: Final = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|/)[A-Za-z0-9._~/?&=,@+-]*", re.ASCII)
 """Neither a scheme nor a path from the root."""
-
-
 _WRONG_PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._~-]*:[0-9]*[A-Za-z._~-]", re.ASCII)
 
 
@@ -230,10 +241,15 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
     if normalize:
         text = _normalized(text)
     match = _SEMVER.fullmatch(text)
-    if match is None or any(int(match[number]) >= 2**64 for number in (1, 2, 3)):
+    pre = tuple(match[4].split(".")) if match is not None and match[4] else ()
+    if match is None or not all(map(_fits, (match[1], match[2], match[3], *pre))):
         raise EvaluationError(f"Semver parse error during conversion from string: {text[:50]!r}")
-    numbers = int(match[1]), int(match[2]), int(match[3])
-    return Semver(numbers, tuple(match[4].split(".")) if match[4] else ())
+    return Semver((int(match[1]), int(match[2]), int(match[3])), pre)
+
+
+def _fits(part: str) -> bool:
+    """Whether it fits in an unsigned integer, if it is a number."""
+    return not part.isdigit() or (len(part) <= len(str(2**64)) and int(part) < 2**64)
 
 
 def _normalized(text: str) -> str:
@@ -267,14 +283,6 @@ def _as_prefix(holds: Callable[[str], bool]) -> Callable[[str], bool]:
     return lambda text: holds(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
-def _is_uri(text: str) -> bool:
-    try:
-        parse_url(text)
-    except EvaluationError:
-        return False
-    return True
-
-
 NAMED_FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "dns1123Label": is_label,
     "dns1123Subdomain": is_subdomain,
@@ -284,7 +292,7 @@ NAMED_FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "dns1123SubdomainPrefix": _as_prefix(is_subdomain),
     "dns1035LabelPrefix": _as_prefix(is_letter_label),
     "labelValue": is_label_value,
-    "uri": _is_uri,
+    "uri": reads(parse_url),
     **{name: FORMATS[name] for name in ("uuid", "byte", "date", "datetime")},
 }
 

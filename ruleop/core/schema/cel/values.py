@@ -60,7 +60,7 @@ def parse_timestamp(text: str) -> Timestamp:
         seconds = int((dt.datetime.fromisoformat(match[1] + match[3]) - _EPOCH).total_seconds())
     except (ValueError, OverflowError):
         raise EvaluationError(_NO_TIME) from None
-    return Timestamp(seconds * _SECOND + int((match[2] or "").ljust(9, "0")))
+    return bounded_time(seconds * _SECOND + int((match[2] or "").ljust(9, "0")))
 
 
 def parse_duration(text: str) -> Duration:
@@ -263,9 +263,8 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     if isinstance(left, MapValue) and isinstance(right, MapValue):
         return _equal_maps(left, right, budget)
     if kinds[0] != kinds[1]:
-        if kinds[0] in ("list", "map", "quantity") or isinstance(
-            left, Opaque
-        ):  # an error for lists of the object, false for those of the rule
+        # An error for lists of the object, false for those of the rule.
+        if kinds[0] in ("list", "map", "quantity") or isinstance(left, Opaque):
             raise NotEvaluatedError(f"it compares values of type {kinds[0]} and {kinds[1]}")
         return False
     if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
