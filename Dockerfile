@@ -9,7 +9,7 @@ WORKDIR /src
 COPY requirements/image.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps --only-binary :all: -r requirements/image.txt
-# Of the package kubernetes, ruleop imports kubernetes.config, and only for a login by gcp (ruleop/operator/kube/auth/kubeconfig.py). Importing
+# Of the package kubernetes, ruleop imports kubernetes.config, and only for a login by gcp (ruleop/operator/wire/auth/kubeconfig.py). Importing
 # it needs no generated model and no generated API: 120 MB.
 # Sources stay beside their bytecode, so that a traceback shows its lines.
 RUN cd /opt/ruleop/lib/python3*/site-packages/kubernetes \

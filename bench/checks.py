@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from ruleop.authoring.checking import check_project  # noqa: E402
-from ruleop.core.rules.checking import build_with_sources  # noqa: E402
+from ruleop.language.rules.checking import build_with_sources  # noqa: E402
 
 WATCHES = 50
 PROJECTS = (

@@ -23,8 +23,8 @@ import yaml
 from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.telemetry import logging as logs
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.telemetry import logging as logs
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS, PATIENCE = 10_000, 600.0

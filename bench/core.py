@@ -31,12 +31,12 @@ from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import create_fields, three_way
-from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.core.planning.rendering.scope import Scope
-from ruleop.core.rules.checking import load_project
-from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import create_fields, three_way
+from ruleop.language.rules.checking import load_project
+from ruleop.planning import FixedObjects, Observed, choose_rule, plan
+from ruleop.planning.rendering.scope import Scope
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the corpus belongs to the tests
@@ -47,7 +47,7 @@ from tests.limits.shapes import SHAPES, Shape  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.core.rules import Project
+    from ruleop.language.rules import Project
 
 
 def measure(work: Callable[[], object], *, seconds: float = 1.0) -> float:

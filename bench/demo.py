@@ -24,8 +24,8 @@ from ruleop.authoring.report.tree import is_ready, tree_lines
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.outputs.terminal import print_lines
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.telemetry import logging as logs
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,10 +28,10 @@ from structlog.testing import capture_logs
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ruleop.core.rules.checking import load_project  # noqa: E402
+from ruleop.language.rules.checking import load_project  # noqa: E402
 from ruleop.localcluster import LocalCluster  # noqa: E402
-from ruleop.operator.engine.manager.flags import Options  # noqa: E402
-from ruleop.operator.engine.manager.manager import Manager  # noqa: E402
+from ruleop.operator.manager.flags import Options  # noqa: E402
+from ruleop.operator.manager.manager import Manager  # noqa: E402
 from tests.waiting import until  # noqa: E402
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def main() -> None:
     for file in files:
         functions = ", ".join(f"{name} {count}" for (each, name), count in calls.items() if each == file)
         print(f"{file}: {functions}")
-    identities = sum(calls["core/kinds.py", name] for name in IDENTITIES)
+    identities = sum(calls["kubernetes/kinds.py", name] for name in IDENTITIES)
     print(
         f"{len(files)} files, {len(calls)} functions, {calls.total()} calls; of these, {identities} make kinds and keys"
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.generate.graph.graph_svg import svg
 from ruleop.authoring.generate.graph.rule_graph import Edge, Graph, Node
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.language.rules.checking import build_with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.shards import cpu, memory  # noqa: E402
-from ruleop.core.planning.model.marks import Owner  # noqa: E402
+from ruleop.planning.model.marks import Owner  # noqa: E402
 from tests.controlplane.cluster import ControlPlane  # noqa: E402
 
 APPS = 5_000

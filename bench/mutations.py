@@ -30,10 +30,10 @@ from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
 from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind
-from ruleop.core.rules import Project, ProjectErrors
-from ruleop.core.rules.checking import load_project, load_with_sources
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.rules import Project, ProjectErrors
+from ruleop.language.rules.checking import load_project, load_with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

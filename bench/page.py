@@ -23,7 +23,7 @@ import aiohttp
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from ruleop.operator.engine.telemetry import logging as logs  # noqa: E402
+from ruleop.operator.telemetry import logging as logs  # noqa: E402
 from ruleop.page.serving import operator_page  # noqa: E402
 from tests.page.projects import NOTES, note, url_of  # noqa: E402
 from tests.page.session import Running, running  # noqa: E402

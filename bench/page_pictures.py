@@ -19,7 +19,7 @@ import yaml
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from ruleop.operator.engine.telemetry import logging as logs  # noqa: E402
+from ruleop.operator.telemetry import logging as logs  # noqa: E402
 from tests.page.browser.browsing import Tab, browser, tab  # noqa: E402
 from tests.page.projects import ROLLED_OUT, note  # noqa: E402
 from tests.page.session import Running, running  # noqa: E402

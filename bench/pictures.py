@@ -30,9 +30,9 @@ from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.program import program
-from ruleop.core.planning.model.conditions import find_condition
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.telemetry import logging as logs
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.telemetry import logging as logs
+from ruleop.planning.model.conditions import find_condition
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = ROOT / "docs" / "pictures"

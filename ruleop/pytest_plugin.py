@@ -52,7 +52,7 @@ def _is_of_ruleop(file: Path) -> bool:
     watches = next((each for folder in file.parents if (each := folder / "watches.yaml").is_file()), None)
     if watches is None:
         return False
-    from ruleop.core.files import read_regular  # noqa: PLC0415 - lazy: most test runs have no such file
+    from ruleop.files import read_regular  # noqa: PLC0415 - lazy: most test runs have no such file
 
     try:
         return b"resource:" in read_regular(file) and not re.search(OF_OPERATOR_SDK, read_regular(watches))

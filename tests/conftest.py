@@ -23,7 +23,7 @@ pytest.register_assert_rewrite(
     "tests.projects",
 )
 
-from ruleop.core.planning.guard import GUARD  # noqa: E402 - assertions are rewritten first
+from ruleop.planning.guard import GUARD  # noqa: E402 - assertions are rewritten first
 from tests import exploration  # noqa: E402 - it registers the profiles, of which pytest's --hypothesis-profile may load another
 from tests.bytecode import compile_part  # noqa: E402 - as above
 from tests.logs import forget_set_up  # noqa: E402 - as above

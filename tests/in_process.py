@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, unquote
 
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response
-from ruleop.operator.kube.client.server_errors import response_error
-from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.wire.client.server_errors import response_error
+from ruleop.operator.wire.http.prepared_request import Request
 
 
 def received(request: Request) -> HttpRequest:

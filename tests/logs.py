@@ -13,7 +13,7 @@ from unittest.mock import patch
 import structlog
 from structlog._config import BoundLoggerLazyProxy
 
-LOGGING = "ruleop.operator.engine.telemetry.logging"
+LOGGING = "ruleop.operator.telemetry.logging"
 
 
 @contextmanager

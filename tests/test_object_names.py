@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import MAX_KEPT_LENGTH, Kind
-from ruleop.core.names import (
+from ruleop.kubernetes.kinds import MAX_KEPT_LENGTH, Kind
+from ruleop.kubernetes.names import (
     MOST_OF_NAME,
     is_label,
     is_label_key,
@@ -17,8 +17,8 @@ from ruleop.core.names import (
     is_subdomain,
     lease_name,
 )
-from ruleop.core.templating.filters.data_filters import dns_label
-from ruleop.core.validation.field_names import key_problems, label_value_problems
+from ruleop.kubernetes.validation.field_names import key_problems, label_value_problems
+from ruleop.language.templates.filters.data_filters import dns_label
 
 ROLE = ("rbac.authorization.k8s.io", "Role")
 NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]

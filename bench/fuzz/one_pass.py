@@ -27,29 +27,29 @@ from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.report.plan_text import show
 from ruleop.authoring.report.spans import text_of
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import History, Observed, Outcome, Plan, choose_rule, plan
-from ruleop.core.planning.changes.drift import Reverted, corrections
-from ruleop.core.planning.events import write_events
-from ruleop.core.planning.guard import GUARD, SECONDS, TooSlow, place_of
-from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Patch, ServerSideApply
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
-from ruleop.core.rules import Project, ProjectErrors, Rule
-from ruleop.core.rules.checking import build_project
-from ruleop.core.templating.values.cost import Account, for_descriptions
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.reconcile.pass_log import PassLog
-from ruleop.operator.engine.reconcile.reconciler import LARGE
-from ruleop.operator.engine.telemetry.logging import shorten
-from ruleop.operator.engine.telemetry.metrics import ControllerMetrics, Metrics
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.language.rules import Project, ProjectErrors, Rule
+from ruleop.language.rules.checking import build_project
+from ruleop.language.templates.values.cost import Account, for_descriptions
+from ruleop.operator.passes.pass_log import PassLog
+from ruleop.operator.passes.reconciler import LARGE
+from ruleop.operator.queue.request import Request
+from ruleop.operator.telemetry.logging import shorten
+from ruleop.operator.telemetry.metrics import ControllerMetrics, Metrics
+from ruleop.planning import History, Observed, Outcome, Plan, choose_rule, plan
+from ruleop.planning.changes.drift import Reverted, corrections
+from ruleop.planning.events import write_events
+from ruleop.planning.guard import GUARD, SECONDS, TooSlow, place_of
+from ruleop.planning.model.actions import AddFinalizer, Create, Delete, Patch, ServerSideApply
+from ruleop.planning.model.marks import PART_OF
+from ruleop.planning.model.observed import DEFAULT_FINALIZER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning import Action, Kinds, Query
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.planning import Action, Kinds, Query
 
 T = TypeVar("T")
 MEBIBYTE: Final = 1024 * 1024

@@ -22,16 +22,16 @@ from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.check_ids import BY_ID, CHECKS
-from ruleop.core.rules.loading.operator_choices import FILE, Choices, misspelt_variables, read_choices
-from ruleop.core.schema.nearest import did_you_mean
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.check_ids import BY_ID, CHECKS
+from ruleop.language.rules.loading.operator_choices import FILE, Choices, misspelt_variables, read_choices
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import Kind
-    from ruleop.core.rules import Finding, Project
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules import Finding, Project
 
 _DOCUMENTS = {"sarif": found.as_sarif, "github": found.as_github}
 

@@ -14,8 +14,8 @@ from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.core.errors import RuleopError
-from ruleop.core.files import read_named
+from ruleop.errors import RuleopError
+from ruleop.files import read_named
 from ruleop.localcluster import Fault, LocalCluster
 
 

@@ -26,18 +26,18 @@ from ruleop.cli.outputs.dev_views import LiveView, PlainView
 from ruleop.cli.outputs.terminal import has_colour, print_diagnostics
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.core.errors import RuleopError
-from ruleop.core.rules import ProjectErrors, parse_duration
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.telemetry import logging as logs
+from ruleop.errors import RuleopError
+from ruleop.language.rules import ProjectErrors, parse_duration
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.dev.dev_session import Page
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Finding, Project, RuleFiles
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Finding, Project, RuleFiles
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")

@@ -20,13 +20,13 @@ from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
 from ruleop.cli.program import DONE, Command, output_option
-from ruleop.core.printable import json_document, printable_lines
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
+from ruleop.printable import json_document, printable_lines
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.explain_documents import Explanation
-    from ruleop.core.rules import Project
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.language.rules import Project
+    from ruleop.operator.wire.cluster_flags import Access
 
 WITHOUT_RULES = "not shown: which expression each child waits for, and what the next reconcile would do"
 

@@ -16,11 +16,11 @@ from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import debug_option, folder_option
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, Command, output_option
-from ruleop.core.printable import json_document
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.changes_of_resource import ResourceHistory
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.operator.wire.cluster_flags import Access
 
 
 @click.command(cls=Command, example="ruleop history App/app-sample -n default")

@@ -20,7 +20,7 @@ from ruleop.cli.generating.generate_rules import schema_files
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

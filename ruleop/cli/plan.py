@@ -18,7 +18,7 @@ from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.planning.passes import Passes, make_passes, pass_options
 from ruleop.cli.planning.replay import replay_pass
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
-from ruleop.core.printable import json_document
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

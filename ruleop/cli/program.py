@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ruleop.core.errors import RuleopError, traceback_lines
-from ruleop.core.printable import printable_lines
-from ruleop.core.schema.nearest import did_you_mean
+from ruleop.errors import RuleopError, traceback_lines
+from ruleop.nearest import did_you_mean
+from ruleop.printable import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

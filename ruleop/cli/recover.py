@@ -17,15 +17,15 @@ from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.live.recovery import Unproven
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.rules import Project
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.language.rules import Project
+    from ruleop.operator.wire.cluster_flags import Access
 
 
 @click.command(cls=Command, example="ruleop recover --operator-namespace blog-system")

@@ -18,14 +18,14 @@ from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.rules import Rule
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.language.rules import Rule
+    from ruleop.operator.wire.cluster_flags import Access
 
 
 @click.command(cls=Command, example="ruleop rename preview --name previews")

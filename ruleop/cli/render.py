@@ -14,10 +14,10 @@ from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
 from ruleop.cli.planning.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
-from ruleop.core.planning import Expire
-from ruleop.core.planning.changes.writes import reason_for
-from ruleop.core.printable import json_document
-from ruleop.core.templating import yaml_document
+from ruleop.language.templates import yaml_document
+from ruleop.planning import Expire
+from ruleop.planning.changes.writes import reason_for
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

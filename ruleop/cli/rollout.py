@@ -17,15 +17,15 @@ from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option
-from ruleop.core.printable import json_document
-from ruleop.core.rollout.rollout_record import paused, resumed, reverted
+from ruleop.planning.rollout.rollout_record import paused, resumed, reverted
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.authoring.report.rollout_table import RevisionInForce
-    from ruleop.core.rollout.rollout_record import Record
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.operator.wire.cluster_flags import Access
+    from ruleop.planning.rollout.rollout_record import Record
 
 INTERVAL: Final = 1.0  # seconds between two reads with --watch
 COMMANDS: Final = {

@@ -19,24 +19,24 @@ from ruleop.cli.inputs.operator_name import operator_name
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options, read_rule_files, variables
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.core.errors import RuleopError
-from ruleop.core.names import LABEL, MOST_OF_NAME, is_label
-from ruleop.core.printable import printable_lines
-from ruleop.core.rules import ProjectErrors, build_unchecked, parse_duration
-from ruleop.core.selector_text import label_requirements
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.rule_checks import all_errors, errors_by_process
-from ruleop.operator.engine.shards.ownership import Pod
-from ruleop.operator.engine.telemetry import logging as logs
-from ruleop.operator.engine.telemetry.bind_addresses import is_loopback, is_on
-from ruleop.operator.kube.leader.lease import Timing
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
+from ruleop.kubernetes.selector_text import label_requirements
+from ruleop.language.rules import ProjectErrors, build_unchecked, parse_duration
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.rule_checks import all_errors, errors_by_process
+from ruleop.operator.shards.ownership import Pod
+from ruleop.operator.telemetry import logging as logs
+from ruleop.operator.telemetry.bind_addresses import is_loopback, is_on
+from ruleop.operator.wire.leader.lease import Timing
+from ruleop.printable import printable_lines
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable, Mapping
 
-    from ruleop.core.rules import Project
+    from ruleop.language.rules import Project
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -25,10 +25,10 @@ from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
 from ruleop.cli.planning.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option, write_to
-from ruleop.core.errors import RuleopError
-from ruleop.core.files import read_regular
-from ruleop.core.printable import json_document
-from ruleop.core.rules import ProjectErrors
+from ruleop.errors import RuleopError
+from ruleop.files import read_regular
+from ruleop.language.rules import ProjectErrors
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import orjson
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import SERVER_METADATA, Kind
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.faulty import Faults, FaultyApi
 from ruleop.localcluster.api.requests.write_options import WriteOptions
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import AnyResponse, Request
     from ruleop.localcluster.store.object_store import Event, Resource, Stored
 

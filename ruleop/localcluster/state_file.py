@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.files import read_regular, why_unreadable
+from ruleop.errors import RuleopError
+from ruleop.files import read_regular, why_unreadable
 from ruleop.localcluster.store.object_store import Resource
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.core.kinds import Kind
-    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.kubernetes.validation.field_errors import FieldError
 
 _SHOWN: Final = 30  # bytes of a body, in a message
 SCHEME: Final = "pkg/runtime/scheme.go:111"

@@ -20,9 +20,9 @@ import structlog
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator
 
-    from ruleop.core.kinds import ObjectKey
-    from ruleop.operator.engine.manager.manager import Manager
-    from ruleop.operator.kube.watch.store import Change, Store
+    from ruleop.kubernetes.kinds import ObjectKey
+    from ruleop.operator.manager.manager import Manager
+    from ruleop.operator.wire.watch.store import Change, Store
 
 PERIOD: Final = 1.0  # seconds between two renderings of a page
 MAX_PAUSE: Final = 15.0  # seconds after a rendering, whatever it took

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.authoring.live.reading.served_kinds import LiveKinds
-from ruleop.core.errors import RuleopError
-from ruleop.operator.kube.watch.store import State
+from ruleop.errors import RuleopError
+from ruleop.operator.wire.watch.store import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.authoring.live.reading.read_only_connection import Connection
-    from ruleop.core.kinds import Kind, Object, ObjectKey
-    from ruleop.core.planning import KindInfo, Served
-    from ruleop.core.rules import Observe
-    from ruleop.operator.engine.cache.cache import Cache
-    from ruleop.operator.engine.cache.informers import Informer
+    from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+    from ruleop.language.rules import Observe
+    from ruleop.operator.cache.cache import Cache
+    from ruleop.operator.cache.informers import Informer
+    from ruleop.planning import KindInfo, Served
 
 
 class OwnReader(Reader):

@@ -16,7 +16,7 @@ import structlog
 from aiohttp import web
 from yarl import URL
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 from ruleop.page.guards import refusal
 from ruleop.page.live import Fragment, Live, TooManyViewers
 from ruleop.page.page_views import HERE, PAGES, Templates, problem
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from ruleop.operator.engine.manager.manager import Manager
+    from ruleop.operator.manager.manager import Manager
     from ruleop.page.guards import Guard
     from ruleop.page.page_views import Page
 

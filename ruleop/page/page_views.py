@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ruleop.core.messages import shortened
-from ruleop.core.printable import json_document, printable_lines
+from ruleop.messages import shortened
 from ruleop.page.source import STATES, Filter, resource_url
+from ruleop.printable import json_document, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ruleop.core.kinds import ObjectKey
+    from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.page.source import Source
 
 HERE: Final = Path(__file__).parent

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ruleop.operator.engine.telemetry.authorization import Authorizer, review
-from ruleop.operator.engine.telemetry.bind_addresses import is_loopback, not_listening, split_address
-from ruleop.operator.engine.telemetry.http_server import resolve
-from ruleop.operator.engine.telemetry.loop_watchdog import run_on_loop
-from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
+from ruleop.operator.telemetry.authorization import Authorizer, review
+from ruleop.operator.telemetry.bind_addresses import is_loopback, not_listening, split_address
+from ruleop.operator.telemetry.http_server import resolve
+from ruleop.operator.telemetry.loop_watchdog import run_on_loop
+from ruleop.operator.telemetry.server_certificate import ServerCertificate
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of
 from ruleop.page.page_server import PageServer
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator
 
-    from ruleop.operator.engine.manager.manager import Manager
+    from ruleop.operator.manager.manager import Manager
 
 PATH: Final = "/page"  # that a user must be permitted to get
 SHARE: Final = 0.01  # of the time of the operator's loop, for the live parts of all pages

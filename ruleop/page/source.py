@@ -16,33 +16,33 @@ from ruleop.authoring.live.reading.open_cluster import LiveCluster
 from ruleop.authoring.live.reading.read_only_connection import Connection, ReadingClient
 from ruleop.authoring.report.explain_documents import as_json
 from ruleop.authoring.report.rollout_table import rollouts_json
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.permissions import listed
-from ruleop.core.planning import choose_rule
-from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.marks import part_of
-from ruleop.core.rollout.rollout_record import member_of
-from ruleop.core.rollout.waves import View, in_order, size_of_wave
-from ruleop.core.rules.checking import build_with_sources
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.rollouts.rollout_store import watch_key
-from ruleop.operator.kube.cluster_flags import Access
-from ruleop.operator.kube.watch.store import State
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.permissions import listed
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.operator.queue.request import Request
+from ruleop.operator.rollouts.rollout_store import watch_key
+from ruleop.operator.wire.cluster_flags import Access
+from ruleop.operator.wire.watch.store import State
 from ruleop.page.own_reading import OwnKinds, OwnReader
+from ruleop.planning import choose_rule
+from ruleop.planning.model.conditions import find_condition
+from ruleop.planning.model.marks import part_of
+from ruleop.planning.rollout.rollout_record import member_of
+from ruleop.planning.rollout.waves import View, in_order, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
     from ruleop.authoring.report.explain_documents import Explanation
-    from ruleop.core.kinds import GroupKind, Object
-    from ruleop.core.planning import Plan
-    from ruleop.core.rollout.rollout_record import Record
-    from ruleop.core.rules import Loaded, Project, Rule
-    from ruleop.operator.engine.manager.controllers import Controller
-    from ruleop.operator.engine.manager.manager import Manager
-    from ruleop.operator.kube.watch.store import Entry
+    from ruleop.kubernetes.kinds import GroupKind, Object
+    from ruleop.language.rules import Loaded, Project, Rule
+    from ruleop.operator.controllers.controllers import Controller
+    from ruleop.operator.manager.manager import Manager
+    from ruleop.operator.wire.watch.store import Entry
+    from ruleop.planning import Plan
+    from ruleop.planning.rollout.rollout_record import Record
 
 CHUNK: Final = 1000  # custom resources between two turns of the loop
 PAGE: Final = 50  # custom resources of one page of the list

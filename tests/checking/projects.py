@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ruleop.authoring.checking import check_project
-from ruleop.core.rules import Finding
-from ruleop.core.rules.check_ids import id_of
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.language.rules import Finding
+from ruleop.language.rules.check_ids import id_of
+from ruleop.language.rules.checking import build_with_sources
 from tests.definitions import definition
 from tests.rules.projects import watch
 

@@ -6,8 +6,8 @@ import random
 import re
 from typing import Any
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.openapi import Schema
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.openapi import Schema
 
 WORDS = [
     "a",

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ruleop.authoring.checking.inferred_definitions import whole_definitions
-from ruleop.core.rules import Findings, Loaded
-from ruleop.core.rules.checking import build_with_sources
-from ruleop.core.rules.language.definitions import Definition
+from ruleop.language.rules import Findings, Loaded
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.keys.definitions import Definition
 
 GROUP = "random.example.com"
 API_TYPES = (

@@ -7,8 +7,8 @@ import yaml
 
 from ruleop.authoring.checking.desired_objects import violations, with_violations
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
-from ruleop.core.planning import FixedObjects, Observed, plan
-from ruleop.core.rules.checking import build_project
+from ruleop.language.rules.checking import build_project
+from ruleop.planning import FixedObjects, Observed, plan
 from tests.definitions import definition
 from tests.docs.messages import ROOT
 from tests.rules.projects import watch

@@ -12,13 +12,13 @@ from ruleop.authoring.checking.typing.filters import REFINED
 from ruleop.authoring.checking.typing.inference import Inference
 from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.types import declared, kind_of, of_data
-from ruleop.core.errors import RenderError, Site
-from ruleop.core.rules import Findings
-from ruleop.core.templating import FUNCTION_NAMES, Library, Waiting, view
-from ruleop.core.templating.filters.registry import FILTERS, TESTS
-from ruleop.core.templating.functions import FUNCTIONS
-from ruleop.core.templating.values.declared_kinds import KINDS, declared_kinds
-from ruleop.core.templating.values.methods import METHODS
+from ruleop.errors import RenderError, Site
+from ruleop.language.rules import Findings
+from ruleop.language.templates import FUNCTION_NAMES, Library, Waiting, view
+from ruleop.language.templates.filters.registry import FILTERS, TESTS
+from ruleop.language.templates.functions import FUNCTIONS
+from ruleop.language.templates.values.declared_kinds import KINDS, declared_kinds
+from ruleop.language.templates.values.methods import METHODS
 
 LIBRARY = Library({})
 ARGUMENTS = {

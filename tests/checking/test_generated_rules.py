@@ -9,8 +9,8 @@ import pytest
 from bench.fuzz.case import DEFINITIONS
 from bench.fuzz.genes import Genetics, case_of
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
-from ruleop.core.rules import Findings, ProjectErrors
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.language.rules import Findings, ProjectErrors
+from ruleop.language.rules.checking import build_with_sources
 
 TYPES = (
     "{type: object, required: [text, number, flag, many, table], properties: {text: {type: string}, "

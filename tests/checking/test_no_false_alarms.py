@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ruleop.authoring.checking import check_project
-from ruleop.core.rules import REFUSED_METADATA, ProjectErrors
-from ruleop.core.rules.check_ids import id_of
-from ruleop.core.rules.checking import build_with_sources, load_with_sources
+from ruleop.language.rules import REFUSED_METADATA, ProjectErrors
+from ruleop.language.rules.check_ids import id_of
+from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from tests.checking.test_desired_objects import MANIFESTS, without_nulls
 from tests.definitions import definition
 from tests.docs.examples import examples

@@ -3,8 +3,8 @@
 import pytest
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.core.rules.checking import build_with_sources
-from ruleop.core.templating.bodies.body import Printed
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.templates.bodies.body import Printed
 from tests.definitions import definition
 from tests.rules.projects import watch
 

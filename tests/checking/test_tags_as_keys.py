@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.language.rules.checking import build_with_sources
 from tests.checking import typed_projects
 from tests.checking.projects import said
 from tests.checking.test_slots_at_fields import of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
-from ruleop.core.rules import Finding, Findings
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.language.rules import Finding, Findings
+from ruleop.language.rules.checking import build_with_sources
 
 CRD = """
 apiVersion: apiextensions.k8s.io/v1

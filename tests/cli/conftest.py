@@ -95,9 +95,7 @@ def no_log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
     """What `run` would set the log up with. A command in this process must not: it would stay set up for all tests that
     follow."""
     found: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(
-        "ruleop.operator.engine.telemetry.logging.set_up", lambda level, form: found.append((level, form))
-    )
+    monkeypatch.setattr("ruleop.operator.telemetry.logging.set_up", lambda level, form: found.append((level, form)))
     return found
 
 

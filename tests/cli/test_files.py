@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.core.files import MAX_FILE, read_named, read_regular
+from ruleop.files import MAX_FILE, read_named, read_regular
 from tests.cli.conftest import SITE, Project, Ran
 
 OUTSIDE = "this link points outside of the project folder: only files inside are read"
@@ -98,7 +98,7 @@ def test_a_pipe_in_a_project_is_not_waited_for(
 def test_an_endless_file_is_read_up_to_the_limit(
     project: Project, ruleop: Callable[..., Ran], options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.core.files.read_named.__defaults__", (1 << 20,))
+    monkeypatch.setattr("ruleop.files.read_named.__defaults__", (1 << 20,))
     ran = ruleop(*options)
     assert ran.status == 2
     assert "/dev/zero: is larger than 1024 KiB" in ran.err

@@ -186,7 +186,7 @@ def test_the_compiled_bytecode_is_used_unchecked(installed, tmp_path):
     flags = re.search(r"python -m compileall (\S.*) /opt/ruleop/lib", DOCKERFILE)
     assert flags
     shutil.copytree(
-        ROOT / "ruleop" / "core" / "merge", tmp_path / "merge", ignore=shutil.ignore_patterns("__pycache__")
+        ROOT / "ruleop" / "kubernetes" / "merge", tmp_path / "merge", ignore=shutil.ignore_patterns("__pycache__")
     )
     subprocess.run([sys.executable, "-m", "compileall", *flags[1].split(), str(tmp_path)], check=True, timeout=PATIENCE)
     compiled = list(tmp_path.rglob("*.pyc"))
@@ -209,7 +209,7 @@ def test_a_kubeconfig_is_read_with_the_parts_of_kubernetes_in_the_image(tmp_path
     script = f"""
 import asyncio, sys
 sys.path.insert(0, {str(tmp_path)!r})
-from ruleop.operator.kube.auth.credentials import find_credentials
+from ruleop.operator.wire.auth.credentials import find_credentials
 asyncio.run(find_credentials({str(tmp_path / "config")!r}).load())
 import kubernetes
 assert kubernetes.__file__.startswith({str(copy)!r}), kubernetes

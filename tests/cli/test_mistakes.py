@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.checking import checked
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.checking import checked
 
 
 def make_large(file: Path) -> None:

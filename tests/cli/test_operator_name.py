@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 
 
 @pytest.fixture

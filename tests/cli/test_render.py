@@ -5,7 +5,7 @@ import pytest
 import ruamel.yaml
 import yaml
 
-from ruleop.core.templating import read_yaml
+from ruleop.language.templates import read_yaml
 
 
 def test_children_are_printed_in_apply_order_under_their_id_and_template(project, ruleop):

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, identified, prepare
-from ruleop.core.planning import FixedObjects, History, Observed
-from ruleop.core.rules.checking import load_project
+from ruleop.language.rules.checking import load_project
+from ruleop.planning import FixedObjects, History, Observed
 from tests.offline.replays import document_of
 
 
@@ -124,5 +124,5 @@ def test_debugging_shows_where_a_value_of_a_recording_was_read(project, ruleop, 
     recorded.write_text(json.dumps(document))
     ran = ruleop("plan", "--replay", "pass.json", "--debug")
     assert "AttributeError" in ran.err.splitlines()[0]
-    assert "ruleop/core/kinds.py" in ran.err
+    assert "ruleop/kubernetes/kinds.py" in ran.err
     assert "pass.json: not a recorded pass" in ran.err

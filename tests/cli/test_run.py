@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from ruleop.cli import run
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.shards.ownership import Pod
-from ruleop.operator.kube.leader.lease import Timing
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.shards.ownership import Pod
+from ruleop.operator.wire.leader.lease import Timing
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, identified, prepare
-from ruleop.core.planning import FixedObjects, History, Observed
-from ruleop.core.rules.checking import load_project
+from ruleop.language.rules.checking import load_project
+from ruleop.planning import FixedObjects, History, Observed
 from tests.offline.replays import document_of
 
 VALUE = "Pl4nt3dV4lu3"
@@ -90,7 +90,7 @@ def test_a_traceback_contains_no_value_of_a_secret(reading, ruleop, monkeypatch)
     def broken(*_args, **_more):
         raise KeyError(VALUE)
 
-    monkeypatch.setattr("ruleop.core.planning.child.kinds.ordinary.OrdinaryPlan.decide", broken)
+    monkeypatch.setattr("ruleop.planning.child.kinds.ordinary.OrdinaryPlan.decide", broken)
     for arguments in ((), ("--debug",)):
         ran = ruleop("plan", "-f", "cr.yaml", "--with", "live.yaml", *arguments)
         assert ran.status == 2

@@ -22,7 +22,7 @@ from controlplane.cluster import ControlPlane
 from controlplane.fixtures import control_plane as real_control_plane
 from controlplane.fixtures import kubectl, namespace
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from tests.cluster.in_memory import InMemory, in_memory, served_by
 from tests.cluster.server import Client
 from tests.cluster.workers import ByControlPlane, group_of

@@ -17,8 +17,8 @@ from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
-from ruleop.core.kinds import Object
-from ruleop.core.rules.checking import load_with_sources
+from ruleop.kubernetes.kinds import Object
+from ruleop.language.rules.checking import load_with_sources
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import RefusedError

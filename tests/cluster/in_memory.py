@@ -26,7 +26,7 @@ from controlplane.api import Api, ApiError
 from controlplane.audit import AuditLog, Event, Mark
 from controlplane.cluster import ControlPlaneError
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.audit import Audit, Audited
 from ruleop.localcluster.controllers.core.namespaces import Definitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 
 LONG_AGO, LATER = "2020-01-01T00:00:00Z", "2020-01-01T00:05:30Z"
 POD_SPEC: dict[str, Any] = {"containers": [{"name": "app", "image": "app:1"}, {"name": "log", "image": "log:2"}]}

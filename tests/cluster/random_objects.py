@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ruleop.core.merge.equality import canonical
+from ruleop.kubernetes.merge.equality import canonical
 from tests.cluster.server import RefusedError
 
 JSON = Any

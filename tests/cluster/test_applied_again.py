@@ -9,9 +9,9 @@ from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import installation
-from ruleop.core.kinds import Object
-from ruleop.core.rules.checking import load_with_sources
-from ruleop.core.rules.loading.operator_choices import Choices
+from ruleop.kubernetes.kinds import Object
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.rules.loading.operator_choices import Choices
 from tests.cluster.test_chart_and_manifests import CHOICES, PROJECTS
 from tests.docs.messages import ROOT
 

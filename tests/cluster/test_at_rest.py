@@ -13,11 +13,11 @@ import yaml
 from controlplane.cluster import ControlPlane
 from controlplane.fixtures import Kubectl
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import Learned, create_fields, normalise_desired, three_way
-from ruleop.core.schema.builtin.derived_fields import DERIVED
-from ruleop.core.schema.builtin.server_defaults import SERVER_DEFAULTS
-from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, builtin_shape
+from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource, builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import Learned, create_fields, normalise_desired, three_way
+from ruleop.kubernetes.schema.derived_fields import DERIVED
+from ruleop.kubernetes.schema.server_defaults import SERVER_DEFAULTS
 from tests.cluster.in_memory import served_by
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.server import Client

@@ -14,13 +14,13 @@ import yaml
 from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.kube.auth.credentials import find_credentials
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind
+from ruleop.operator.wire.auth.credentials import find_credentials
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
 
 pytestmark = pytest.mark.real_server("client certificates and impersonation")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.planning.model.managers import managers_on
+from ruleop.planning.model.managers import managers_on
 from tests.cluster.operator import Operator, Permissions, described, eventually
 from tests.definitions import OPEN, definition
 from tests.folders import write_files

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.permissions import GRANTING
+from ruleop.kubernetes.permissions import GRANTING
 from tests.cluster.generated_roles import GeneratedRoles, Life, Pair, missed_by
 from tests.cluster.operator import eventually
 from tests.cluster.server import RefusedError

@@ -15,8 +15,8 @@ from controlplane.cluster import ControlPlane
 from controlplane.programs import program
 
 from ruleop.authoring.generate.argocd_health import argocd_text, health_script
-from ruleop.core.kinds import Kind, Object
-from ruleop.core.planning import Failed, Failure
+from ruleop.kubernetes.kinds import Kind, Object
+from ruleop.planning import Failed, Failure
 from tests.planning.harness import Harness, key
 
 pytestmark = pytest.mark.real_server("glua and kstatus are built with the control plane")

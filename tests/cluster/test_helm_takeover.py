@@ -16,7 +16,7 @@ from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
-from ruleop.core.rules.checking import load_with_sources
+from ruleop.language.rules.checking import load_with_sources
 from tests.cluster.generated_roles import GeneratedRoles
 from tests.cluster.helm import Helm
 from tests.cluster.operator import eventually

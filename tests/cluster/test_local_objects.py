@@ -24,9 +24,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import same
-from ruleop.core.schema.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import same
 from ruleop.localcluster.api.requests.request_selectors import field_selector, label_selector
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, strict_problem, unknown_field

@@ -16,9 +16,9 @@ from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.manager import Manager
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
 

@@ -21,9 +21,9 @@ from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 
 from ruleop.cli.program import program
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.manager import Manager
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
 from ruleop.page.serving import operator_page
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS

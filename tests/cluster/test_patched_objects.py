@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.planning.model.managers import managers_on
+from ruleop.planning.model.managers import managers_on
 from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.engine.manager.inventory import decode
-from ruleop.operator.engine.revisions import revision_data
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.controllers.inventory import decode
+from ruleop.operator.revisions import revision_data
 from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Permissions, described, eventually
 from tests.cluster.server import CRDS, RefusedError

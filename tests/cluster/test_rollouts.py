@@ -16,7 +16,7 @@ import yaml
 from controlplane.audit import Mark
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.rollout.rollout_record import Record, decode
+from ruleop.planning.rollout.rollout_record import Record, decode
 from tests.cluster.operator import TIMEOUT, Operator, Permissions, eventually
 from tests.cluster.server import CRDS, RefusedError
 from tests.definitions import definition

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.merge import same
-from ruleop.core.schema.crd.crd_checks import check_crd
-from ruleop.core.schema.crd.schema_findings import FieldPath
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.crd.crd_checks import check_crd
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.merge import same
+from ruleop.kubernetes.schema.schema_findings import FieldPath
+from ruleop.kubernetes.schema.validation import validate
 from tests.cluster.server import CRDS, Client, RefusedError
 from tests.definitions import crd, fields, version
 from tests.schema.chance import Chance

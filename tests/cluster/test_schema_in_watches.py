@@ -20,12 +20,12 @@ from ruleop.authoring.generate.crd.generated_crds import crd_files
 from ruleop.authoring.scaffold.from_sample import empty_project
 from ruleop.authoring.scaffold.new_project import project_files
 from ruleop.authoring.scaffold.writing import write_files
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import same
-from ruleop.core.rules.checking import load_with_sources
-from ruleop.core.schema.builtin.builtin_types import type_schemas
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.builtin.builtin_types import type_schemas
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import same
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.rules.checking import load_with_sources
 from tests.checking.random_schemas import definition_of, schemas
 from tests.cluster.server import CRDS, Client, RefusedError
 from tests.cluster.test_schema_crds import agree, field, written

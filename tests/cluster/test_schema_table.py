@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import build_types
-from ruleop.core.schema.builtin.table import MERGE_ATTRIBUTES, build_table
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.openapi import OpenApi
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.builtin.builtin_types import build_types
+from ruleop.kubernetes.builtin.table import MERGE_ATTRIBUTES, build_table
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.openapi import OpenApi
+from ruleop.kubernetes.schema.shape import Shape
 from tests.cluster import everything
 from tests.cluster.server import CRDS, DISCOVERY, Client
 
@@ -34,7 +34,7 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
 
     files = {"builtin.json": build_table, "builtin_types.json": build_types}
     packaged = {
-        name: importlib.resources.files("ruleop.core.schema.builtin").joinpath(name).read_bytes() for name in files
+        name: importlib.resources.files("ruleop.kubernetes.builtin").joinpath(name).read_bytes() for name in files
     }
     now = {name: build(documents, list(discovery.values())) for name, build in files.items()}
     if now == packaged:
@@ -48,7 +48,7 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
         (tmp_path / f"{name.replace('/', '__')}.json").write_bytes(orjson.dumps(answer))
     before, after = ({line for data in each.values() for line in data.splitlines()} for each in (packaged, now))
     raise AssertionError(
-        f"{' and '.join(files)} in ruleop/core/schema/builtin are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
+        f"{' and '.join(files)} in ruleop/kubernetes/builtin are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
         f"{len(after - before)} lines are new and {len(before - after)} are gone. Make them anew from the server's answers, and read the diff:\n"
         f"    python tests/schema/generate_builtin.py {tmp_path}"
     )

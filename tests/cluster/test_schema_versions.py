@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
 from tests.checking.random_schemas import definition_of
 from tests.cluster.server import CRDS, Client
 

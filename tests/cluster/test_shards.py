@@ -15,8 +15,8 @@ import pytest
 from controlplane.audit import AuditLog, moment
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.buckets import bucket_of, buckets_of, hash_range, owner_of
-from ruleop.core.rollout.rollout_record import Record, decode
+from ruleop.kubernetes.buckets import bucket_of, buckets_of, hash_range, owner_of
+from ruleop.planning.rollout.rollout_record import Record, decode
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, WRITES, Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.relay import Relay

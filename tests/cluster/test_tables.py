@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import served_resources
-from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.kubernetes.builtin.builtin_types import served_resources
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.tables.builtin_columns import PRINTERS, cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES

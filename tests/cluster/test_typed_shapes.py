@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import type_schemas, typed_shape
-from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.builtin.builtin_types import type_schemas, typed_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.kubernetes.schema.shape import Shape
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import OBJECTS, path_of
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge.conflicts import conflicts
-from ruleop.core.schema.builtin.table import builtin_kinds, builtin_shape
-from ruleop.core.schema.builtin.unique_fields import UNIQUE
-from ruleop.core.schema.shape import shape_at
+from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge.conflicts import conflicts
+from ruleop.kubernetes.schema.shape import shape_at
+from ruleop.kubernetes.schema.unique_fields import UNIQUE
 from tests.cluster import objects
 from tests.cluster.objects import Subject
 from tests.cluster.server import Client, RefusedError

@@ -13,12 +13,12 @@ import yaml
 from controlplane.cluster import ControlPlane
 from controlplane.fixtures import Kubectl
 
-from ruleop.core.rules.checking import build_project
-from ruleop.core.schema.builtin.table import builtin_resource
-from ruleop.operator.engine.cache.informers import Informers
-from ruleop.operator.engine.cache.watch_specs import observe_need
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.watch.store import State
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.cache.informers import Informers
+from ruleop.operator.cache.watch_specs import observe_need
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.watch.store import State
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.test_wire import client_of, until
 from tests.definitions import ANYTHING, crd, fields, version

@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.schema.builtin.table import ResourceInfo, builtin_resource
-from ruleop.operator.kube.auth.credentials import find_credentials
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.event_recorder import EventRecorder, ObjectEvent
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.leader.election import Election
-from ruleop.operator.kube.leader.lease import Timing
-from ruleop.operator.kube.watch.reflector import Phase
-from ruleop.operator.kube.watch.store import Origin, State
-from ruleop.operator.kube.watch.watcher import Watcher
+from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_resource
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.operator.wire.auth.credentials import find_credentials
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.discovery import Discovery
+from ruleop.operator.wire.client.event_recorder import EventRecorder, ObjectEvent
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.leader.election import Election
+from ruleop.operator.wire.leader.lease import Timing
+from ruleop.operator.wire.watch.reflector import Phase
+from ruleop.operator.wire.watch.store import Origin, State
+from ruleop.operator.wire.watch.watcher import Watcher
 
 
 def builtin(group: str, version: str, kind: str) -> ResourceInfo:
@@ -149,7 +149,7 @@ async def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
 async def test_lists_are_paged_without_streaming_lists(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.operator.kube.watch.reflector.PAGE", 2)
+    monkeypatch.setattr("ruleop.operator.wire.watch.reflector.PAGE", 2)
     async with client_of(control_plane) as client:
         for number in range(5):
             await client.send(requests.create(MAPS, config_map(namespace, f"m{number}")))

@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import (
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import (
     FieldSet,
     Learned,
     Record,
@@ -26,8 +27,7 @@ from ruleop.core.merge import (
     normalise_desired,
     three_way,
 )
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.schema.shape import Shape
 from tests.cluster.random_objects import Drawing
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import path_of

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ruleop.core.schema.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import Verdict, cel_rules
 from tests.contract.client import Server
 from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.core.schema.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import Verdict, cel_rules
 from tests.contract.cel_walk import CelWalk
 from tests.contract.client import MERGE, Reply, Server
 from tests.contract.definitions import GROUP, PATH, Definitions

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.core.schema.builtin.immutable_fields import immutable_changes
-from ruleop.operator.kube.client.server_errors import response_error
+from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
+from ruleop.operator.wire.client.server_errors import response_error
 from tests.contract.client import MERGE, Server
 from tests.contract.recording import Recording
 from tests.patching import patched

@@ -9,8 +9,8 @@ from typing import Any
 from prometheus_client import Counter, Gauge, Histogram
 
 from ruleop.authoring.generate.installation.alerts import ALERTS, Alert
-from ruleop.operator.engine.manager.collector import COUNTERS, GAUGES
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.manager.collector import COUNTERS, GAUGES
+from ruleop.operator.telemetry.metrics import Metrics
 from tests.docs.messages import ROOT
 
 PAGE = ROOT / "docs" / "operations.md"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.language.rules.checking import build_with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.rules.facts.scopes import Part, View
+    from ruleop.language.rules.facts.scopes import Part, View
 
 WATCH: Final = """\
 - group: example.com

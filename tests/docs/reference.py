@@ -17,10 +17,10 @@ from typing import Any
 
 from ruleop.authoring.generate.kind_docs import REASONS
 from ruleop.authoring.ruletests import format as rule_tests
-from ruleop.core.rules.check_ids import CHECKS
-from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import AtMostOne, ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
-from ruleop.core.templating.filters.registry import FILTERS
+from ruleop.language.rules.check_ids import CHECKS
+from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.tables import AtMostOne, ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
+from ruleop.language.templates.filters.registry import FILTERS
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.options import options

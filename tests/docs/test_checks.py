@@ -10,9 +10,9 @@ from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
 from ruleop.authoring.offline.documents import documents_in
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.check_ids import CHECKS, id_of
-from ruleop.core.rules.checking import load_with_sources
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.check_ids import CHECKS, id_of
+from ruleop.language.rules.checking import load_with_sources
 from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT

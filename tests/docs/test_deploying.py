@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.cli.program import program
-from ruleop.core.rules.checking import load_with_sources
-from ruleop.core.rules.loading.operator_choices import Choices
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.rules.loading.operator_choices import Choices
 from tests.docs.messages import ROOT
 from tests.docs.reader import ELSEWHERE, REGISTRY, blocks
 from tests.folders import write_files

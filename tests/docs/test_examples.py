@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rules.checking import load_project
-from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import Table, keys
-from ruleop.core.rules.language.value_types import (
+from ruleop.language.rules.checking import load_project
+from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.tables import Table, keys
+from ruleop.language.rules.keys.value_types import (
     BareExpression,
     ListOf,
     Loops,

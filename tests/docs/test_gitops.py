@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from ruleop.cli.program import program
-from ruleop.core.planning.model.conditions import Conditions
+from ruleop.planning.model.conditions import Conditions
 from tests.docs.console import copy_project
 from tests.docs.messages import ROOT
 

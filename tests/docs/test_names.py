@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ruleop.core.names import DEFAULT_OPERATOR, MOST_OF_NAME, RESERVED_PREFIX, lease_name, status_manager
-from ruleop.core.planning.model.marks import SWITCHES
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.engine.manager.inventory import inventory_key
-from ruleop.operator.engine.reconcile.owner_key import owner_key_key
-from ruleop.operator.engine.revisions.revision_data import revisions_key
-from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
+from ruleop.kubernetes.names import DEFAULT_OPERATOR, MOST_OF_NAME, RESERVED_PREFIX, lease_name, status_manager
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.controllers.inventory import inventory_key
+from ruleop.operator.passes.owner_key import owner_key_key
+from ruleop.operator.revisions.revision_data import revisions_key
+from ruleop.operator.rollouts.rollout_store import rollouts_key
+from ruleop.planning.model.marks import SWITCHES
 from tests.docs.examples import define, examples, write
 from tests.docs.messages import ROOT
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ruleop.cli.run import command
-from ruleop.core.planning.changes.writes import Verb
+from ruleop.planning.changes.writes import Verb
 from tests.docs.console import agrees, commands
 from tests.docs.manifests import GENERATED, TEXT
 from tests.docs.messages import ROOT, announcements, complaints, constants, log_calls
@@ -25,7 +25,7 @@ def test_every_metric_and_alert_has_a_row_and_every_row_a_metric_or_alert() -> N
 
 def test_the_page_lists_all_reasons_of_waits() -> None:
     found = {"value"}  # by default
-    for room in ("core/planning", "core/templating"):
+    for room in ("planning", "language/templates"):
         for file in (ROOT / "ruleop" / room).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.keyword) and node.arg == "why" and isinstance(node.value, ast.Constant):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import keys
+from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.tables import keys
 from tests.docs import console
 from tests.docs.messages import ROOT
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.core.kinds import Object
-from ruleop.core.planning import Owner
-from ruleop.core.planning.model.marks import PART_OF
+from ruleop.kubernetes.kinds import Object
+from ruleop.planning import Owner
+from ruleop.planning.model.marks import PART_OF
 
 APP: Object = {
     "apiVersion": "example.com/v1",

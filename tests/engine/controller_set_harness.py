@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.planning import Owner
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules.checking import build_project
-from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.manager.controller_set import ControllerSet
-from ruleop.operator.engine.manager.controllers import Controller, Controllers
-from ruleop.operator.engine.manager.inventory import Inventory, InventoryEntry
-from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
-from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.kube.watch.store import State, Store
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.cache.cache import Cache
+from ruleop.operator.controllers.controller_set import ControllerSet
+from ruleop.operator.controllers.controllers import Controller, Controllers
+from ruleop.operator.controllers.inventory import Inventory, InventoryEntry
+from ruleop.operator.manager.inventory_gc import InventoryCollector
+from ruleop.operator.queue.workers import Workers
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.operator.wire.watch.store import State, Store
+from ruleop.planning import Owner
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.waiting import until
 

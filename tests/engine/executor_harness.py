@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.merge import merge_patch
-from ruleop.core.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, ServerSideApply
-from ruleop.operator.engine.cache.own_writes import OwnWrites
-from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.merge import merge_patch
+from ruleop.operator.cache.own_writes import OwnWrites
+from ruleop.operator.passes.executor import Executor
+from ruleop.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, ServerSideApply
 from tests.engine.children import APP, child
 from tests.engine.fake_stores import FakeStores, as_kept
 from tests.engine.server import Server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ruleop.operator.engine.manager.inventory import decode, encode
+from ruleop.operator.controllers.inventory import decode, encode
 
 
 class FakeConfigMap:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.planning.model.observed import KindInfo
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.planning.model.marks import PART_OF
+from ruleop.planning.model.observed import KindInfo
 
 
 class FakeStores:

@@ -17,8 +17,8 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.schema.builtin.table import ResourceInfo, builtin_resource
+from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_resource
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.api.route import parse_route
@@ -30,10 +30,10 @@ from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Served
 from ruleop.localcluster.kinds.served_resources import Registry
 from ruleop.localcluster.store.object_store import Name, Resource, Store, Stored
-from ruleop.operator.engine.api.server_api import ServerApi
-from ruleop.operator.kube.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.api.server_api import ServerApi
+from ruleop.operator.wire.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.http.prepared_request import Request
 from tests.definitions import definition
 from tests.in_process import body_of, received
 

@@ -12,15 +12,15 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.errors import RuleopError
-from ruleop.operator.engine.telemetry import authorization
-from ruleop.operator.engine.telemetry.authorization import MAX_KEPT, MAX_REVIEWS, Authorizer, review
-from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog
-from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.engine.telemetry.probes import Probes
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
+from ruleop.errors import RuleopError
+from ruleop.operator.telemetry import authorization
+from ruleop.operator.telemetry.authorization import MAX_KEPT, MAX_REVIEWS, Authorizer, review
+from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.operator.telemetry.probes import Probes
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open
 from tests.waiting import PATIENCE

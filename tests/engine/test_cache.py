@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.core.errors import Site
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Query, Served
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules import Observe, Selector
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.cache.informers import Informer, WatchSpec
-from ruleop.operator.engine.cache.watch_specs import CHILD_LABELS
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.watch.store import Entry, State, Store
+from ruleop.errors import Site
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.rules import Observe, Selector
+from ruleop.operator.cache.cache import Cache
+from ruleop.operator.cache.informers import Informer, WatchSpec
+from ruleop.operator.cache.watch_specs import CHILD_LABELS
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.watch.store import Entry, State, Store
+from ruleop.planning import Query, Served
+from ruleop.planning.model.marks import PART_OF
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 KEY = ObjectKey("", "ConfigMap", "shop", "a")

@@ -10,11 +10,11 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.planning.rendering.time_functions import parse_time
-from ruleop.operator.engine import clock
-from ruleop.operator.engine.clock import Clock
-from ruleop.operator.engine.manager.parts import Server
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator import clock
+from ruleop.operator.clock import Clock
+from ruleop.operator.manager.parts import Server
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.planning.rendering.time_functions import parse_time
 
 NOON = 1_780_000_000.0
 

@@ -8,14 +8,14 @@ from functools import partial
 from structlog.testing import capture_logs
 
 from ruleop.authoring.checking import errors_of_files
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.engine.cache.informers import WatchSpec
-from ruleop.operator.engine.cache.watch_specs import child_need
-from ruleop.operator.engine.manager.inventory import InventoryEntry
-from ruleop.operator.engine.manager.reload import Reloader
-from ruleop.operator.engine.manager.rule_checks import RuleChecks
-from ruleop.operator.kube.watch.store import State
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.cache.informers import WatchSpec
+from ruleop.operator.cache.watch_specs import child_need
+from ruleop.operator.controllers.inventory import InventoryEntry
+from ruleop.operator.manager.reload import Reloader
+from ruleop.operator.manager.rule_checks import RuleChecks
+from ruleop.operator.wire.watch.store import State
 from tests.engine.controller_set_harness import APP, OTHER, ControllerSetHarness, project_of, watch
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.operator.engine.cache.informers import WatchSpec
-from ruleop.operator.engine.manager.controller_set import CRD
-from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
-from ruleop.operator.kube.client.discovery import Difference
-from ruleop.operator.kube.watch.store import Change, Entry, Origin, State
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.operator.cache.informers import WatchSpec
+from ruleop.operator.controllers.controller_set import CRD
+from ruleop.operator.controllers.discovery_sync import DiscoverySync
+from ruleop.operator.wire.client.discovery import Difference
+from ruleop.operator.wire.watch.store import Change, Entry, Origin, State
 from tests import waiting
 from tests.definitions import crd, version
 from tests.engine.virtual_time import run_in_virtual_time

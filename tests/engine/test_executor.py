@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Failure, Owner
-from ruleop.core.planning.model.marks import OWNER, PART_OF
-from ruleop.operator.engine.reconcile import executor
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.passes import executor
+from ruleop.planning import Failure, Owner
+from ruleop.planning.model.marks import OWNER, PART_OF
 from tests.engine.children import APP, child
 from tests.engine.executor_harness import OURS, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import APPLIED_ALL_THE_SAME, Answer

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.planning import AddFinalizer, Create, Delete, Failure, Patch, ServerSideApply
-from ruleop.operator.engine.reconcile.executor import MAX_CONCURRENT_WRITES
-from ruleop.operator.kube.client.client import CONCURRENCY
+from ruleop.operator.passes.executor import MAX_CONCURRENT_WRITES
+from ruleop.operator.wire.client.client import CONCURRENCY
+from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, ServerSideApply
 from tests.engine.children import child
 from tests.engine.executor_harness import OURS, OWNER, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import Answer

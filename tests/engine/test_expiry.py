@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.kubernetes.kinds import ObjectKey
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer
 

@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 
-from ruleop.operator.engine.manager.collector import StateCollector
-from ruleop.operator.engine.reconcile.pass_log import Reported
-from ruleop.operator.engine.telemetry import exposition
-from ruleop.operator.engine.telemetry.exposition import Exposition
+from ruleop.operator.manager.collector import StateCollector
+from ruleop.operator.passes.pass_log import Reported
+from ruleop.operator.telemetry import exposition
+from ruleop.operator.telemetry.exposition import Exposition
 from tests.waiting import PATIENCE
 
 

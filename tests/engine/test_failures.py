@@ -5,10 +5,10 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.planning import Failure
-from ruleop.operator.engine.reconcile.write_failures import classify
-from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
+from ruleop.errors import RuleopError
+from ruleop.operator.passes.write_failures import classify
+from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
+from ruleop.planning import Failure
 
 
 def error(problem, verb="patch", **more):

@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from ruleop.operator.engine.telemetry import http_server
-from ruleop.operator.engine.telemetry.http_server import HttpServer
+from ruleop.operator.telemetry import http_server
+from ruleop.operator.telemetry.http_server import HttpServer
 from tests.exploration import others_slow
 from tests.waiting import PATIENCE, eventually
 

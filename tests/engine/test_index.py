@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import GroupKind, ObjectKey
-from ruleop.core.planning.model.targets import Target
-from ruleop.operator.engine.cache.index import Index
-from ruleop.operator.engine.queue.request import Request
+from ruleop.kubernetes.kinds import GroupKind, ObjectKey
+from ruleop.operator.cache.index import Index
+from ruleop.operator.queue.request import Request
+from ruleop.planning.model.targets import Target
 
 POD, NODE = GroupKind("", "Pod"), GroupKind("", "Node")
 WEB, DB = Request("shop", "web"), Request("shop", "db")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind, ObjectKey
-from ruleop.operator.engine.manager.inventory import (
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import GroupKind, ObjectKey
+from ruleop.operator.controllers.inventory import (
     MAX_ATTEMPTS,
     Inventory,
     InventoryEntry,

@@ -7,14 +7,14 @@ import asyncio
 
 import pytest
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.planning import Owner
-from ruleop.operator.engine.cache.informers import WatchSpec
-from ruleop.operator.engine.cache.watch_specs import child_need
-from ruleop.operator.engine.manager.inventory import InventoryEntry
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.kube.watch.store import State
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.operator.cache.informers import WatchSpec
+from ruleop.operator.cache.watch_specs import child_need
+from ruleop.operator.controllers.inventory import InventoryEntry
+from ruleop.operator.queue.request import Request
+from ruleop.operator.wire.watch.store import State
+from ruleop.planning import Owner
 from tests.engine.controller_set_harness import (
     APP,
     CONFIG,

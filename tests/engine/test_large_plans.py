@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import GroupKind
-from ruleop.core.planning import planner
-from ruleop.core.planning.guard import GUARD
-from ruleop.core.planning.late_plans import CAP, FIRST, Late
-from ruleop.core.planning.model.marks import RECONCILE_PERIOD
-from ruleop.core.recording.typed_json import decode, encode
-from ruleop.operator.engine.queue.request import IMMEDIATELY, Request, Result
-from ruleop.operator.engine.queue.work_queue import Urgency
-from ruleop.operator.engine.reconcile.large_plans import ARRIVAL, AT_ONCE, LONGEST_WAIT, Large, LargePlans
-from ruleop.operator.engine.reconcile.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.operator.passes.large_plans import ARRIVAL, AT_ONCE, LONGEST_WAIT, Large, LargePlans
+from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
+from ruleop.operator.queue.request import IMMEDIATELY, Request, Result
+from ruleop.operator.queue.work_queue import Urgency
+from ruleop.planning import planner
+from ruleop.planning.guard import GUARD
+from ruleop.planning.late_plans import CAP, FIRST, Late
+from ruleop.planning.model.marks import RECONCILE_PERIOD
+from ruleop.planning.recording.typed_json import decode, encode
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.virtual_time import run_in_virtual_time
 from tests.waiting import PATIENCE
@@ -46,7 +46,7 @@ def harness_with(**annotations: str) -> ReconcilerHarness:
 @pytest.fixture
 def endless_plans(monkeypatch):
     """Plans that only the guards end, as soon as they may."""
-    monkeypatch.setattr("ruleop.core.planning.planner.find_existing", endless)
+    monkeypatch.setattr("ruleop.planning.planner.find_existing", endless)
     monkeypatch.setattr(GUARD, "limit", 0.002)
     monkeypatch.setattr(GUARD, "patience", 0.001)
 
@@ -283,7 +283,7 @@ async def test_a_pass_that_is_cancelled_ends_its_plan(endless_plans, monkeypatch
 async def test_a_plan_that_is_ended_twice_is_an_error(endless_plans, monkeypatch):
     """Its report takes too long, too."""
     monkeypatch.setattr(planner, "overall_conditions", endless)
-    monkeypatch.setattr("ruleop.operator.engine.reconcile.large_plans.AGAIN", 0.01)
+    monkeypatch.setattr("ruleop.operator.passes.large_plans.AGAIN", 0.01)
     harness = harness_with()
     result = await planned(harness)
     assert result.failed

@@ -10,8 +10,8 @@ import warnings
 import pytest
 import structlog
 
-from ruleop.core.errors import RuleopError
-from ruleop.operator.engine.telemetry.logging import set_up
+from ruleop.errors import RuleopError
+from ruleop.operator.telemetry.logging import set_up
 from tests.logs import captured_stderr
 
 SECRET = "hunter2"  # noqa: S105 - the canary

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ruleop.operator.engine.telemetry import loop_watchdog
-from ruleop.operator.engine.telemetry.loop_watchdog import BEAT_INTERVAL, BLOCKED_AFTER, LoopWatchdog, call_on_loop
+from ruleop.operator.telemetry import loop_watchdog
+from ruleop.operator.telemetry.loop_watchdog import BEAT_INTERVAL, BLOCKED_AFTER, LoopWatchdog, call_on_loop
 
 
 class Clock:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.core.merge import create_fields
-from ruleop.operator.engine.api.managed_fields import migrated, needs_migration
+from ruleop.kubernetes.merge import create_fields
+from ruleop.operator.api.managed_fields import migrated, needs_migration
 from tests.merge.shapes import SERVICE, SET, struct
 
 POSTGRES = 'k:{"port":5432,"protocol":"TCP"}'

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ruleop.operator.engine.manager.collector import COUNTERS, GAUGES, StateCollector
-from ruleop.operator.engine.queue import workers
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.manager.collector import COUNTERS, GAUGES, StateCollector
+from ruleop.operator.queue import workers
+from ruleop.operator.queue.request import Request
+from ruleop.operator.telemetry.metrics import Metrics
 from tests.engine.workers_harness import WorkersHarness
 from tests.waiting import a_moment
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Served
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning import Served
 from tests.engine.children import child
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.server import Answer

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.names import operator_of_manager, status_manager
-from ruleop.operator.engine.reconcile.other_operators import OtherOperators
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.names import operator_of_manager, status_manager
+from ruleop.operator.passes.other_operators import OtherOperators
+from ruleop.operator.telemetry.metrics import Metrics
 
 MESSAGE = (
     "the operators shop and pv both reconcile it: let only one of them select it, by namespaces or selector; if pv is a "

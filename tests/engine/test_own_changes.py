@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from ruleop.core.planning.history import AGAIN_AT_ONCE, AGAIN_CAP
+from ruleop.planning.history import AGAIN_AT_ONCE, AGAIN_CAP
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer
 

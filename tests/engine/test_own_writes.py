@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.cache.own_writes import OwnWrites
 
 WEB, API = (ObjectKey("", "Service", "shop", name) for name in ("web", "api"))
 

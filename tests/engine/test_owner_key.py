@@ -13,17 +13,17 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Owner
-from ruleop.core.planning.model.item_records import ITEM
-from ruleop.core.planning.model.managers import FieldsManager, managers_on
-from ruleop.core.planning.model.marks import OWNER, PART_OF
-from ruleop.core.planning.model.proofs import KeyedProofs
-from ruleop.operator.engine.manager import remarking
-from ruleop.operator.engine.manager.remarking import Remarking
-from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, MANAGERS_PROVEN, PREVIOUS_KEY, OwnerKey
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.manager import remarking
+from ruleop.operator.manager.remarking import Remarking
+from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, MANAGERS_PROVEN, PREVIOUS_KEY, OwnerKey
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning import Owner
+from ruleop.planning.model.item_records import ITEM
+from ruleop.planning.model.managers import FieldsManager, managers_on
+from ruleop.planning.model.marks import OWNER, PART_OF
+from ruleop.planning.model.proofs import KeyedProofs
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.invariants.api_server import HOME, ApiServer
 from tests.invariants.operator_harness import settled_operator
@@ -89,7 +89,7 @@ UNAUTHORIZED = ApiError(Problem.UNAUTHORIZED, verb="create", resource="secrets",
 
 @pytest.mark.parametrize("answers", [(None,), (UNAUTHORIZED,), (None, UNAUTHORIZED, None)])
 def test_a_refused_creation_is_repeated(answers: tuple[ApiError | None, ...], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ruleop.operator.engine.reconcile.owner_key.PAUSE", 0)
+    monkeypatch.setattr("ruleop.operator.passes.owner_key.PAUSE", 0)
     secret = Refusing(*answers)
     key = OwnerKey(secret)
     run(key.load())
@@ -98,7 +98,7 @@ def test_a_refused_creation_is_repeated(answers: tuple[ApiError | None, ...], mo
 
 
 def test_credentials_that_are_never_accepted_are_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ruleop.operator.engine.reconcile.owner_key.PAUSE", 0)
+    monkeypatch.setattr("ruleop.operator.passes.owner_key.PAUSE", 0)
     with pytest.raises(ApiError, match="Unauthorized"):
         run(OwnerKey(Refusing(*[UNAUTHORIZED] * 20)).load())
     with pytest.raises(RuleopError, match="does not when it is read"):

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.labels import meets
-from ruleop.core.selector_text import label_requirements, matched_by_none
-from ruleop.operator.engine.shards import unowned
-from ruleop.operator.engine.shards.ownership import BySelector
-from ruleop.operator.engine.shards.unowned import UnownedResources
-from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.kube.client.requests import MANY_PARTIAL
-from ruleop.operator.kube.leader.shards import Claims, ProcessLease, Roster
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.labels import meets
+from ruleop.kubernetes.selector_text import label_requirements, matched_by_none
+from ruleop.operator.shards import unowned
+from ruleop.operator.shards.ownership import BySelector
+from ruleop.operator.shards.unowned import UnownedResources
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.operator.wire.client.requests import MANY_PARTIAL
+from ruleop.operator.wire.leader.shards import Claims, ProcessLease, Roster
 from tests.engine.controller_set_harness import project_of, watch
 from tests.engine.server import APP, NAMESPACE, Answer, Server
 

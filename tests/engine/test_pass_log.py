@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ruleop.core.planning.changes.writes import MAX_FIELDS, MAX_PATH
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.operator.engine.reconcile.pass_log import MAX_WAIT, MAX_WAITS
+from ruleop.operator.passes.pass_log import MAX_WAIT, MAX_WAITS
+from ruleop.planning.changes.writes import MAX_FIELDS, MAX_PATH
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.reconciler_harness import FINALIZER, ReconcilerHarness
 from tests.engine.server import Answer
 from tests.exploration import examples

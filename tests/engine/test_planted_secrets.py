@@ -16,10 +16,10 @@ import yaml
 from structlog.testing import capture_logs
 
 from ruleop.localcluster import LocalCluster
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.inventory import entry_of_plan
-from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.reconcile.recorder import PassFiles
+from ruleop.operator.controllers.inventory import entry_of_plan
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
+from ruleop.operator.passes.recorder import PassFiles
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.test_start import free_port
 from tests.planning.harness import APP, project

@@ -16,12 +16,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from ruleop.core.errors import RuleopError
-from ruleop.operator.engine.manager.collector import StateCollector
-from ruleop.operator.engine.telemetry import loop_watchdog
-from ruleop.operator.engine.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
-from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.engine.telemetry.probes import Check, Probes
+from ruleop.errors import RuleopError
+from ruleop.operator.manager.collector import StateCollector
+from ruleop.operator.telemetry import loop_watchdog
+from ruleop.operator.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.operator.telemetry.probes import Check, Probes
 from tests.waiting import PATIENCE
 
 ANY = "127.0.0.1:0"

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.planning.changes.drift import CAP, ENOUGH, FIRST, QUIET
-from ruleop.core.planning.history import CONFLICT_CAP, REFUSED_CAP, STATUS_REFUSED_FOR
-from ruleop.core.planning.model.marks import PAUSED
-from ruleop.operator.engine.queue.work_queue import Backoff, WorkQueue
+from ruleop.operator.queue.work_queue import Backoff, WorkQueue
+from ruleop.planning.changes.drift import CAP, ENOUGH, FIRST, QUIET
+from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, STATUS_REFUSED_FOR
+from ruleop.planning.model.marks import PAUSED
 from tests.engine.children import child
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.server import Answer

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ruleop.operator.engine.queue.work_queue import (
+from ruleop.operator.queue.work_queue import (
     MAX_STALE_TIMERS,
     MAX_WAIT,
     TURNS_PER_OVERDUE_KEY,

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.operator.engine.cache.informers import Informer, WatchSpec
-from ruleop.operator.engine.manager import ready_checks as checks
-from ruleop.operator.engine.telemetry.probes import Check
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.watch.reflector import SILENCE
+from ruleop.kubernetes.kinds import Kind
+from ruleop.operator.cache.informers import Informer, WatchSpec
+from ruleop.operator.manager import ready_checks as checks
+from ruleop.operator.telemetry.probes import Check
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.watch.reflector import SILENCE
 from tests.engine.workers_harness import CONFIG_MAP, WorkersHarness
 
 REFUSED = ApiError(Problem.FORBIDDEN, verb="list", resource="configmaps", text="no")

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.changes.drift import ENOUGH, FIRST, QUIET
-from ruleop.core.planning.history import STATUS_REFUSED_FOR
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.operator.engine.cache.own_writes import PATIENCE, Expectations
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.operator.cache.own_writes import PATIENCE, Expectations
+from ruleop.planning.changes.drift import ENOUGH, FIRST, QUIET
+from ruleop.planning.history import STATUS_REFUSED_FOR
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
 from tests.engine.server import Answer
 from tests.planning.harness import project

@@ -7,11 +7,11 @@ from dataclasses import replace
 import orjson
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import plan
-from ruleop.core.recording.recording import read_document
-from ruleop.operator.engine.reconcile import recorder
-from ruleop.operator.engine.reconcile.recorder import PassFiles
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.passes import recorder
+from ruleop.operator.passes.recorder import PassFiles
+from ruleop.planning import plan
+from ruleop.planning.recording.recording import read_document
 from tests.engine.reconciler_harness import ReconcilerHarness
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

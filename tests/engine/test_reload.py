@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 from watchdog.events import FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 
-import ruleop.operator.engine.manager.reload as module
-from ruleop.core.errors import Site
-from ruleop.core.rules import Project, ProjectErrors, RuleFiles, build_unchecked
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.engine.manager.reload import Reloader
+import ruleop.operator.manager.reload as module
+from ruleop.errors import Site
+from ruleop.language.rules import Project, ProjectErrors, RuleFiles, build_unchecked
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.manager.reload import Reloader
 from tests.waiting import PATIENCE, a_moment
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"

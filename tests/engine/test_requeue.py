@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.planning.changes.drift import ENOUGH
-from ruleop.core.planning.history import REFUSED_FIRST
-from ruleop.core.planning.model.marks import PAUSED, RECONCILE_PERIOD
+from ruleop.planning.changes.drift import ENOUGH
+from ruleop.planning.history import REFUSED_FIRST
+from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.engine.children import child
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.rules import digest_of_files
-from ruleop.core.rules.checking import build_project
-from ruleop.operator.engine.revisions.revision_data import (
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.language.rules import digest_of_files
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.revisions.revision_data import (
     MAX_BYTES,
     MAX_ENTRIES,
     MAX_KEPT,
@@ -29,8 +29,8 @@ from ruleop.operator.engine.revisions.revision_data import (
     pack,
     unpack,
 )
-from ruleop.operator.engine.revisions.revision_store import RevisionStore
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.revisions.revision_store import RevisionStore
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from tests.engine.controller_set_harness import project_of, watch
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.engine.virtual_time import run_in_virtual_time

@@ -10,15 +10,15 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import GroupKind, ObjectKey
-from ruleop.core.rollout.rollout_record import RecordError, Refused, decode, encode, paused, resumed, reverted
-from ruleop.core.rules.checking import build_project
-from ruleop.operator.engine.cache.share import Share
-from ruleop.operator.engine.rollouts.rollout_driver import RolloutDriver
-from ruleop.operator.engine.rollouts.rollout_store import RolloutStore
-from ruleop.operator.engine.rollouts.rollouts import Rollouts
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.watch.store import Entry, State
+from ruleop.kubernetes.kinds import GroupKind, ObjectKey
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.cache.share import Share
+from ruleop.operator.rollouts.rollout_driver import RolloutDriver
+from ruleop.operator.rollouts.rollout_store import RolloutStore
+from ruleop.operator.rollouts.rollouts import Rollouts
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.watch.store import Entry, State
+from ruleop.planning.rollout.rollout_record import RecordError, Refused, decode, encode, paused, resumed, reverted
 from tests.engine.fake_config_map import FakeConfigMap
 
 APP = GroupKind("example.com", "App")

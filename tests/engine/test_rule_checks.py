@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.errors import Site
-from ruleop.core.rules import Finding, ProjectErrors, RuleFiles
-from ruleop.core.rules.checking import load_project
+from ruleop.errors import Site
+from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
+from ruleop.language.rules.checking import load_project
 from ruleop.localcluster import LocalCluster
-from ruleop.operator.engine.manager import rule_checks
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.rule_checks import NoVerdict, RuleChecks, errors_by_process
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.manager import rule_checks
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.rule_checks import NoVerdict, RuleChecks, errors_by_process
+from ruleop.operator.telemetry.metrics import Metrics
 from tests.folders import write_files
 from tests.live.harness import new_live
 from tests.processes.fork_server import is_alive

@@ -10,16 +10,16 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import KindInfo
-from ruleop.core.rules.checking import build_project
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.core.schema.openapi import OpenApi
-from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
-from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
-from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.openapi import OpenApi
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.cache.cache import Cache
+from ruleop.operator.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
+from ruleop.operator.passes.status.status_schema import StatusSchemas
+from ruleop.operator.wire.client.discovery import Discovery
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning import KindInfo
 
 APP, TOOL, GONE, BUILT_IN = (
     Kind("example.com", "v1", "App"),
@@ -150,7 +150,7 @@ async def test_fetching_a_schema_delays_no_other_kind(
 
 
 def test_a_schema_of_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
-    monkeypatch.setattr("ruleop.operator.engine.cache.published_schemas.TIMEOUT", 0.01)
+    monkeypatch.setattr("ruleop.operator.cache.published_schemas.TIMEOUT", 0.01)
     server.documents["example.com", "v1"] = asyncio.Event()
     assert not run(schemas.fetch(APP))
     assert schemas.is_known([APP])

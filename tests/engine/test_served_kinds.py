@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.rules.checking import load_project
-from ruleop.operator.kube.watch.store import State
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.rules.checking import load_project
+from ruleop.operator.wire.watch.store import State
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import settled_operator, started_operator

@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from tests.engine.virtual_time import run_in_virtual_time
 from tests.planning.harness import project
 

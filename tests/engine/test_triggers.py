@@ -8,11 +8,11 @@ import json
 import pytest
 import structlog
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.engine.queue.request import MAX_TRIGGERS, RESYNC, START, Request, Result, Triggers, describe
-from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.telemetry.logging import set_up
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.queue.request import MAX_TRIGGERS, RESYNC, START, Request, Result, Triggers, describe
+from ruleop.operator.queue.workers import Workers
+from ruleop.operator.telemetry.logging import set_up
+from ruleop.operator.telemetry.metrics import Metrics
 from tests.logs import captured_stderr
 
 WEB = Request("shop", "web")

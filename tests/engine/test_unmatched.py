@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Failed, Failure, Outcome, RemoveFinalizer
-from ruleop.core.planning.model.marks import PAUSED
-from ruleop.core.rules.language.model import Selection
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.reconcile.reconciler import Reconciler
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.rules.keys.model import Selection
+from ruleop.operator.passes.reconciler import Reconciler
+from ruleop.operator.queue.request import Request
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.planning import Failed, Failure, Outcome, RemoveFinalizer
+from ruleop.planning.model.marks import PAUSED
 
 APP = Kind("example.com", "v1", "App")
 OURS = "ruleop.dev/ruleop"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.operator.engine.manager.inventory import InventoryEntry
-from ruleop.operator.kube.watch.store import State
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.operator.controllers.inventory import InventoryEntry
+from ruleop.operator.wire.watch.store import State
 from tests.engine.controller_set_harness import ControllerSetHarness, watch
 
 APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")

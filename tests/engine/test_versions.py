@@ -7,17 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.planning import Owner, Query
-from ruleop.core.planning.child.existing import find_existing
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules.checking import build_project
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.cache.informers import Informer, WatchSpec
-from ruleop.operator.engine.cache.watch_specs import child_need, child_needs, observe_need
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.watch.store import Store
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.cache.cache import Cache
+from ruleop.operator.cache.informers import Informer, WatchSpec
+from ruleop.operator.cache.watch_specs import child_need, child_needs, observe_need
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.watch.store import Store
+from ruleop.planning import Owner, Query
+from ruleop.planning.child.existing import find_existing
+from ruleop.planning.model.marks import PART_OF
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.rules.checking import build_project
-from ruleop.operator.engine.cache.informers import WatchSpec
-from ruleop.operator.engine.cache.share import Share
-from ruleop.operator.engine.cache.watch_specs import child_need, observe_need, uses_has_kind
-from ruleop.operator.engine.manager.controller_set import ControllerSet
-from ruleop.operator.engine.manager.controllers import Controller, Controllers
-from ruleop.operator.engine.manager.inventory import InventoryEntry
-from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
-from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.kube.watch.store import State
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.cache.informers import WatchSpec
+from ruleop.operator.cache.share import Share
+from ruleop.operator.cache.watch_specs import child_need, observe_need, uses_has_kind
+from ruleop.operator.controllers.controller_set import ControllerSet
+from ruleop.operator.controllers.controllers import Controller, Controllers
+from ruleop.operator.controllers.inventory import InventoryEntry
+from ruleop.operator.passes.status.status_schema import StatusSchemas
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.operator.wire.watch.store import State
 
 RULES = "- {group: example.com, version: v1, kind: App, children: {c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}}"
 APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.core.accounts import IMPERSONATE, ServiceAccount
-from ruleop.core.planning import Expire
-from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
+from ruleop.kubernetes.accounts import IMPERSONATE, ServiceAccount
+from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
+from ruleop.planning import Expire
 from tests.engine.executor_harness import OWNER, ExecutorHarness, harness_with_action
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer, asked

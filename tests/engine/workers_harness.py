@@ -6,19 +6,19 @@ import asyncio
 import json
 from types import SimpleNamespace
 
-from ruleop.core.kinds import Kind
-from ruleop.core.rollout.rollout_record import Record, Revision
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.engine.cache.informers import Informer, WatchSpec
-from ruleop.operator.engine.manager.collector import StateCollector
-from ruleop.operator.engine.queue.request import IMMEDIATELY, RESYNC, Request, Result
-from ruleop.operator.engine.queue.work_queue import Backoff
-from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.reconcile.pass_log import Reported
-from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.kube.client.event_recorder import EventRecorder
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.watch.watcher import Watcher
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind
+from ruleop.operator.cache.informers import Informer, WatchSpec
+from ruleop.operator.manager.collector import StateCollector
+from ruleop.operator.passes.pass_log import Reported
+from ruleop.operator.queue.request import IMMEDIATELY, RESYNC, Request, Result
+from ruleop.operator.queue.work_queue import Backoff
+from ruleop.operator.queue.workers import Workers
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.operator.wire.client.event_recorder import EventRecorder
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.watch.watcher import Watcher
+from ruleop.planning.rollout.rollout_record import Record, Revision
 from tests.waiting import until
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")

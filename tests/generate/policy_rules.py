@@ -11,10 +11,10 @@ import yaml
 from hypothesis import strategies as st
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
-from ruleop.core.kinds import Object
-from ruleop.core.planning import FixedObjects, Observed, plan
-from ruleop.core.rules import Loaded, Project, Rule
-from ruleop.core.rules.checking import build_with_sources
+from ruleop.kubernetes.kinds import Object
+from ruleop.language.rules import Loaded, Project, Rule
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.planning import FixedObjects, Observed, plan
 from tests.definitions import definition
 
 SPEC = """

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.generate.crd.breaking_changes import breaking_changes
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.schema.validation import validate
 from ruleop.localcluster.objects.patches import merge_patch
 from tests.checking.random_schemas import definition_of, schemas
 from tests.exploration import examples

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.kind_docs import REASONS, block, code, kind_docs, prose, rows, table
 from ruleop.cli.program import program
-from ruleop.core.planning.model import marks
+from ruleop.planning.model import marks
 from tests.docs.messages import ROOT
 from tests.generate.projects import CONFIG, project
 

@@ -9,12 +9,12 @@ import yaml
 
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
-from ruleop.core.kinds import Object
-from ruleop.core.names import lease_name
-from ruleop.core.permissions import READ
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.loading.operator_choices import Choices
-from ruleop.operator.engine.manager.flags import Options
+from ruleop.kubernetes.kinds import Object
+from ruleop.kubernetes.names import lease_name
+from ruleop.kubernetes.permissions import READ
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.loading.operator_choices import Choices
+from ruleop.operator.manager.flags import Options
 from tests.docs.messages import ROOT
 from tests.generate.projects import REQUIRED, WATCHES, project
 

@@ -18,9 +18,9 @@ from ruleop.authoring.generate.installation.operator_roles import (
     user_roles,
     wide_permissions,
 )
-from ruleop.core.rules import Findings, ProjectErrors
-from ruleop.core.rules.checking import build_with_sources, load_with_sources
-from ruleop.core.rules.loading.operator_choices import Choices
+from ruleop.language.rules import Findings, ProjectErrors
+from ruleop.language.rules.checking import build_with_sources, load_with_sources
+from ruleop.language.rules.loading.operator_choices import Choices
 from tests.definitions import definition
 from tests.rules.projects import watch
 

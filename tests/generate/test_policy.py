@@ -14,13 +14,13 @@ from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
 from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, described, quantity
 from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
 from ruleop.authoring.offline.stand_in import prepare
-from ruleop.core.rules import Loaded
-from ruleop.core.rules.checking import build_with_sources
-from ruleop.core.rules.loading.operator_choices import Choices
-from ruleop.core.schema.cel import EvaluationError
-from ruleop.core.schema.cel.cel_compiler import compile_rule
-from ruleop.core.schema.cel.cel_types import type_of_schema
-from ruleop.core.schema.cel.values import Budget, to_value
+from ruleop.kubernetes.cel import EvaluationError
+from ruleop.kubernetes.cel.cel_compiler import compile_rule
+from ruleop.kubernetes.cel.cel_types import type_of_schema
+from ruleop.kubernetes.cel.values import Budget, to_value
+from ruleop.language.rules import Loaded
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.loading.operator_choices import Choices
 from tests.exploration import examples
 from tests.generate.policy_rules import CRD, METADATA, RULES, SHARED, SPEC, SPECS, project, verdict, widget
 

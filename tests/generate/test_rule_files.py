@@ -15,8 +15,8 @@ from ruleop.authoring.generate.installation.rule_files import (
     require_storable,
     rule_files,
 )
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.loading.operator_choices import Choices
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.loading.operator_choices import Choices
 from tests.generate.projects import project
 
 KIB = 1024

@@ -16,13 +16,13 @@ from urllib.parse import unquote
 
 import orjson
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.schema.builtin.table import ResourceInfo
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, Stream
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.http.prepared_request import Request
 from tests.in_process import body_of, received
 from tests.kube.http_server import Exchange
 from tests.projects.cluster import Cluster, Happened

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ruleop.operator.engine.cache import informers
-from ruleop.operator.engine.manager import manager, parts
-from ruleop.operator.engine.manager.controllers import Controller
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.queue.work_queue import Backoff
-from ruleop.operator.engine.reconcile.status import status_debounce as debounce
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.client.server_errors import response_error
-from ruleop.operator.kube.watch.reflector import Reflector
-from ruleop.operator.kube.watch.store import Selection as StoreSelection
-from ruleop.operator.kube.watch.store import State, Store
+from ruleop.operator.cache import informers
+from ruleop.operator.controllers.controllers import Controller
+from ruleop.operator.manager import manager, parts
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.passes.status import status_debounce as debounce
+from ruleop.operator.queue.work_queue import Backoff
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.server_errors import response_error
+from ruleop.operator.wire.watch.reflector import Reflector
+from ruleop.operator.wire.watch.store import Selection as StoreSelection
+from ruleop.operator.wire.watch.store import State, Store
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
 from tests.kube.model_server import bookmark, line
 from tests.kube.test_client import Open

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import Object
+from ruleop.kubernetes.kinds import Object
 from tests import exploration, waiting
 from tests.docs.messages import ROOT
 from tests.invariants.api_server import ApiServer

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.operator.engine.queue.request import Request, Result
-from ruleop.operator.engine.queue.work_queue import Urgency
-from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.queue.request import Request, Result
+from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.workers import Workers
+from ruleop.operator.telemetry.metrics import Metrics
 from tests.invariants.operator_harness import settled_operator
 from tests.invariants.scenarios import apps, property_test, run
 

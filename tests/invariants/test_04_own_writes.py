@@ -10,8 +10,8 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.reconcile.pass_planning import PassPlanning
+from ruleop.operator.cache.cache import Cache
+from ruleop.operator.passes.pass_planning import PassPlanning
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import OperatorHarness, settled_operator, started_operator
 from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run, serving

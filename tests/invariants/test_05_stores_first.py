@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from ruleop.operator.kube.watch.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
-from ruleop.operator.kube.watch.store import Store
+from ruleop.operator.wire.watch.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
+from ruleop.operator.wire.watch.store import Store
 from tests.exploration import others_slow
 from tests.invariants.operator_harness import started_operator
 from tests.invariants.scenarios import apps, cluster_with_sample, run

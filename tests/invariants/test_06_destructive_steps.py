@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ruleop.operator.engine.queue.work_queue import Backoff
+from ruleop.operator.queue.work_queue import Backoff
 from tests.invariants.api_server import ApiServer, Asked
 from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apps, cluster_with_sample

@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl
 import pytest
 from hypothesis import strategies as st
 
-from ruleop.operator.kube.watch import reflector
-from ruleop.operator.kube.watch.reflector import Follow, Reflector, Rest
-from ruleop.operator.kube.watch.store import Store
+from ruleop.operator.wire.watch import reflector
+from ruleop.operator.wire.watch.reflector import Follow, Reflector, Rest
+from ruleop.operator.wire.watch.store import Store
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import apps, property_test, run, until
 from tests.kube.model_server import SOURCE, bookmark, line

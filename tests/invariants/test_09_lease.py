@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from ruleop.operator.engine.reconcile.pass_planning import PassPlanning
-from ruleop.operator.kube.leader.lease import Timing
+from ruleop.operator.passes.pass_planning import PassPlanning
+from ruleop.operator.wire.leader.lease import Timing
 from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer, refusal
 from tests.invariants.live_operator import live_operator

@@ -27,24 +27,25 @@ import tests.invariants.test_07_silent_watches as seventh
 import tests.invariants.test_08_backoff_and_fairness as eighth
 import tests.invariants.test_09_lease as ninth
 import tests.invariants.test_10_stopping as tenth
-from ruleop.core.planning import Failure, Served
-from ruleop.core.planning.history import Writes
-from ruleop.operator.engine.api import server_api as api
-from ruleop.operator.engine.cache import cache as world
-from ruleop.operator.engine.cache import kind_infos, own_writes
-from ruleop.operator.engine.cache.own_writes import Expectations
-from ruleop.operator.engine.manager import controller_set, manager
-from ruleop.operator.engine.manager.controllers import Controller
-from ruleop.operator.engine.manager.event_handler import EventHandler
-from ruleop.operator.engine.queue import work_queue as queue
-from ruleop.operator.engine.queue import workers
-from ruleop.operator.engine.reconcile import executor, pass_planning
-from ruleop.operator.engine.reconcile import reconciler as controller
-from ruleop.operator.kube.client.server_errors import Problem
-from ruleop.operator.kube.leader.election import Election
-from ruleop.operator.kube.watch import reflector
-from ruleop.operator.kube.watch.store import Origin, Store
-from ruleop.operator.kube.watch.watcher import Watcher
+from ruleop.operator.api import server_api as api
+from ruleop.operator.cache import cache as world
+from ruleop.operator.cache import kind_infos, own_writes
+from ruleop.operator.cache.own_writes import Expectations
+from ruleop.operator.controllers import controller_set
+from ruleop.operator.controllers.controllers import Controller
+from ruleop.operator.controllers.event_handler import EventHandler
+from ruleop.operator.manager import manager
+from ruleop.operator.passes import executor, pass_planning
+from ruleop.operator.passes import reconciler as controller
+from ruleop.operator.queue import work_queue as queue
+from ruleop.operator.queue import workers
+from ruleop.operator.wire.client.server_errors import Problem
+from ruleop.operator.wire.leader.election import Election
+from ruleop.operator.wire.watch import reflector
+from ruleop.operator.wire.watch.store import Origin, Store
+from ruleop.operator.wire.watch.watcher import Watcher
+from ruleop.planning import Failure, Served
+from ruleop.planning.history import Writes
 from tests.invariants import operator_harness, scenarios
 
 Break = Callable[[pytest.MonkeyPatch], None]

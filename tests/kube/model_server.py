@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.client.server_errors import ApiError, response_error
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.server_errors import ApiError, response_error
 
 WIDGETS = ResourceInfo("widgets", namespaced=True, status_subresource=True, kind=Kind("example.com", "v1", "Widget"))
 SOURCE = Source(WIDGETS)

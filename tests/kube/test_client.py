@@ -12,16 +12,16 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import Client, LineSplitter, reading, stored_object
-from ruleop.operator.kube.client.discovery import Catalogue, read_catalogue
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.http.access import Access
-from ruleop.operator.kube.watch.reflector import Reflector
-from ruleop.operator.kube.watch.store import State
-from ruleop.operator.kube.watch.watcher import Watcher
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import Client, LineSplitter, reading, stored_object
+from ruleop.operator.wire.client.discovery import Catalogue, read_catalogue
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.http.access import Access
+from ruleop.operator.wire.watch.reflector import Reflector
+from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
 from tests.waiting import PATIENCE, until
@@ -245,7 +245,7 @@ async def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
 
 async def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a first bookmark nothing comes any more, not even an end."""
-    monkeypatch.setattr("ruleop.operator.kube.watch.reflector.SILENCE", 0.05)
+    monkeypatch.setattr("ruleop.operator.wire.watch.reflector.SILENCE", 0.05)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
@@ -264,7 +264,7 @@ async def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypa
 async def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resumes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ruleop.operator.kube.watch.watcher.CRASH_WAIT", 0.0)
+    monkeypatch.setattr("ruleop.operator.wire.watch.watcher.CRASH_WAIT", 0.0)
     good = Reflector.opened
     calls = 0
 

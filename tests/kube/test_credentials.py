@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.core.files import MAX_CREDENTIAL
-from ruleop.operator.kube.auth.credentials import ServiceAccount, find_credentials
-from ruleop.operator.kube.auth.kubeconfig import Kubeconfig
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.http.access import CredentialsError
+from ruleop.files import MAX_CREDENTIAL
+from ruleop.operator.wire.auth.credentials import ServiceAccount, find_credentials
+from ruleop.operator.wire.auth.kubeconfig import Kubeconfig
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.http.access import CredentialsError
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, serving
 

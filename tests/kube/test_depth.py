@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import parse_object
-from ruleop.operator.kube.client.json_depth import MAX_VALUES, TooManyValuesError, dump_json, fold, parse_json
-from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
-from ruleop.operator.kube.watch.store import Store
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import parse_object
+from ruleop.operator.wire.client.json_depth import MAX_VALUES, TooManyValuesError, dump_json, fold, parse_json
+from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
+from ruleop.operator.wire.watch.store import Store
 from tests.kube.model_server import SOURCE
 
 JSON = st.recursive(
@@ -50,7 +50,7 @@ def test_an_unterminated_string_is_scanned_once(broken: bytes) -> None:
 
 
 def test_text_with_too_many_brackets_is_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.operator.kube.client.json_depth.MAX_BRACKETS", 8)
+    monkeypatch.setattr("ruleop.operator.wire.client.json_depth.MAX_BRACKETS", 8)
     assert fold(b"[[[1]],[]]", 1) == (b"[0,1]", [b"[[1]]", b"[]"])
     assert fold(b"[[[1]],[],[]]", 1) == (b"[[[1]],[],[]]", [])
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.operator.kube.client.discovery import Catalogue, Discovery, difference, read_catalogue
-from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.operator.wire.client.discovery import Catalogue, Discovery, difference, read_catalogue
+from ruleop.operator.wire.client.server_errors import ApiError
 from tests.kube.http_server import Exchange
 from tests.kube.test_client import client_of
 

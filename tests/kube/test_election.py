@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client import session
-from ruleop.operator.kube.http.access import Access
-from ruleop.operator.kube.leader.election import Election
-from ruleop.operator.kube.leader.lease import Candidate, Timing
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.wire.client import session
+from ruleop.operator.wire.http.access import Access
+from ruleop.operator.wire.leader.election import Election
+from ruleop.operator.wire.leader.lease import Candidate, Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 from tests.waiting import PATIENCE

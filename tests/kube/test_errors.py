@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.operator.engine.queue.work_queue import Backoff
-from ruleop.operator.kube.client.server_errors import MAX_CAUSES, Problem, response_error
+from ruleop.operator.queue.work_queue import Backoff
+from ruleop.operator.wire.client.server_errors import MAX_CAUSES, Problem, response_error
 from tests.exploration import others_slow
 
 

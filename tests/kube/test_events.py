@@ -10,10 +10,10 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.wire.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.http.prepared_request import Request
 from tests.waiting import PATIENCE
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -155,7 +155,7 @@ async def test_a_server_that_refuses_all_events_holds_nothing_up() -> None:
 
 
 def test_an_event_yields_to_urgent_requests_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.operator.kube.client.event_recorder.HOLD_INTERVAL", 0.001)
+    monkeypatch.setattr("ruleop.operator.wire.client.event_recorder.HOLD_INTERVAL", 0.001)
 
     async def run() -> None:
         sender, now, busy = Sender(), [0.0], [True]

@@ -14,8 +14,8 @@ from tests.waiting import PATIENCE
 COMMON = """
 import asyncio, sys
 from pathlib import Path
-import ruleop.operator.engine.manager.manager
-from ruleop.operator.kube.auth.credentials import find_credentials
+import ruleop.operator.manager.manager
+from ruleop.operator.wire.auth.credentials import find_credentials
 folder = Path(sys.argv[1])
 """
 
@@ -59,7 +59,7 @@ assert not [name for name in sys.modules if name.startswith("kubernetes.client.m
 def test_an_operator_without_the_page_imports_neither_it_nor_the_tools_that_it_shows() -> None:
     script = """
 import ruleop.cli.run
-import ruleop.operator.engine.manager.manager
+import ruleop.operator.manager.manager
 loaded = [name for name in sys.modules if name.startswith(("aiohttp", "ruleop.page", "ruleop.authoring"))]
 assert not loaded, loaded
 from ruleop.cli.run import _page

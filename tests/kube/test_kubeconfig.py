@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
-from ruleop.operator.kube.auth.kubeconfig import Kubeconfig
-from ruleop.operator.kube.http.access import CredentialsError
+from ruleop.operator.wire.auth.kubeconfig import Kubeconfig
+from ruleop.operator.wire.http.access import CredentialsError
 from tests.kube.certificates import Certificates
 
 CLUSTERS: dict[str, dict[str, Any]] = {

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ruleop.operator.engine.shards.process_leases import read_lease
-from ruleop.operator.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
+from ruleop.operator.shards.process_leases import read_lease
+from ruleop.operator.wire.leader.lease import Candidate, Pause, Read, Role, Timing, Write
 from tests.exploration import examples
 
 

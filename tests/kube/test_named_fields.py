@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.operator.kube.client.server_errors import MAX_NAMED, named_fields
+from ruleop.operator.wire.client.server_errors import MAX_NAMED, named_fields
 
 MESSAGES = {
     'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: '

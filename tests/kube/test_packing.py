@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.watch.packing import LEAST, MARK, MOST, SAMPLES, Packing
-from ruleop.operator.kube.watch.store import Store
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.wire.watch.packing import LEAST, MARK, MOST, SAMPLES, Packing
+from ruleop.operator.wire.watch.store import Store
 from tests.kube.model_server import SOURCE
 
 JSON = st.recursive(
@@ -66,7 +66,7 @@ def test_only_the_objects_that_changed_last_are_not_compressed(monkeypatch: pyte
         store.apply(widget(number))
     size = store.statistics().bytes // 20
     assert not any(entry.packed.startswith(MARK) for _, entry in store.entries())
-    monkeypatch.setattr("ruleop.operator.kube.watch.store.WARM", 5 * size)
+    monkeypatch.setattr("ruleop.operator.wire.watch.store.WARM", 5 * size)
     store.apply(widget(0) | {"metadata": {**widget(0)["metadata"], "resourceVersion": "300"}})
     store.apply(widget(20))
     plain = {key.name for key, entry in store.entries() if not entry.packed.startswith(MARK)}
@@ -82,7 +82,7 @@ def test_only_the_objects_that_changed_last_are_not_compressed(monkeypatch: pyte
 
 def test_an_object_with_the_name_of_a_manager_is_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What deflate cannot compress, it keeps as it is: the name could be found in it by chance."""
-    monkeypatch.setattr("ruleop.operator.kube.watch.store.WARM", 0)
+    monkeypatch.setattr("ruleop.operator.wire.watch.store.WARM", 0)
     store = Store(SOURCE)
     for number in range(100):
         store.apply(widget(number) | {"spec": {"manager": "ruleop:hash:child", "more": "x" * 5000}})

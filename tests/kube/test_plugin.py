@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.operator.kube.auth.exec_plugin import (
+from ruleop.operator.wire.auth.exec_plugin import (
     CALL_AGAIN,
     EXPIRY_MARGIN,
     MAX_COMPLAINT,

@@ -10,10 +10,10 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.operator.kube.client.json_depth import MAX_VALUES
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
-from ruleop.operator.kube.watch.store import State, Store
+from ruleop.operator.wire.client.json_depth import MAX_VALUES
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
+from ruleop.operator.wire.watch.store import State, Store
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
 
 

@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client.server_errors import ApiError
-from ruleop.operator.kube.watch.reflector import Fetch, Follow, Reflector, Rest
-from ruleop.operator.kube.watch.store import Change, State, Store
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.wire.client.server_errors import ApiError
+from ruleop.operator.wire.watch.reflector import Fetch, Follow, Reflector, Rest
+from ruleop.operator.wire.watch.store import Change, State, Store
 from tests.exploration import examples
 from tests.kube.model_server import SOURCE, ModelServer, bookmark, line, refusal
 

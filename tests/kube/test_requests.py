@@ -7,12 +7,12 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.client.server_errors import ApiError
-from ruleop.operator.kube.http.proxies import proxy_for
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.server_errors import ApiError
+from ruleop.operator.wire.http.proxies import proxy_for
 
 DEPLOYMENTS = ResourceInfo("deployments", True, True, Kind("apps", "v1", "Deployment"))
 NODES = ResourceInfo("nodes", False, True, Kind("", "v1", "Node"))

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.operator.kube.client import requests, session
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.http.access import Access, CredentialsError
+from ruleop.operator.wire.client import requests, session
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.waiting import PATIENCE, until
 

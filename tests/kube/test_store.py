@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey, parse_version
-from ruleop.core.names import PART_OF_LABEL
-from ruleop.operator.kube.watch import packing
-from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, StoreSnapshot
+from ruleop.kubernetes.kinds import ObjectKey, parse_version
+from ruleop.kubernetes.names import PART_OF_LABEL
+from ruleop.operator.wire.watch import packing
+from ruleop.operator.wire.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, StoreSnapshot
 from tests.kube.model_server import SOURCE
 
 
@@ -39,9 +39,9 @@ def key(name: str = "a") -> ObjectKey:
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A store that compresses no object, each, or each but the last that changed."""
     monkeypatch.setattr(packing, "LEAST", 1)
-    monkeypatch.setattr("ruleop.operator.kube.watch.store.SAMPLES", 1)
+    monkeypatch.setattr("ruleop.operator.wire.watch.store.SAMPLES", 1)
     warm = {"plain": 1 << 20, "compressed": 0, "some compressed": 100}[request.param]
-    monkeypatch.setattr("ruleop.operator.kube.watch.store.WARM", warm)
+    monkeypatch.setattr("ruleop.operator.wire.watch.store.WARM", warm)
     made = Store(SOURCE)
     made.begin_list()
     made.end_list(1)

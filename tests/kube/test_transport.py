@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import LONGEST_LINE, Client, Stream
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.http import connection as http
-from ruleop.operator.kube.http import pool
-from ruleop.operator.kube.http.access import Access
-from ruleop.operator.kube.http.tls import trusting_context
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import LONGEST_LINE, Client, Stream
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.http import connection as http
+from ruleop.operator.wire.http import pool
+from ruleop.operator.wire.http.access import Access
+from ruleop.operator.wire.http.tls import trusting_context
 from tests.exploration import others_slow
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
@@ -731,7 +731,7 @@ async def test_an_endless_line_ends_at_the_deadline() -> None:
 async def test_a_line_above_the_maximum_length_ends_the_watch(
     play: Play, monkeypatch: pytest.MonkeyPatch, end: bytes
 ) -> None:
-    monkeypatch.setattr("ruleop.operator.kube.client.client.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("ruleop.operator.wire.client.client.LONGEST_LINE", 1 << 20)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
@@ -797,7 +797,7 @@ async def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
 async def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.operator.kube.client.client.OPEN_TIMEOUT", 0.5)
+    monkeypatch.setattr("ruleop.operator.wire.client.client.OPEN_TIMEOUT", 0.5)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 410 Gone\r\nContent-Length: 38\r\n\r\n")

@@ -10,14 +10,14 @@ from unittest import mock
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import ResourceInfo
-from ruleop.operator.engine.cache.informers import Informer, Informers, WatchSpec
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.watch.store import State
-from ruleop.operator.kube.watch.watcher import Watcher
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind
+from ruleop.operator.cache.informers import Informer, Informers, WatchSpec
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving
 from tests.kube.test_client import Open
 from tests.waiting import PATIENCE, until

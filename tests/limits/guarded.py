@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from ruleop.core.planning.guard import AGAIN, Overtime, PlanThread
+from ruleop.planning.guard import AGAIN, Overtime, PlanThread
 
 T = TypeVar("T")
 

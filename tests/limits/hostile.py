@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import yaml
 
-from ruleop.core.kinds import Kind
-from ruleop.core.planning.model.conditions import find_condition
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster import LocalCluster
+from ruleop.planning.model.conditions import find_condition
 from tests.definitions import definition
 from tests.folders import write_files
 from tests.processes.fork_server import ForkServer, is_alive

@@ -17,19 +17,19 @@ from typing import Any, Self
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.model.marks import PART_OF
+from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster.objects.patches import merge_patch
-from ruleop.operator.engine.cache.own_writes import OwnWrites
-from ruleop.operator.engine.manager.inventory import NOTHING
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.reconcile.executor import Executor
-from ruleop.operator.engine.reconcile.other_operators import OtherOperators
-from ruleop.operator.engine.reconcile.owner_key import OwnerKey
-from ruleop.operator.engine.reconcile.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST, Reconciler
-from ruleop.operator.engine.reconcile.shared_objects import Environment
-from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
-from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.cache.own_writes import OwnWrites
+from ruleop.operator.controllers.inventory import NOTHING
+from ruleop.operator.passes.executor import Executor
+from ruleop.operator.passes.other_operators import OtherOperators
+from ruleop.operator.passes.owner_key import OwnerKey
+from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST, Reconciler
+from ruleop.operator.passes.shared_objects import Environment
+from ruleop.operator.passes.status.status_debounce import StatusDebounce
+from ruleop.operator.queue.request import Request
+from ruleop.operator.telemetry.metrics import Metrics
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT
 from tests.planning.harness import app, project

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ruleop.core.planning import History, Plan, plan
-from ruleop.core.planning.changes.drift import ENOUGH, FIRST, Reverted
-from ruleop.core.planning.changes.writes import changes, field_paths
-from ruleop.core.templating.values.cost import Account
+from ruleop.language.templates.values.cost import Account
+from ruleop.planning import History, Plan, plan
+from ruleop.planning.changes.drift import ENOUGH, FIRST, Reverted
+from ruleop.planning.changes.writes import changes, field_paths
 from tests.planning.harness import Harness
 
 Json = dict[str, Any]

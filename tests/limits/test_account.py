@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import ruleop
-from ruleop.core.errors import RenderError
-from ruleop.core.planning import plan
-from ruleop.core.templating.filters.registry import FILTERS, TESTS
-from ruleop.core.templating.values.cost import BEFORE, DEEP, METER, NOT_GIVEN_BACK, PASS_BYTES, ROWS, Account
-from ruleop.core.templating.values.methods import METHODS
+from ruleop.errors import RenderError
+from ruleop.language.templates.filters.registry import FILTERS, TESTS
+from ruleop.language.templates.values.cost import BEFORE, DEEP, METER, NOT_GIVEN_BACK, PASS_BYTES, ROWS, Account
+from ruleop.language.templates.values.methods import METHODS
+from ruleop.planning import plan
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
 from tests.templating.rendering import HERE, library, scope, tree

@@ -9,11 +9,11 @@ import zlib
 import pytest
 import re2
 
-from ruleop.core.merge import Record, create_fields, decode, encode, in_sync, record, three_way
-from ruleop.core.merge.equality import _digest_of_text, fingerprint
-from ruleop.core.schema.quantity import _parse, parse_quantity
-from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.templating.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
+from ruleop.kubernetes.merge import Record, create_fields, decode, encode, in_sync, record, three_way
+from ruleop.kubernetes.merge.equality import _digest_of_text, fingerprint
+from ruleop.kubernetes.quantity import _parse, parse_quantity
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.language.templates.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
 from tests.limits.shapes import deep
 
 

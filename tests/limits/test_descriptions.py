@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ruleop.core.planning.changes import differences as module
-from ruleop.core.planning.changes.differences import FOUND, differences
-from ruleop.core.planning.changes.writes import is_mark
-from ruleop.core.schema.shape import Shape
-from ruleop.core.templating.values import cost
-from ruleop.core.templating.values.cost import Allowance
+from ruleop.kubernetes.schema.shape import Shape
+from ruleop.language.templates.values import cost
+from ruleop.language.templates.values.cost import Allowance
+from ruleop.planning.changes import differences as module
+from ruleop.planning.changes.differences import FOUND, differences
+from ruleop.planning.changes.writes import is_mark
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import EACH, SHAPES, of_each, texts
 

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.merge import record
-from ruleop.core.planning import Plan, plan
-from ruleop.core.planning import guard as module
-from ruleop.core.planning.guard import GUARD, Ended, Overtime, PlanThread, TooSlow
-from ruleop.core.schema.openapi import ShapeBuilder
-from ruleop.core.schema.shape import Shape
-from ruleop.core.templating.values.cost import METER
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.merge import record
+from ruleop.kubernetes.schema.openapi import ShapeBuilder
+from ruleop.kubernetes.schema.shape import Shape
+from ruleop.language.templates.values.cost import METER
+from ruleop.planning import Plan, plan
+from ruleop.planning import guard as module
+from ruleop.planning.guard import GUARD, Ended, Overtime, PlanThread, TooSlow
 from tests.limits.guarded import in_thread
 from tests.limits.shapes import CONFIG, FROM_FILE, SHAPES, created, template
 from tests.limits.shapes import Shape as ExpensivePass
@@ -92,9 +92,7 @@ def test_a_plan_without_an_end_is_ended_and_names_the_line_of_the_template(monke
     planned = in_thread(harness.plan, LITTLE)
     (problem,) = planned.problems
     assert (problem.child, problem.reason, str(problem.site)) == ("a", "RenderFailed", "templates/a.yaml:6")
-    assert problem.message.startswith(
-        f"{TOO_LONG} (in ruleop.core.planning.rendering.scope._has_kind); limit the values"
-    )
+    assert problem.message.startswith(f"{TOO_LONG} (in ruleop.planning.rendering.scope._has_kind); limit the values")
     assert not planned.actions
     assert planned.conditions is not None
     assert planned.conditions.ready.reason == "RenderFailed"
@@ -115,7 +113,7 @@ def test_a_plan_without_an_end_outside_of_templates_names_the_function():
     observed = replace(harness.observed(), objects=Endless())
     planned = in_thread(lambda: plan(harness.rule, harness.resource, observed), LITTLE)
     assert [each.message.partition(";")[0] for each in planned.problems] == [
-        f"{TOO_LONG} (in ruleop.core.planning.model.read_objects.children)"
+        f"{TOO_LONG} (in ruleop.planning.model.read_objects.children)"
     ]
 
 
@@ -139,8 +137,8 @@ def test_a_loop_that_is_interrupted_between_two_items_is_named_by_its_line():
 
 def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
     harness = Harness.of(FROM_FILE, **template("  a: b\n"))
-    monkeypatch.setattr("ruleop.core.planning.planner.overall_conditions", endless)
-    monkeypatch.setattr("ruleop.core.planning.planner.find_existing", endless)
+    monkeypatch.setattr("ruleop.planning.planner.overall_conditions", endless)
+    monkeypatch.setattr("ruleop.planning.planner.find_existing", endless)
     monkeypatch.setattr(module, "AGAIN", 0.02)
     monkeypatch.setattr("tests.limits.guarded.AGAIN", 0.02)
     with pytest.raises(Overtime):

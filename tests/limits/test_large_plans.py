@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from ruleop.core.planning import plan, planner
-from ruleop.core.planning.guard import GUARD
-from ruleop.operator.engine.reconcile import pass_planning
+from ruleop.operator.passes import pass_planning
+from ruleop.planning import plan, planner
+from ruleop.planning.guard import GUARD
 from tests.limits.large import Large
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness

@@ -6,11 +6,11 @@ import orjson
 import pytest
 import structlog
 
-from ruleop.core.messages import MAX_MESSAGE, shortened
-from ruleop.core.planning import Event
-from ruleop.core.planning.model.actions import FieldConflict, Problem, Wait
-from ruleop.core.planning.model.conditions import Condition
-from ruleop.operator.engine.telemetry.logging import set_up
+from ruleop.messages import MAX_MESSAGE, shortened
+from ruleop.operator.telemetry.logging import set_up
+from ruleop.planning import Event
+from ruleop.planning.model.actions import FieldConflict, Problem, Wait
+from ruleop.planning.model.conditions import Condition
 from tests.limits.shapes import EACH, FROM_FILE, of_each, template
 from tests.logs import captured_stderr
 from tests.planning.harness import CR, Harness

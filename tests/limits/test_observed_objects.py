@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.core.planning import FixedObjects, Plan, plan
-from ruleop.core.templating.values import cost
+from ruleop.language.templates.values import cost
+from ruleop.planning import FixedObjects, Plan, plan
 from tests.limits.shapes import template
 from tests.planning.harness import Harness, config
 

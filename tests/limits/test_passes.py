@@ -7,10 +7,10 @@ import asyncio
 
 import pytest
 
-from ruleop.core.templating.values import cost
-from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
-from ruleop.operator.engine.reconcile import pass_planning
-from ruleop.operator.engine.reconcile.reconciler import MAX_REPLANS
+from ruleop.language.templates.values import cost
+from ruleop.operator.passes import pass_planning
+from ruleop.operator.passes.reconciler import MAX_REPLANS
+from ruleop.operator.queue.request import IMMEDIATELY, Result
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer
 from tests.limits.shapes import EACH, of_each, texts

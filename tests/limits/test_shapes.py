@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.merge import Record, create_fields, encode
-from ruleop.core.messages import MAX_MESSAGE
-from ruleop.core.planning.child import existing
-from ruleop.core.planning.model.marks import APPLIED
-from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
-from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.templating.values.cost import MEMORY, RESERVED_MEMORY
+from ruleop.kubernetes.merge import Record, create_fields, encode
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.language.templates.values.cost import MEMORY, RESERVED_MEMORY
+from ruleop.messages import MAX_MESSAGE
+from ruleop.planning.child import existing
+from ruleop.planning.model.marks import APPLIED
+from ruleop.planning.model.observed import DEFAULT_FINALIZER
 from tests.limits.guarded import in_thread
 from tests.limits.shapes import FROM_FILE, SHAPES, SIZE, TIME, Shape, created, template
 from tests.planning.harness import Harness

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating.values.cost import ITEM_BYTES, METER, NOT_GIVEN_BACK, TEXT_READ, Account
+from ruleop.errors import RenderError
+from ruleop.language.templates.values.cost import ITEM_BYTES, METER, NOT_GIVEN_BACK, TEXT_READ, Account
 from tests.templating.rendering import evaluate
 
 SEARCHES = (

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ruleop.core.merge import Record, create_fields, decode, encode, record
-from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.templating.values.cost import METER, Account
+from ruleop.kubernetes.merge import Record, create_fields, decode, encode, record
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.language.templates.values.cost import METER, Account
 from tests.limits.shapes import EACH, FROM_FILE, of_each, template, texts
 from tests.planning.harness import Harness, as_bytes
 

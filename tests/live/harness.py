@@ -16,14 +16,14 @@ from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from ruleop.cli.program import program
-from ruleop.core.kinds import Object
-from ruleop.core.rules.checking import load_project
-from ruleop.core.rules.loading.operator_choices import read_choices
+from ruleop.kubernetes.kinds import Object
+from ruleop.language.rules.checking import load_project
+from ruleop.language.rules.loading.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
-from ruleop.operator.engine.manager.flags import Options
-from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.reconcile.status import status_writer
+from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.manager import Manager
+from ruleop.operator.passes.status import status_writer
 from tests import waiting
 from tests.folders import Folder, write_files
 from tests.waiting import PATIENCE

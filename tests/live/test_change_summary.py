@@ -6,8 +6,8 @@ import pytest
 
 from ruleop.authoring.report.change_summary import MAX_GROUPS, ChangeSummary
 from ruleop.authoring.report.spans import text_of
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import FixedObjects, KindInfo, Observed, plan
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import FixedObjects, KindInfo, Observed, plan
 from tests.planning.harness import app, config, rule
 
 RULE = rule(

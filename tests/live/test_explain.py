@@ -11,7 +11,7 @@ from ruleop.authoring.report.explain_text import explain_lines
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.report.tree import resource_node
 from ruleop.cli.program import program
-from ruleop.core.buckets import bucket_of
+from ruleop.kubernetes.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.store.object_store import Resource

@@ -8,15 +8,15 @@ import pytest
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
 from ruleop.authoring.report.explain_documents import FieldManager
 from ruleop.authoring.report.history_text import history_lines
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.rollout.rollout_record import Record, member_of
-from ruleop.core.rollout.rollout_record import Revision as Rollout
-from ruleop.core.rollout.rollout_record import encode as encode_record
-from ruleop.core.rollout.waves import condition_of
+from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.store.object_store import Resource
-from ruleop.operator.engine.revisions.revision_data import Revision, Revisions, encode
+from ruleop.operator.revisions.revision_data import Revision, Revisions, encode
+from ruleop.planning.rollout.rollout_record import Record, member_of
+from ruleop.planning.rollout.rollout_record import Revision as Rollout
+from ruleop.planning.rollout.rollout_record import encode as encode_record
+from ruleop.planning.rollout.waves import condition_of
 from tests.live.projects import site
 
 ONE, TWO = "1" * 64, "2" * 64

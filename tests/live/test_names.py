@@ -3,8 +3,8 @@
 import pytest
 
 from ruleop.authoring.live.reading.kind_lookup import UnknownKindError, find_kind
-from ruleop.core.kinds import GroupKind
-from ruleop.operator.kube.client.discovery import Catalogue, read_catalogue
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.operator.wire.client.discovery import Catalogue, read_catalogue
 
 
 def catalogue(*kinds):

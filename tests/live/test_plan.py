@@ -9,9 +9,9 @@ import yaml
 from ruleop.authoring.live import live_planner
 from ruleop.authoring.live.reading import reader
 from ruleop.authoring.live.reading.read_only_connection import connected
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 from ruleop.localcluster import Effect, Fault
-from ruleop.operator.kube.client import requests
+from ruleop.operator.wire.client import requests
 from tests.live.projects import site
 
 IMAGE = ("templates/web.yaml.j2", "nginx:1.28", "nginx:1.29")

@@ -3,8 +3,8 @@
 import pytest
 
 from ruleop.authoring.live.live_planner import common_selector
-from ruleop.core.kinds import GroupKind
-from ruleop.core.planning.model.targets import Target
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.planning.model.targets import Target
 
 POD = GroupKind("", "Pod")
 

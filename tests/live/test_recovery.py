@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.core.planning.model.marks import OWNER
 from ruleop.localcluster import LocalCluster
+from ruleop.planning.model.marks import OWNER
 from tests.definitions import definition
 from tests.live.harness import Live, new_live
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rollout.rollout_record import Record, Revision, decode, encode, member_of
-from ruleop.core.rules.checking import build_project
-from ruleop.operator.engine.revisions.revision_data import pack
+from ruleop.language.rules.checking import build_project
+from ruleop.operator.revisions.revision_data import pack
+from ruleop.planning.rollout.rollout_record import Record, Revision, decode, encode, member_of
 from tests.live.harness import Live
 from tests.live.projects import SITES, site
 from tests.live.test_rollout_status import config_map, kept, records

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rollout.rollout_record import Record, Revision, decode, encode
+from ruleop.planning.rollout.rollout_record import Record, Revision, decode, encode
 from tests.live.harness import Live
 from tests.live.projects import SITES, site
 

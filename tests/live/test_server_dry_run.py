@@ -8,11 +8,11 @@ import re
 import pytest
 
 from ruleop.authoring.report.server_answers import Answer, Verdict
-from ruleop.core.planning.changes.differences import NOTHING, Difference
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.api.writes.object_writer import Writer
-from ruleop.operator.kube.client import requests, server_errors
-from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.wire.client import requests, server_errors
+from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.planning.changes.differences import NOTHING, Difference
 from tests.live.projects import site
 
 IMAGE = "templates/web.yaml.j2", "nginx:1.28", "nginx:1.29"

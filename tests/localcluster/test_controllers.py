@@ -5,7 +5,7 @@ import itertools
 import pytest
 import yaml
 
-from ruleop.core.schema.cron import next_time
+from ruleop.kubernetes.cron import next_time
 from tests.localcluster.play import (
     CLAIMS,
     CRON_JOBS,

@@ -3,7 +3,7 @@ what it rests on."""
 
 from __future__ import annotations
 
-from ruleop.core.schema.shape import Shape, Unique
+from ruleop.kubernetes.schema.shape import Shape, Unique
 
 TEXT = Shape(type="scalar")
 QUANTITY = Shape(type="scalar", format="quantity")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.core.merge.conflicts import conflicts
+from ruleop.kubernetes.merge.conflicts import conflicts
 from tests.merge.shapes import DEPLOYMENT, SERVICE
 
 

@@ -1,5 +1,5 @@
 """Fields that the server derived from others are updated with their source: each row of
-`ruleop.core.schema.builtin.derived_fields`, and the exceptions."""
+`ruleop.kubernetes.schema.derived_fields`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.core.schema.builtin.derived_fields import DERIVED
-from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import Learned, create_fields, merge_patch, parse_path, three_way
+from ruleop.kubernetes.schema.derived_fields import DERIVED
 
 Object = dict[str, Any]
 

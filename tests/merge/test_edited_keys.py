@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.merge import FieldSet, Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.core.merge.fields import KeyedFields, MapFields
+from ruleop.kubernetes.merge import FieldSet, Learned, create_fields, merge_patch, parse_path, three_way
+from ruleop.kubernetes.merge.fields import KeyedFields, MapFields
 from tests.merge.shapes import DEPLOYMENT, SERVICE
 
 POSTGRES = {"name": "postgres", "port": 5432, "targetPort": "db"}

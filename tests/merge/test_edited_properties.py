@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, same, three_way
-from ruleop.core.merge.conflicts import conflicting_field
-from ruleop.core.merge.lists import item_key
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.merge import (
+    FieldSet,
+    Learned,
+    Record,
+    create_fields,
+    decode,
+    encode,
+    merge_patch,
+    same,
+    three_way,
+)
+from ruleop.kubernetes.merge.conflicts import conflicting_field
+from ruleop.kubernetes.merge.lists import item_key
+from ruleop.kubernetes.schema.shape import Shape
 from tests.exploration import examples
 from tests.merge.shapes import SERVICE, SERVICE_PORTS
 

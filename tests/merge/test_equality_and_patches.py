@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import merge_patch, normalise_desired, normalise_ignored, parse_path, same
-from ruleop.core.merge.equality import canonical, fingerprint
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import merge_patch, normalise_desired, normalise_ignored, parse_path, same
+from ruleop.kubernetes.merge.equality import canonical, fingerprint
 
 DIFFERENT = [
     None,

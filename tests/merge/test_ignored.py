@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.merge import Learned, as_sent, create_fields, parse_path, three_way
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.merge import Learned, as_sent, create_fields, parse_path, three_way
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import DEPLOYMENT, ENV, SERVICE, TEXT, keyed, struct
 
 

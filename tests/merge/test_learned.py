@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.merge import Learned, create_fields, merge_patch, three_way
-from ruleop.core.merge.server.learned import MAX_DIFFERENCES
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.merge import Learned, create_fields, merge_patch, three_way
+from ruleop.kubernetes.merge.server.learned import MAX_DIFFERENCES
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import ENV, SET, TEXT, TEXTS, keyed, struct
 
 SHAPE = struct(

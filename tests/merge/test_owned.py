@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from ruleop.core.merge import FieldSet, create_fields, parse_path, three_way
+from ruleop.kubernetes.merge import FieldSet, create_fields, parse_path, three_way
 from tests.merge.shapes import DEPLOYMENT, SERVICE, SET, TEXT, keyed, struct
 from tests.merge.test_edited_properties import MANY, any_ports, desired_ports, ports, states
 

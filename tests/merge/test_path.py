@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.merge import PathError, parse_path
-from ruleop.core.merge.path import Selector
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.merge import PathError, parse_path
+from ruleop.kubernetes.merge.path import Selector
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.merge import (
+from ruleop.kubernetes.merge import (
     FieldSet,
     Learned,
     Record,
@@ -27,12 +27,12 @@ from ruleop.core.merge import (
     same,
     three_way,
 )
-from ruleop.core.merge.fields import MapFields
-from ruleop.core.merge.in_sync import holds as holds_at_a_glance
-from ruleop.core.merge.in_sync import is_in_sync
-from ruleop.core.merge.lists import item_key
-from ruleop.core.merge.server.learned import _differences
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.merge.fields import MapFields
+from ruleop.kubernetes.merge.in_sync import holds as holds_at_a_glance
+from ruleop.kubernetes.merge.in_sync import is_in_sync
+from ruleop.kubernetes.merge.lists import item_key
+from ruleop.kubernetes.merge.server.learned import _differences
+from ruleop.kubernetes.schema.shape import Shape
 from tests.exploration import examples
 
 NAMES = ["a", "b", "c", "d"]

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from ruleop.core.merge import (
+from ruleop.kubernetes.merge import (
     ANNOTATION,
     FieldSet,
     Record,
@@ -18,7 +18,7 @@ from ruleop.core.merge import (
     encode,
     three_way,
 )
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.kubernetes.schema.shape import UNKNOWN
 from tests.merge.shapes import DEPLOYMENT, TEXT, keyed, struct
 
 WANTED = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from ruleop.core.merge import create_fields, parse_path, three_way
-from ruleop.core.merge.removals import removes_items_of_others
+from ruleop.kubernetes.merge import create_fields, parse_path, three_way
+from ruleop.kubernetes.merge.removals import removes_items_of_others
 from tests.merge.shapes import DEPLOYMENT, SERVICE, SET, struct
 from tests.merge.test_edited_properties import MANY, edits, ports, states
 from tests.merge.test_properties import triples

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import Learned, create_fields, three_way
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.crd.crds import crd_shape
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.crd.crds import crd_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import Learned, create_fields, three_way
 
 STATEFUL_SET = builtin_shape(Kind("apps", "v1", "StatefulSet"))
 BINDING = builtin_shape(Kind("rbac.authorization.k8s.io", "v1", "RoleBinding"))

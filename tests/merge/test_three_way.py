@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.merge import FieldSet, MergeError, create_fields, merge_patch, three_way
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.merge import FieldSet, MergeError, create_fields, merge_patch, three_way
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import CONFIG_MAP, DEPLOYMENT, ENV, SERVICE, SET, TEXT, keyed, struct
 
 

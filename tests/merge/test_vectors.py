@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.core.merge import create_fields, merge_patch, same, three_way
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.merge import create_fields, merge_patch, same, three_way
+from ruleop.kubernetes.schema.shape import Shape
 
 TABLE = json.loads((Path(__file__).parent / "vectors" / "three-way.json").read_text())
 CASES = {case["id"]: case for case in TABLE["cases"]}

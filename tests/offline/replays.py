@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from ruleop.authoring.report.plan_documents import as_json
-from ruleop.core.kinds import Object
-from ruleop.core.planning import History, Observed, Plan, plan
-from ruleop.core.recording.recording import Recorder, read_document
-from ruleop.core.rules import Rule
+from ruleop.kubernetes.kinds import Object
+from ruleop.language.rules import Rule
+from ruleop.planning import History, Observed, Plan, plan
+from ruleop.planning.recording.recording import Recorder, read_document
 
 
 def document_of(rule: Rule, resource: Object, observed: Observed, history: History) -> dict[str, Any]:

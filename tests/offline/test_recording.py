@@ -8,15 +8,15 @@ import json
 import orjson
 import pytest
 
-from ruleop.core.errors import Cause, RuleopError
-from ruleop.core.merge import Learned
-from ruleop.core.planning import Failed, Failure, FixedObjects, History, Observed, plan
-from ruleop.core.planning.changes.drift import Reverted
-from ruleop.core.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
-from ruleop.core.planning.model.marks import OWNER
-from ruleop.core.planning.model.proofs import KeyedProofs
-from ruleop.core.recording.recording import FORMAT, read_document
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.errors import Cause, RuleopError
+from ruleop.kubernetes.merge import Learned
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.planning import Failed, Failure, FixedObjects, History, Observed, plan
+from ruleop.planning.changes.drift import Reverted
+from ruleop.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.planning.model.marks import OWNER
+from ruleop.planning.model.proofs import KeyedProofs
+from ruleop.planning.recording.recording import FORMAT, read_document
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import settled

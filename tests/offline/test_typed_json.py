@@ -2,9 +2,9 @@
 
 import json
 
-from ruleop.core.errors import Cause
-from ruleop.core.planning import Failed, Failure
-from ruleop.core.recording.typed_json import decode, encode
+from ruleop.errors import Cause
+from ruleop.planning import Failed, Failure
+from ruleop.planning.recording.typed_json import decode, encode
 
 
 def test_a_failed_write_is_read_back_from_json_with_its_causes():

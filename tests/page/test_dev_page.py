@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.kubernetes.kinds import ObjectKey
 from tests.exploration import others_slow
 from tests.live.projects import SITES, site
 from tests.page.html import links, structure

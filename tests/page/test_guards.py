@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.operator.engine.telemetry.authorization import Authorizer
+from ruleop.operator.telemetry.authorization import Authorizer
 from ruleop.page import page_server, serving
 from ruleop.page.guards import ReviewGuard
 from tests.kube.certificates import Certificates

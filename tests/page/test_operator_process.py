@@ -17,11 +17,11 @@ import yaml
 
 from ruleop.authoring.live import live_planner
 from ruleop.authoring.live.reading.read_only_connection import ReadingClient
-from ruleop.core.planning import Plan
-from ruleop.core.planning.guard import GUARD
 from ruleop.localcluster import LocalCluster
-from ruleop.operator.kube.client.server_errors import response_error
-from ruleop.operator.kube.http.prepared_request import Request
+from ruleop.operator.wire.client.server_errors import response_error
+from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.planning import Plan
+from ruleop.planning.guard import GUARD
 from tests.folders import write_files
 from tests.page.projects import NOTES, note, url_of
 from tests.page.session import running

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.operator.kube.watch.store import State
+from ruleop.operator.wire.watch.store import State
 from tests.page.html import links
 from tests.page.projects import NOTES, ROLLED_OUT, note
 from tests.page.session import running

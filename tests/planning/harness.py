@@ -18,10 +18,16 @@ import orjson
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
 from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
-from ruleop.core.errors import Cause
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.merge import create_fields, three_way
-from ruleop.core.planning import (
+from ruleop.errors import Cause
+from ruleop.kubernetes.crd.structural import default, drop_unknown
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.merge import create_fields, three_way
+from ruleop.language.rules import Observe, Project, Rule
+from ruleop.language.rules.checking import build_project
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, track_update
+from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
+from ruleop.planning import (
     Action,
     AddFinalizer,
     Create,
@@ -43,16 +49,10 @@ from ruleop.core.planning import (
     ServerSideApply,
     plan,
 )
-from ruleop.core.planning.history import Refusal, Writes
-from ruleop.core.planning.model.actions import RESYNC
-from ruleop.core.planning.model.marks import Owner, claim_on
-from ruleop.core.planning.model.proofs import Proofs
-from ruleop.core.rules import Observe, Project, Rule
-from ruleop.core.rules.checking import build_project
-from ruleop.core.schema.crd.structural import default, drop_unknown
-from ruleop.localcluster.objects.managed import Tracking, ignored_fields
-from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, track_update
-from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
+from ruleop.planning.history import Refusal, Writes
+from ruleop.planning.model.actions import RESYNC
+from ruleop.planning.model.marks import Owner, claim_on
+from ruleop.planning.model.proofs import Proofs
 from tests.definitions import definition
 from tests.patching import patched
 

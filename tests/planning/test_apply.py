@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.core.errors import Cause
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.merge import Learned, decode
-from ruleop.core.planning import Create, Delete, Failed, Failure, History, Patch, ServerSideApply, State
-from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER
+from ruleop.errors import Cause
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.merge import Learned, decode
+from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, ServerSideApply, State
+from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle, settled
 

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from ruleop.core.planning import FixedObjects, KindInfo, Observed, Plan, plan
+from ruleop.planning import FixedObjects, KindInfo, Observed, Plan, plan
 from tests.planning.harness import app, config, rule
 
 CONFIG = """

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from ruleop.core.planning import plan
-from ruleop.core.planning.rendering.randomness import draw, random_password
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
+from ruleop.planning import plan
+from ruleop.planning.rendering.randomness import draw, random_password
 from tests.planning.harness import Harness, as_bytes, key, project
 from tests.planning.settled import edit_and_settle, settled
 

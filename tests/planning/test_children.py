@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import Failed, Failure, Served, State, choose_rule
-from ruleop.core.planning.child.existing import Existing
+from ruleop.kubernetes.kinds import Kind
+from ruleop.planning import Failed, Failure, Served, State, choose_rule
+from ruleop.planning.child.existing import Existing
 from tests.exploration import examples
 from tests.planning.harness import Harness, app, config, key, project
 from tests.planning.settled import edit_and_settle, settled
@@ -463,7 +463,7 @@ def test_loops_in_loops_have_the_items_of_one_loop_over_their_rows(rows: list[li
 
 
 def test_the_limit_counts_all_children_of_the_cr(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ruleop.core.planning.child.children.MAX_OBJECTS", 3)
+    monkeypatch.setattr("ruleop.planning.child.children.MAX_OBJECTS", 3)
     body = "children: {x: {template: x.yaml, forEach: range(2)}, w: {template: w.yaml, forEach: range(2)}}"
     planned = Harness.of(body, x=plain("x-{{ item }}"), w=plain("w-{{ item }}")).plan()
     assert [problem.child for problem in planned.problems] == ["w"]

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import Delete, History, RemoveFinalizer, Served, State
-from ruleop.core.planning.model.marks import PAUSED, SKIP_FINALIZE
+from ruleop.kubernetes.kinds import Kind
+from ruleop.planning import Delete, History, RemoveFinalizer, Served, State
+from ruleop.planning.model.marks import PAUSED, SKIP_FINALIZE
 from tests.planning.harness import CR, FINALIZER, RESYNCED, Harness, config, key
 from tests.planning.settled import edit_and_settle, settled
 

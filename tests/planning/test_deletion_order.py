@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Served
-from ruleop.core.planning.model.marks import SKIP_ORDER
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Served
+from ruleop.planning.model.marks import SKIP_ORDER
 from tests.planning.harness import FINALIZER, Harness, key
 from tests.planning.settled import edit_and_settle, settled
 

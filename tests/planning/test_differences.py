@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import Kind
-from ruleop.core.messages import shortened
-from ruleop.core.planning.changes import differences as module
-from ruleop.core.planning.changes.differences import MAX_VALUE, NOTHING, Difference, differences, flow, leaves
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.shape import Shape
-from ruleop.core.templating import read_yaml
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.shape import Shape
+from ruleop.language.templates import read_yaml
+from ruleop.messages import shortened
+from ruleop.planning.changes import differences as module
+from ruleop.planning.changes.differences import MAX_VALUE, NOTHING, Difference, differences, flow, leaves
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Create, Delete, Patch, ServerSideApply
-from ruleop.core.planning.changes.drift import (
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Create, Delete, Patch, ServerSideApply
+from ruleop.planning.changes.drift import (
     CAP,
     ENOUGH,
     FIRST,

@@ -8,10 +8,10 @@ import pytest
 
 from ruleop.authoring.report.plan_documents import as_json
 from ruleop.authoring.report.plan_text import show
-from ruleop.core.planning import Expire, Failed, Failure
-from ruleop.core.planning.events import write_events
-from ruleop.core.planning.model.marks import PAUSED
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
+from ruleop.planning import Expire, Failed, Failure
+from ruleop.planning.events import write_events
+from ruleop.planning.model.marks import PAUSED
 from tests.planning.harness import CR, FINALIZER, Harness, key, rule
 from tests.planning.test_time import at, due, of
 

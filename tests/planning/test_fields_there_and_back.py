@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import History
-from ruleop.core.planning.child.field_patches import patched_key
-from ruleop.core.planning.model.managers import managers_on
-from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import History
+from ruleop.planning.child.field_patches import patched_key
+from ruleop.planning.model.managers import managers_on
+from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
 from tests.planning.harness import Harness, config, key
 
 RULES = """

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.names import PATCH_MANAGER
-from ruleop.core.planning import plan
-from ruleop.core.planning.child.field_patches import MOST_UNPROVEN, patched_key
-from ruleop.core.planning.model.managers import FieldsManager, manager_of, managers_on
-from ruleop.core.planning.model.marks import Owner
-from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
-from ruleop.core.rules.checks.child_bodies import MAX_PATCH_ID
-from ruleop.core.templating.values.cost import Account
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.names import PATCH_MANAGER
+from ruleop.language.rules.checks.child_bodies import MAX_PATCH_ID
+from ruleop.language.templates.values.cost import Account
+from ruleop.planning import plan
+from ruleop.planning.child.field_patches import MOST_UNPROVEN, patched_key
+from ruleop.planning.model.managers import FieldsManager, manager_of, managers_on
+from ruleop.planning.model.marks import Owner
+from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
 from tests.planning.harness import CR, Harness, app, config, key
 from tests.planning.settled import edit_and_settle
 

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Create, Delete, Owner, Patch
-from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
-from ruleop.core.planning.model.proofs import KeyedProofs, Proofs
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Create, Delete, Owner, Patch
+from ruleop.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
+from ruleop.planning.model.proofs import KeyedProofs, Proofs
 from tests.planning.harness import CR, Harness, app, config, key
 from tests.planning.settled import settled
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.planning import Create, Delete
+from ruleop.planning import Create, Delete
 from tests.planning.harness import Harness
 from tests.planning.settled import edit_and_settle
 

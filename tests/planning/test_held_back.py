@@ -10,10 +10,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Delete, Failed, Failure, Served
-from ruleop.core.planning.model.actions import HeldDeletion
-from ruleop.core.rules import Project
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.language.rules import Project
+from ruleop.planning import Delete, Failed, Failure, Served
+from ruleop.planning.model.actions import HeldDeletion
 from tests.exploration import examples
 from tests.planning.harness import Harness, app, key, project
 from tests.planning.settled import edit_and_settle, settled

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.planning import FinalizerAction, Patch
-from ruleop.core.planning.child.helm_release import FINALIZER, RELEASE_NAME, RELEASE_NAMESPACE
-from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, PART_OF
-from ruleop.core.planning.model.rule_permissions import verbs
+from ruleop.planning import FinalizerAction, Patch
+from ruleop.planning.child.helm_release import FINALIZER, RELEASE_NAME, RELEASE_NAMESPACE
+from ruleop.planning.model.marks import APPLIED, MANAGED_BY, PART_OF
+from ruleop.planning.model.rule_permissions import verbs
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle
 

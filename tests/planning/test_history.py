@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import (
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import (
     Condition,
     Conditions,
     Create,
@@ -21,10 +21,10 @@ from ruleop.core.planning import (
     Patch,
     Plan,
 )
-from ruleop.core.planning.changes.drift import ENOUGH, Reverted
-from ruleop.core.planning.changes.writes import Verb
-from ruleop.core.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
-from ruleop.core.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
+from ruleop.planning.changes.drift import ENOUGH, Reverted
+from ruleop.planning.changes.writes import Verb
+from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
+from ruleop.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
 from tests.planning.harness import Harness
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.planning import planner
+from ruleop.errors import RuleopError
+from ruleop.planning import planner
 from tests.planning.harness import Harness
 from tests.planning.settled import settled
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
-from ruleop.core.kinds import Object, ObjectKey
-from ruleop.core.planning import Failed, Failure
-from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM
-from ruleop.core.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
-from ruleop.core.planning.model.proofs import KeyedProofs
+from ruleop.kubernetes.kinds import Object, ObjectKey
+from ruleop.planning import Failed, Failure
+from ruleop.planning.model.item_records import ITEM, MAX_ITEM
+from ruleop.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
+from ruleop.planning.model.proofs import KeyedProofs
 from tests.planning.harness import Harness, key, project
 from tests.planning.settled import edit_and_settle
 

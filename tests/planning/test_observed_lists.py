@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.core.kinds import GroupKind
-from ruleop.core.planning import Served
-from ruleop.core.planning.model.targets import MAX_OBSERVED, Target
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.planning import Served
+from ruleop.planning.model.targets import MAX_OBSERVED, Target
 from tests.planning.harness import Harness, config, key
 
 REFS = """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, dropped, identified, prepare
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import FixedObjects, Observed, Served, State, choose_rule, plan
-from ruleop.core.rules import Project
-from ruleop.core.rules.checking import build_project
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.language.rules import Project
+from ruleop.language.rules.checking import build_project
+from ruleop.planning import FixedObjects, Observed, Served, State, choose_rule, plan
 from tests.definitions import definition
 
 WATCHES = """\

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.child.kinds.run_records import RETRY
-from ruleop.core.planning.model.actions import Create
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning.child.kinds.run_records import RETRY
+from ruleop.planning.model.actions import Create
 from tests.planning.harness import Harness
 from tests.planning.settled import edit_and_settle, settled
 

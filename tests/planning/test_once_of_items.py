@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Delete, Served
-from ruleop.core.planning.child.kinds.run_records import MAX_EARLIER_OF_ITEMS, MAX_ITEMS, MAX_RECORDED, RETRY
-from ruleop.core.planning.model.actions import Create
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Delete, Served
+from ruleop.planning.child.kinds.run_records import MAX_EARLIER_OF_ITEMS, MAX_ITEMS, MAX_RECORDED, RETRY
+from ruleop.planning.model.actions import Create
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Served
-from ruleop.core.planning.rendering import scope
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Served
+from ruleop.planning.rendering import scope
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import settled
 

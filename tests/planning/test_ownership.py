@@ -8,10 +8,10 @@ import copy
 import orjson
 import pytest
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.merge import decode
-from ruleop.core.planning import AddFinalizer, Failed, Failure, KindInfo, Owner, Patch, Served, State
-from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER, PART_OF
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.merge import decode
+from ruleop.planning import AddFinalizer, Failed, Failure, KindInfo, Owner, Patch, Served, State
+from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER, PART_OF
 from tests.planning.harness import CR, FINALIZER, RESYNCED, Harness, app, config, key
 from tests.planning.settled import edit_and_settle, settled
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.planning import GRANT, Failed, Failure, Served
-from ruleop.core.planning.model.observed import KindInfo
-from ruleop.core.planning.model.rule_permissions import verbs
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.planning import GRANT, Failed, Failure, Served
+from ruleop.planning.model.observed import KindInfo
+from ruleop.planning.model.rule_permissions import verbs
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import settled
 

@@ -12,9 +12,11 @@ import pytest
 from ruleop.authoring.report.plan_documents import as_json
 from ruleop.authoring.report.plan_text import show
 from ruleop.authoring.report.spans import Tone, text_of
-from ruleop.core.errors import Site
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import (
+from ruleop.errors import Site
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.planning import (
     Action,
     AddFinalizer,
     ChildReport,
@@ -35,9 +37,7 @@ from ruleop.core.planning import (
     StatusWrite,
     Wait,
 )
-from ruleop.core.planning.model.actions import HeldDeletion
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.planning.model.actions import HeldDeletion
 
 APP = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
 KEY = ObjectKey("example.com", "App", "shop", "web")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.planning import AddFinalizer, Plan, RemoveFinalizer
-from ruleop.core.planning.model.marks import APPLIED
-from ruleop.core.rules import Project
+from ruleop.language.rules import Project
+from ruleop.planning import AddFinalizer, Plan, RemoveFinalizer
+from ruleop.planning.model.marks import APPLIED
 from tests.exploration import examples
 from tests.planning.harness import Harness, app, as_bytes, config, key, project
 

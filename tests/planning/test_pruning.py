@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.merge import Record, encode
-from ruleop.core.merge.fields import FieldSet
-from ruleop.core.planning import Delete, Failed, Failure, Patch
-from ruleop.core.planning.child.existing import read_record
-from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF
+from ruleop.kubernetes.merge import Record, encode
+from ruleop.kubernetes.merge.fields import FieldSet
+from ruleop.planning import Delete, Failed, Failure, Patch
+from ruleop.planning.child.existing import read_record
+from ruleop.planning.model.marks import APPLIED, OWNER, PART_OF
 from tests.planning.harness import FINALIZER, Harness, app, config, key
 from tests.planning.settled import edit_and_settle, settled
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.schema.shape import Shape
+from ruleop.planning.child.readiness import readiness
 
 VERSIONS = {
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps/v1"),

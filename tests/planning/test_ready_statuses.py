@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
-from ruleop.core.kinds import Kind
-from ruleop.core.planning.child.readiness import CHECKS, readiness
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.planning.child.readiness import CHECKS, readiness
 
 LIST = Shape(type="list")
 WITH_CONDITIONS = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": LIST})})

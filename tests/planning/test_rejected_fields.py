@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import NAMED, Cause
-from ruleop.core.planning.model.outcome import Failed, Failure
+from ruleop.errors import NAMED, Cause
+from ruleop.planning.model.outcome import Failed, Failure
 from tests.planning.harness import Harness, key
 
 DEPLOYMENT = """\

@@ -9,12 +9,12 @@ import pytest
 
 from ruleop.authoring.report.plan_text import show
 from ruleop.authoring.report.spans import text_of
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Create, Delete, Event, Failed, Failure, Patch
-from ruleop.core.planning.changes.drift import Reverted, corrections
-from ruleop.core.planning.events import write_events
-from ruleop.core.planning.history import Writes
-from ruleop.core.planning.model.marks import PAUSED
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
+from ruleop.planning.changes.drift import Reverted, corrections
+from ruleop.planning.events import write_events
+from ruleop.planning.history import Writes
+from ruleop.planning.model.marks import PAUSED
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import settled
 

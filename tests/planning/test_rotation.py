@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Failed, Failure, Patch
-from ruleop.core.planning.events import write_events
-from ruleop.core.planning.rendering.certificates import validity
-from ruleop.core.planning.rendering.rotation import ROTATED
-from ruleop.core.planning.rendering.time_functions import parse_time
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Failed, Failure, Patch
+from ruleop.planning.events import write_events
+from ruleop.planning.rendering.certificates import validity
+from ruleop.planning.rendering.rotation import ROTATED
+from ruleop.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.settled import settled
 from tests.planning.test_time import due, stamp

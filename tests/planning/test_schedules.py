@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.child.kinds.run_records import RETRY
-from ruleop.core.planning.rendering.time_functions import parse_time
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning.child.kinds.run_records import RETRY
+from ruleop.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.test_time import due, stamp
 

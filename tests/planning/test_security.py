@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.core.kinds import SERVER_METADATA, Kind
-from ruleop.core.planning import Failed, Failure, KindInfo, Plan
+from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
+from ruleop.planning import Failed, Failure, KindInfo, Plan
 from tests.planning.harness import Harness, app, config, key, repr_of, rule
 
 HEAD_GLOBAL = "- group: example.com\n  version: v1\n  kind: Global\n"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import Failed, Failure, History, Served
-from ruleop.core.planning.child.kinds import patched
-from ruleop.core.planning.model.managers import managers_on
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import Failed, Failure, History, Served
+from ruleop.planning.child.kinds import patched
+from ruleop.planning.model.managers import managers_on
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle
 from tests.planning.test_patched_fields import namespace

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RenderError
-from ruleop.core.planning import ServerSideApply
-from ruleop.core.planning.model.selectors import MAX_TERMS, MAX_VALUES, compile_selector, terms_of
-from ruleop.core.rules import Selector
-from ruleop.core.templating import MapView
+from ruleop.errors import RenderError
+from ruleop.language.rules import Selector
+from ruleop.language.templates import MapView
+from ruleop.planning import ServerSideApply
+from ruleop.planning.model.selectors import MAX_TERMS, MAX_VALUES, compile_selector, terms_of
 from tests.planning.harness import Harness, config, key, rule
 
 VALUE = "{team: '{{ spec.team }}'}"

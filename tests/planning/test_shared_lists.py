@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.planning import Failed, Failure, Patch, ServerSideApply, State
-from ruleop.core.planning.model.marks import APPLIED
+from ruleop.planning import Failed, Failure, Patch, ServerSideApply, State
+from ruleop.planning.model.marks import APPLIED
 from tests.planning.harness import Harness, key
 from tests.planning.settled import edit_and_settle, settled
 

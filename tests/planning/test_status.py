@@ -11,11 +11,11 @@ import pytest
 
 from ruleop.authoring.report.plan_text import show
 from ruleop.authoring.report.spans import text_of
-from ruleop.core.merge import same
-from ruleop.core.planning import Failed, Failure, KindInfo, Served
-from ruleop.core.planning import status as module
-from ruleop.core.planning.model.marks import PAUSED, RECONCILE_PERIOD
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.merge import same
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.planning import Failed, Failure, KindInfo, Served
+from ruleop.planning import status as module
+from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.planning.harness import Harness, config, key
 from tests.planning.settled import edit_and_settle, settled
 

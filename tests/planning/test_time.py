@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.planning.rendering.time_functions import TimeFunctions, parse_time
-from ruleop.core.templating import Fault
-from ruleop.core.templating.values.cost import Exhausted
+from ruleop.language.templates import Fault
+from ruleop.language.templates.values.cost import Exhausted
+from ruleop.planning.rendering.time_functions import TimeFunctions, parse_time
 from tests.planning.harness import Harness, key
 
 BORN = "2026-01-01T00:00:00Z"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.planning import Failed, Failure, Served
+from ruleop.planning import Failed, Failure, Served
 from tests.planning.harness import Harness, key
 from tests.planning.settled import settled
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.accounts import IMPERSONATE, ServiceAccount, literal_parts
-from ruleop.core.planning import GRANT, Delete, Failed, Failure, RemoveFinalizer
-from ruleop.core.planning.model.marks import SKIP_FINALIZE
-from ruleop.core.rules import ProjectErrors
+from ruleop.kubernetes.accounts import IMPERSONATE, ServiceAccount, literal_parts
+from ruleop.language.rules import ProjectErrors
+from ruleop.planning import GRANT, Delete, Failed, Failure, RemoveFinalizer
+from ruleop.planning.model.marks import SKIP_FINALIZE
 from tests.planning.harness import Harness, key, rule
 from tests.planning.settled import settled
 from tests.planning.test_permissions import BINDING, RBAC

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import (
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.language.secrets.masks import NO_MASKS
+from ruleop.planning import (
     Action,
     AddFinalizer,
     Create,
@@ -21,8 +22,8 @@ from ruleop.core.planning import (
     RemoveFinalizer,
     ServerSideApply,
 )
-from ruleop.core.planning.changes.differences import NOTHING, Difference
-from ruleop.core.planning.changes.writes import (
+from ruleop.planning.changes.differences import NOTHING, Difference
+from ruleop.planning.changes.writes import (
     MAX_FIELDS,
     MAX_PATH,
     Verb,
@@ -32,7 +33,6 @@ from ruleop.core.planning.changes.writes import (
     reason_for,
     verb_of,
 )
-from ruleop.core.secrets.masks import NO_MASKS
 from tests.planning.test_plan_text import BuiltIn
 
 KEY = ObjectKey("", "Secret", "shop", "s")

@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BREAKAGES = (
-    ("operator/engine/reconcile/executor.py", "from ruleop.localcluster.local_cluster import LocalCluster"),
-    ("core/planning/planner.py", "from ruleop.authoring.checking import check_project"),
+    ("operator/passes/executor.py", "from ruleop.localcluster.local_cluster import LocalCluster"),
+    ("planning/planner.py", "from ruleop.authoring.checking import check_project"),
     ("cli/run.py", "from ruleop.authoring.ruletests.running.runner import Runner"),
-    ("core/rules/loading/loader.py", "from ruleop.authoring.live.reading.open_cluster import Cluster"),
-    ("operator/kube/client/client.py", "from ruleop.authoring.dev.dev_session import Session"),
-    ("core/merge/patch.py", "from ruleop.core.validation.new_objects import creation_errors"),
-    ("core/templating/compile/library.py", "from ruleop.authoring.scaffold.new_project import NewProject"),
+    ("language/rules/loading/loader.py", "from ruleop.authoring.live.reading.open_cluster import Cluster"),
+    ("operator/wire/client/client.py", "from ruleop.authoring.dev.dev_session import Session"),
+    ("kubernetes/merge/patch.py", "from ruleop.kubernetes.validation.new_objects import creation_errors"),
+    ("language/templates/compile/library.py", "from ruleop.authoring.scaffold.new_project import NewProject"),
 )
 CONTRACT = "importlinter:contract:operator"
 

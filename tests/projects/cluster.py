@@ -16,11 +16,8 @@ from typing import Any, Final, NamedTuple
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import api_error
-from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.core.planning import Failure, KindInfo, Served
-from ruleop.core.planning.model.item_records import ITEM
-from ruleop.core.planning.model.marks import APPLIED, OWNER
-from ruleop.core.rules import Observe
+from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.language.rules import Observe
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
@@ -29,8 +26,11 @@ from ruleop.localcluster.kinds.served import Served as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
-from ruleop.operator.engine.reconcile.write_failures import classify
-from ruleop.operator.kube.client.server_errors import Problem
+from ruleop.operator.passes.write_failures import classify
+from ruleop.operator.wire.client.server_errors import Problem
+from ruleop.planning import Failure, KindInfo, Served
+from ruleop.planning.model.item_records import ITEM
+from ruleop.planning.model.marks import APPLIED, OWNER
 from tests.patching import patched
 from tests.projects.rendering import documents, loaded
 from tests.projects.statuses import settled

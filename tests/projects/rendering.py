@@ -11,13 +11,13 @@ import yaml
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, prepare
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.merge import ANNOTATION, Record, create_fields, encode
-from ruleop.core.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
-from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules import Project
-from ruleop.core.rules.checking import load_with_sources
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.merge import ANNOTATION, Record, create_fields, encode
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.language.rules import Project
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
+from ruleop.planning.model.marks import PART_OF
 
 NOTHING_RECORDED = create_fields({}, UNKNOWN)
 

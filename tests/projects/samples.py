@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ruleop.core.kinds import Object
+from ruleop.kubernetes.kinds import Object
 from tests.docs.messages import ROOT
 from tests.projects.rendering import document
 from tests.projects.simulation import Simulation

@@ -16,8 +16,9 @@ import orjson
 from hypothesis import settings
 
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import (
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.localcluster.objects.managed import without_managers
+from ruleop.planning import (
     Action,
     AddFinalizer,
     Create,
@@ -36,8 +37,7 @@ from ruleop.core.planning import (
     choose_rule,
     plan,
 )
-from ruleop.core.planning.model.marks import APPLIED
-from ruleop.localcluster.objects.managed import without_managers
+from ruleop.planning.model.marks import APPLIED
 from tests.exploration import ALL
 from tests.offline.replays import replayed
 from tests.patching import patched

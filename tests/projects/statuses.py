@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 
 
 def settled(obj: dict[str, Any]) -> dict[str, Any] | None:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import Plan, choose_rule
+from ruleop.kubernetes.kinds import Kind
+from ruleop.planning import Plan, choose_rule
 from tests.docs.messages import ROOT
 from tests.patching import patched
 from tests.projects.rendering import document, loaded, planned

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.kubernetes.kinds import ObjectKey
 from tests.projects.cluster import Refused
 from tests.projects.samples import READY, begun
 from tests.projects.simulation import Simulation

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Object
+from ruleop.kubernetes.kinds import Object
 from tests.docs.messages import ROOT
 from tests.projects.rendering import documents
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from tests.docs.messages import ROOT
 from tests.projects.samples import CREDENTIALS, PLATFORM, POD, READY, TLS, WAITING, sample, started
 from tests.projects.simulation import Simulation

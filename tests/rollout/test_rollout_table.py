@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
-from ruleop.core.rollout.rollout_record import Record, Revision, reverted
+from ruleop.planning.rollout.rollout_record import Record, Revision, reverted
 
 OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
 STOPPED = replace(Record(NEW, OLD, "Stopped"), reason="1 failed: shop/a: no", failed={"m": "shop/a: no"}, total=3)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
-from ruleop.core.rollout.waves import View, advance
-from ruleop.core.rules import Rollout, Share
+from ruleop.language.rules import Rollout, Share
+from ruleop.planning.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
+from ruleop.planning.rollout.waves import View, advance
 
 REVISIONS = [Revision(digit * 64, digit * 64) for digit in "abcd"]
 STEPS = st.sampled_from(["step", "crash", "reconcile", "settle", "delete", "create"])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
-from ruleop.core.rollout.waves import View, advance, condition_of, in_order
-from ruleop.core.rules import Rollout, Share
+from ruleop.language.rules import Rollout, Share
+from ruleop.planning.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
+from ruleop.planning.rollout.waves import View, advance, condition_of, in_order
 
 OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
 NOW = 1_800_000_000.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.core.rules import Project, ProjectErrors, Rule, RuleFiles, build_unchecked
-from ruleop.core.rules.checking import build_project
+from ruleop.language.rules import Project, ProjectErrors, Rule, RuleFiles, build_unchecked
+from ruleop.language.rules.checking import build_project
 from tests.definitions import definition
 
 if TYPE_CHECKING:

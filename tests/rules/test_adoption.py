@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.rules import ProjectErrors
+from ruleop.language.rules import ProjectErrors
 from tests.planning.harness import project
 
 GLOBAL = "- group: example.com\n  version: v1\n  kind: Global\n"

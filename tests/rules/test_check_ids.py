@@ -1,7 +1,7 @@
 import re
 from typing import get_args
 
-from ruleop.core.rules.check_ids import BY_ID, CHECKS, Code
+from ruleop.language.rules.check_ids import BY_ID, CHECKS, Code
 
 
 def test_each_code_belongs_to_one_check():

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from ruleop.core.rules.checking import build_project
-from ruleop.core.rules.loading.loader import _content
+from ruleop.language.rules.checking import build_project
+from ruleop.language.rules.loading.loader import _content
 from tests.rules.projects import SERVICE
 
 WATCHES = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.rules import parse_duration
+from ruleop.language.rules import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.core.rules import ItemEnd, Ordinary
+from ruleop.language.rules import ItemEnd, Ordinary
 from tests.rules.projects import Row, rows, rule, said, table
 
 LOOP = "forEach: spec.tenants, as: tenant, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ tenant }}'}}"

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import FixedObjects, KindInfo, Observed, Served, plan
-from ruleop.core.rules.checking import build_project
-from ruleop.core.templating import Fault, partial_view
+from ruleop.errors import RenderError
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.rules.checking import build_project
+from ruleop.language.templates import Fault, partial_view
+from ruleop.planning import FixedObjects, KindInfo, Observed, Served, plan
 from tests.templating.rendering import evaluate
 
 OBSERVE = {

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import SERVER_METADATA
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.language.tables import keys
-from ruleop.core.rules.language.watches_yaml import TABLES, ChildTable, WatchTable
-from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating.template_tree.kinds import COMPUTED
+from ruleop.kubernetes.kinds import SERVER_METADATA
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.keys.tables import keys
+from ruleop.language.rules.keys.watches_yaml import TABLES, ChildTable, WatchTable
+from ruleop.language.templates.tree.kinds import COMPUTED
+from ruleop.nearest import nearest
 from tests.definitions import definition
 from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, rows, said, table, watch

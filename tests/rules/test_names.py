@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.rules.checks.read_names import OWN_CONDITIONS
+from ruleop.language.rules.checks.read_names import OWN_CONDITIONS
 from tests.definitions import definition
 from tests.rules.projects import Row, rows, said, table, watch
 

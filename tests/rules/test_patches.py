@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.core.kinds import Kind
-from ruleop.core.rules import Patched
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.rules import Patched
 from tests.rules.projects import Row, rows, rule, said, table
 
 NAMESPACE = "version: v1, kind: Namespace, name: team"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.language.json_schema import watches_schema
-from ruleop.core.templating import read_yaml
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.keys.json_schema import watches_schema
+from ruleop.language.templates import read_yaml
 from tests.exploration import examples
 from tests.rules.projects import CRD, SERVICE, load
 from tests.rules.test_schema_json import EXAMPLES, VALIDATOR

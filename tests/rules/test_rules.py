@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.merge import parse_path
-from ruleop.core.rules import Child, Condition, Ordinary, ProjectErrors, Rule
-from ruleop.core.rules.checking import build_project
-from ruleop.core.rules.language.model import Pace
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.merge import parse_path
+from ruleop.language.rules import Child, Condition, Ordinary, ProjectErrors, Rule
+from ruleop.language.rules.checking import build_project
+from ruleop.language.rules.keys.model import Pace
 from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"

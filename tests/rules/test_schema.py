@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.core.rules import Findings
-from ruleop.core.rules.checking import build_with_sources
-from ruleop.core.rules.language.definitions import read_definition
+from ruleop.language.rules import Findings
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.keys.definitions import read_definition
 from tests.rules.projects import Row, load, rows, said, table, watch
 
 ROWS = (

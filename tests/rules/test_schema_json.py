@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ruleop.core.rules.language.json_schema import watches_schema
-from ruleop.core.rules.language.tables import keys
-from ruleop.core.rules.language.watches_yaml import TABLES, ChildTable
-from ruleop.core.templating import read_yaml
+from ruleop.language.rules.keys.json_schema import watches_schema
+from ruleop.language.rules.keys.tables import keys
+from ruleop.language.rules.keys.watches_yaml import TABLES, ChildTable
+from ruleop.language.templates import read_yaml
 from tests.rules import (
     test_definitions,
     test_env_vars,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.core.rules import Place, places
+from ruleop.language.rules import Place, places
 from tests.folders import write_files
 from tests.rules.projects import SERVICE, watch
 

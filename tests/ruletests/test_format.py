@@ -12,7 +12,7 @@ import yaml
 from ruleop.authoring.ruletests import format as test_format
 from ruleop.authoring.ruletests.cases import TestFile as File
 from ruleop.authoring.ruletests.cases import find_files, parse_file, project_of
-from ruleop.core.rules.language.tables import keys
+from ruleop.language.rules.keys.tables import keys
 from tests.folders import write_files
 
 CASE = "name: a, resource: site.yaml"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
-from ruleop.core.kinds import Kind
-from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.templating import read_yaml
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.language.templates import read_yaml
+from ruleop.planning.changes.differences import NOTHING
 
 SERVICE = builtin_shape(Kind("", "v1", "Service"))
 DEPLOYMENT = builtin_shape(Kind("apps", "v1", "Deployment"))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.matching import mismatches
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.templating import read_yaml, yaml_document
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.templates import read_yaml, yaml_document
 
 SCALARS = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text("ab:- \n#", max_size=5)
 VALUES = st.recursive(

@@ -16,8 +16,8 @@ from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, drop
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
-from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.core.rules.checking import load_with_sources
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 
 
 def planned(

@@ -14,10 +14,10 @@ from ruleop.authoring.generate.samples import samples
 from ruleop.authoring.scaffold.agents_page import agents_page
 from ruleop.cli.generate import COMMANDS as GENERATORS
 from ruleop.cli.program import COMMANDS, program
-from ruleop.core.rules.checking import load_with_sources
-from ruleop.core.rules.language.tables import keys
-from ruleop.core.rules.language.watches_yaml import ChildTable, WatchTable
-from ruleop.core.templating import FILTER_NAMES, SCOPE_FUNCTIONS
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.rules.keys.tables import keys
+from ruleop.language.rules.keys.watches_yaml import ChildTable, WatchTable
+from ruleop.language.templates import FILTER_NAMES, SCOPE_FUNCTIONS
 from tests.folders import write_files
 
 PAGE = agents_page()

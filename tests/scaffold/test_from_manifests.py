@@ -18,7 +18,7 @@ from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.trees import replaced, walk
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.core.rules.checking import build_project
+from ruleop.language.rules.checking import build_project
 from ruleop.localcluster import LocalCluster
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered

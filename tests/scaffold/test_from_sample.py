@@ -13,7 +13,7 @@ from ruleop.authoring.scaffold.from_sample import empty_project, sample_project
 from ruleop.authoring.scaffold.new_project import project_files
 from ruleop.authoring.scaffold.trees import walk
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from tests.exploration import examples
 from tests.scaffold.projects import planned, rendered
 from tests.scaffold.test_inference import SPECS

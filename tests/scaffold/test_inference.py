@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.inferred_schema import OPEN, fields, infer, schema_entry
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.rules.language.schema_fields import with_empty_default
-from ruleop.core.schema.builtin.api_types import INT_OR_STRING, api_type
-from ruleop.core.schema.crd.crd_checks import check_crd
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.crd.crd_checks import check_crd
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.definitions.api_types import INT_OR_STRING, api_type
+from ruleop.language.rules.keys.schema_fields import with_empty_default
 from tests.checking.random_schemas import definition_of
 from tests.definitions import crd, version
 from tests.schema.chance import NAMES as CHANCES

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, names_in, translated
 from ruleop.authoring.scaffold.kro.graphs import Cel, only_expression, parts
 from ruleop.authoring.scaffold.kro.jinja_terms import InexpressibleError, Term, text_literal
-from ruleop.core.errors import RuleError, RuleopError
-from ruleop.core.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.cel_compiler import compile_rule
-from ruleop.core.schema.cel.cel_types import type_of_schema
-from ruleop.core.schema.cel.values import Budget, ListValue, to_value
-from ruleop.core.templating import NotThereYet, Waiting
+from ruleop.errors import RuleError, RuleopError
+from ruleop.kubernetes.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
+from ruleop.kubernetes.cel.cel_compiler import compile_rule
+from ruleop.kubernetes.cel.cel_types import type_of_schema
+from ruleop.kubernetes.cel.values import Budget, ListValue, to_value
+from ruleop.language.templates import NotThereYet, Waiting
 from tests.templating.rendering import evaluate
 
 SPEC: dict[str, Any] = {

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
-from ruleop.core.templating import read_yaml
+from ruleop.language.templates import read_yaml
 from tests.templating.rendering import render
 
 ODD = st.sampled_from(

@@ -1,4 +1,4 @@
-"""Writes ruleop/core/schema/builtin/builtin.json and builtin_types.json from a dump of a real API server.
+"""Writes ruleop/kubernetes/builtin/builtin.json and builtin_types.json from a dump of a real API server.
 
     python tests/schema/generate_builtin.py /tmp/openapi-v3
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from ruleop.core.schema.builtin.builtin_types import build_types
-from ruleop.core.schema.builtin.table import build_table
+from ruleop.kubernetes.builtin.builtin_types import build_types
+from ruleop.kubernetes.builtin.table import build_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
 def main() -> None:
     dump = load_dump(Path(sys.argv[1]))
     for name, build in (("builtin.json", build_table), ("builtin_types.json", build_types)):
-        target = ROOT / "ruleop" / "core" / "schema" / "builtin" / name
+        target = ROOT / "ruleop" / "kubernetes" / "builtin" / name
         target.write_bytes(build(*dump))
         sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
 

@@ -6,15 +6,15 @@ import importlib.resources
 
 import pytest
 
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.schema.builtin.table import (
+from ruleop.kubernetes.builtin.table import (
     builtin_kinds,
     builtin_release,
     builtin_resource,
     builtin_shape,
     object_meta,
 )
-from ruleop.core.schema.shape import Shape, Unique, shape_at
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.kubernetes.schema.shape import Shape, Unique, shape_at
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet")
@@ -286,6 +286,6 @@ def test_the_builtin_table_names_its_kubernetes_release():
 
 
 def test_the_builtin_table_is_small_and_readable_in_a_diff():
-    data = importlib.resources.files("ruleop.core.schema.builtin").joinpath("builtin.json").read_bytes()
+    data = importlib.resources.files("ruleop.kubernetes.builtin").joinpath("builtin.json").read_bytes()
     assert len(data) < 200_000
     assert max(len(line) for line in data.splitlines()) < 2_000

@@ -9,11 +9,11 @@ import sys
 import orjson
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
-from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
-from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
-from ruleop.core.schema.shape import Shape, shape_at
+from ruleop.kubernetes.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
+from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.kubernetes.schema.shape import Shape, shape_at
 
 DEPLOYMENT, POD, SERVICE = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Pod"), Kind("", "v1", "Service")
 CONTAINER = ("spec", "template", "spec", "containers")
@@ -36,7 +36,7 @@ def item(kind: Kind, *path: str) -> Shape:
 
 def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
     """Both files are generated from the same documents; a merge must not depend on which a command reads."""
-    table = orjson.loads(importlib.resources.files("ruleop.core.schema.builtin").joinpath("builtin.json").read_bytes())
+    table = orjson.loads(importlib.resources.files("ruleop.kubernetes.builtin").joinpath("builtin.json").read_bytes())
     shapes = [shape for kind in builtin_kinds() if (shape := typed_shape(kind)) is not None]
     nodes, numbers = minimised_nodes(shapes)
     assert orjson.loads(orjson.dumps(nodes)) == table["shapes"]
@@ -48,7 +48,7 @@ def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
 
 @pytest.mark.slow
 def test_the_operator_does_not_load_the_builtin_types():
-    program = "import sys, ruleop.operator.engine.manager.manager; sys.exit('ruleop.core.schema.builtin.builtin_types' in sys.modules)"
+    program = "import sys, ruleop.operator.manager.manager; sys.exit('ruleop.kubernetes.builtin.builtin_types' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -178,7 +178,7 @@ def test_the_packaged_types_contain_no_descriptions():
     assert prose == []
     assert (
         b'"description":"'
-        not in importlib.resources.files("ruleop.core.schema.builtin").joinpath("builtin_types.json").read_bytes()
+        not in importlib.resources.files("ruleop.kubernetes.builtin").joinpath("builtin_types.json").read_bytes()
     )
 
 

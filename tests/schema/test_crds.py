@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import object_meta
-from ruleop.core.schema.crd.crd_checks import check_crd
-from ruleop.core.schema.crd.crds import CrdVersion, PrinterColumn, parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.shape import shape_at
+from ruleop.kubernetes.builtin.table import object_meta
+from ruleop.kubernetes.crd.crd_checks import check_crd
+from ruleop.kubernetes.crd.crds import CrdVersion, PrinterColumn, parse_crd
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.schema.shape import shape_at
 from tests.tables import cases
 
 SCHEMA: dict[str, Any] = yaml.safe_load("""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.cron import last_time, next_time, times_problem
+from ruleop.kubernetes.cron import last_time, next_time, times_problem
 
 
 def following(schedule: str, after: str, zone: str, number: int = 1) -> list[str]:

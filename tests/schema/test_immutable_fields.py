@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
 
 NAMES = st.sampled_from(
     [

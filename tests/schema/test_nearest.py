@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.nearest import did_you_mean, distance, nearest
+from ruleop.nearest import did_you_mean, distance, nearest
 
 POD_FIELDS = [
     "activeDeadlineSeconds", "affinity", "containers", "dnsPolicy", "hostIPC", "hostNetwork", "hostPID", "imagePullSecrets", "initContainers",

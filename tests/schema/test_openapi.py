@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.schema.builtin.table import build_table, read_table
-from ruleop.core.schema.openapi import OBJECT_META, OpenApi, ShapeBuilder
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.builtin.table import build_table, read_table
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.kubernetes.schema.openapi import OBJECT_META, OpenApi, ShapeBuilder
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 
 WIDGET = Kind("example.com", "v1", "Widget")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
-from ruleop.core.schema.builtin.table import builtin_kinds
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.openapi import OpenApi
-from ruleop.core.schema.openapi_document import crd_types, openapi_document
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
+from ruleop.kubernetes.builtin.table import builtin_kinds
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
+from ruleop.kubernetes.schema.openapi import OpenApi
+from ruleop.kubernetes.schema.shape import Shape
 from tests.definitions import crd, fields, version
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.quantity import SUFFIXES, parse_quantity, quantity_equal
+from ruleop.kubernetes.quantity import SUFFIXES, parse_quantity, quantity_equal
 
 
 @pytest.mark.parametrize(

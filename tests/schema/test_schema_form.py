@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.schema.crd.crd_checks import check_crd
-from ruleop.core.schema.crd.crds import crd_shape, parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.crd.schema_form import SchemaForm
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.crd.crd_checks import check_crd
+from ruleop.kubernetes.crd.crds import crd_shape, parse_crd
+from ruleop.kubernetes.crd.schema_form import SchemaForm
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.schema.validation import validate
 from tests.contract.kinds import CRDS, WIDGETS
 from tests.contract.walk.making import Chance
 from tests.localcluster.rubbish import changed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.messages import format_path
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError, SchemaFinding
-from ruleop.core.schema.shape import Shape, shape_at, unknown_to_shape
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaError, SchemaFinding
+from ruleop.kubernetes.schema.shape import Shape, shape_at, unknown_to_shape
+from ruleop.messages import format_path
 
 
 def test_a_path_in_a_shape_may_omit_list_indices():

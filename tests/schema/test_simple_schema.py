@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.crd.simple_schema import BASIC, Field, SimpleSchemaError, UnknownTypeError, is_type, parse_field
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.definitions.simple_schema import (
+    BASIC,
+    Field,
+    SimpleSchemaError,
+    UnknownTypeError,
+    is_type,
+    parse_field,
+)
 
 PORT = {"type": "object", "required": ["port"], "properties": {"port": {"type": "integer"}}}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.schema.validation import validate
 
 
 def messages(value: Any, schema: dict[str, Any]) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.errors import Cause
-from ruleop.core.secrets.error_redaction import redacted
-from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
+from ruleop.errors import Cause
+from ruleop.language.secrets.error_redaction import redacted
+from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
 
 WRITES = ["create", "update", "patch", "delete"]
 STATUSES = [400, 403, 404, 405, 409, 410, 413, 415, 418, 422, 429, 500, 501, 503, 504]

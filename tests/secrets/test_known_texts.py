@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.secrets.masks import Masks
-from ruleop.core.secrets.secret_values import DISTINCT, encoded, longest_first, replaced, secret_values
+from ruleop.language.secrets.masks import Masks
+from ruleop.language.secrets.secret_values import DISTINCT, encoded, longest_first, replaced, secret_values
 
 
 def test_copies_of_a_value_are_recognised_by_any_of_its_forms() -> None:

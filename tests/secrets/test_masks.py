@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from ruleop.authoring.report.plan_documents import as_json
 from ruleop.authoring.report.plan_text import show
 from ruleop.authoring.report.spans import text_of
-from ruleop.core.planning import History, plan
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.secrets.masks import NO_MASKS
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.secrets.masks import NO_MASKS
+from ruleop.planning import History, plan
 from tests.exploration import examples
 from tests.planning.harness import Harness, key
 

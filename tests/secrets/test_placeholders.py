@@ -8,7 +8,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.secrets.placeholders import Placeholders
+from ruleop.language.secrets.placeholders import Placeholders
 from tests.exploration import examples
 
 

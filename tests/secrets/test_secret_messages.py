@@ -10,10 +10,10 @@ import base64
 
 import pytest
 
-from ruleop.core.errors import Cause
-from ruleop.core.planning import Failed, Failure, Plan
-from ruleop.core.planning.changes.writes import changes, field_paths
-from ruleop.core.secrets.secrecy import public_path
+from ruleop.errors import Cause
+from ruleop.language.secrets.secrecy import public_path
+from ruleop.planning import Failed, Failure, Plan
+from ruleop.planning.changes.writes import changes, field_paths
 from tests.planning.harness import Harness, key
 from tests.planning.test_security import public
 

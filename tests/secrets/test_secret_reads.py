@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ruleop.core.rules.checking import build_project
+from ruleop.language.rules.checking import build_project
 from tests.rules.projects import SERVICE, Row, rows, said, table, watch
 
 ROWS = rows("""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.core.errors import RuleError, Site
-from ruleop.core.templating import Lazy, Library, TemplateFunction, YamlNode, read_yaml, view
+from ruleop.errors import RuleError, Site
+from ruleop.language.templates import Lazy, Library, TemplateFunction, YamlNode, read_yaml, view
 
 Read = tuple[list[YamlNode], list[RuleError]]
 HERE = Site("watches.yaml", 7, 11)

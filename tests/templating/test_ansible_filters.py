@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Waiting, view
-from ruleop.core.templating.values.undefined import Origin
+from ruleop.errors import RenderError
+from ruleop.language.templates import Waiting, view
+from ruleop.language.templates.values.undefined import Origin
 from tests.exploration import examples
 from tests.templating.rendering import evaluate, paths_read, render
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RenderError, Site
-from ruleop.core.templating import Library, RuleErrors, Waiting, YamlNode, view
-from ruleop.core.templating.bodies.search import read_file
+from ruleop.errors import RenderError, Site
+from ruleop.language.templates import Library, RuleErrors, Waiting, YamlNode, view
+from ruleop.language.templates.bodies.search import read_file
 from tests.exploration import examples
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Library, RuleErrors
+from ruleop.errors import RenderError
+from ruleop.language.templates import Library, RuleErrors
 from tests.templating.rendering import documents, evaluate, render, scope
 
 

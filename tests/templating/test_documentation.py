@@ -8,8 +8,8 @@ from pathlib import Path
 import jinja2.filters
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import NONDETERMINISTIC, Library, read_yaml
+from ruleop.errors import RenderError
+from ruleop.language.templates import NONDETERMINISTIC, Library, read_yaml
 from tests.templating.rendering import documents, evaluate, scope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RenderError
+from ruleop.errors import RenderError
 from tests.exploration import examples
 from tests.templating.rendering import evaluate, render
 

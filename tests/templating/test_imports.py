@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import RuleErrors, TemplateFunction
+from ruleop.errors import RenderError
+from ruleop.language.templates import RuleErrors, TemplateFunction
 from tests.templating.rendering import library, paths_read, render, scope
 
 READS = {"m": "{% macro f() %}{{ v.x }}{% endmacro %}{% set top = v.x %}"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import RuleErrors
+from ruleop.errors import RenderError
+from ruleop.language.templates import RuleErrors
 from tests.templating.rendering import documents, render
 
 SPREAD = {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating.values.cost import MAX_TEXT
+from ruleop.errors import RenderError
+from ruleop.language.templates.values.cost import MAX_TEXT
 from tests.templating.rendering import evaluate, render
 
 MEMORY = 600 * 1024 * 1024
@@ -234,9 +234,9 @@ PATIENT = {
 # each attack.
 PARENT = """
 import json, os, resource, sys
-from ruleop.core.errors import RenderError
-from ruleop.core.planning.guard import TooSlow, GUARD, place_of
-from ruleop.core.templating import Library, RuleErrors, view
+from ruleop.errors import RenderError
+from ruleop.planning.guard import TooSlow, GUARD, place_of
+from ruleop.language.templates import Library, RuleErrors, view
 big = {f"k{i}": dict(a=i, b=[i] * 5, c="x" * 20) for i in range(2000)}
 spec = dict(
     s="s", numbers={f"n{i}": i for i in range(5000)}, megabyte="a" * 1000000, list=[f"item{i}" for i in range(20000)], deep=dict(x=[1, dict(y=2)]), big=big, copy=json.loads(json.dumps(big)),

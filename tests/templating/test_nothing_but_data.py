@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import JINJA_NAMES, Library, RuleErrors, TemplateFunction
+from ruleop.errors import RenderError
+from ruleop.language.templates import JINJA_NAMES, Library, RuleErrors, TemplateFunction
 from tests.templating.rendering import documents, evaluate, render
 
 SHADOWED = ["items", "keys", "values", "get", "copy", "pop", "update", "clear", "setdefault", "popitem", "data", "field", "path", "origin", "parent", "key", "wrap", "missing",

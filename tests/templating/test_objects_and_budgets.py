@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
-from ruleop.core.templating.values.cost import MAX_OUTPUT, Exhausted, measure
-from ruleop.core.templating.values.faults import Fault
+from ruleop.errors import RenderError
+from ruleop.language.templates import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
+from ruleop.language.templates.values.cost import MAX_OUTPUT, Exhausted, measure
+from ruleop.language.templates.values.faults import Fault
 from tests.templating.rendering import HERE, documents, evaluate, library, render, scope
 
 PODS = [

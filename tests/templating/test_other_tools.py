@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ruleop.core.templating import Library, RuleErrors
-from ruleop.core.templating.compile.other_tools import (
+from ruleop.language.templates import Library, RuleErrors
+from ruleop.language.templates.compile.other_tools import (
     ALONE,
     FILTERS,
     FUNCTIONS,
@@ -17,7 +17,7 @@ from ruleop.core.templating.compile.other_tools import (
     TESTS,
     instead_of,
 )
-from ruleop.core.templating.filters.registry import FILTER_NAMES
+from ruleop.language.templates.filters.registry import FILTER_NAMES
 from tests.templating.rendering import HERE, documents
 
 KNOWN = Library({}).environment.filters

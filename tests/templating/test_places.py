@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Library, RuleErrors
+from ruleop.errors import RenderError
+from ruleop.language.templates import Library, RuleErrors
 from tests.templating.rendering import HERE, documents, library, render, scope
 
 FILES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Disabled, Lazy, NotThereYet, Waiting, read_yaml, view
+from ruleop.errors import RenderError
+from ruleop.language.templates import Disabled, Lazy, NotThereYet, Waiting, read_yaml, view
 from tests.templating.rendering import library, render, tree
 
 LABELS = {"team": "red", "tier": "web"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import Site
-from ruleop.core.kinds import Kind
-from ruleop.core.templating import Library, RuleErrors, read_yaml
+from ruleop.errors import Site
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.templates import Library, RuleErrors, read_yaml
 from tests.templating.rendering import HERE, library, paths_read
 
 DEPLOYMENT, SERVICE, SECRET = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Service"), Kind("", "v1", "Secret")

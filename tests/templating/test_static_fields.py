@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.core.templating.template_tree.kinds import COMPUTED
+from ruleop.language.templates.tree.kinds import COMPUTED
 from tests.templating.rendering import library
 
 FIXED = """\

@@ -14,11 +14,11 @@ from jinja2 import nodes as jinja
 from jinja2.meta import TrackingCodeGenerator
 
 import ruleop
-from ruleop.core.errors import RenderError, Site
-from ruleop.core.templating import Library, RuleErrors, syntax
-from ruleop.core.templating.compile.conversion import _Conversion
-from ruleop.core.templating.compile.free_names import free_names
-from ruleop.core.templating.syntax import find, source_of, walk
+from ruleop.errors import RenderError, Site
+from ruleop.language.templates import Library, RuleErrors, syntax
+from ruleop.language.templates.compile.conversion import _Conversion
+from ruleop.language.templates.compile.free_names import free_names
+from ruleop.language.templates.syntax import find, source_of, walk
 from tests.templating.rendering import library, render
 
 EVERYTHING = """\

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Lazy, LimitExceeded, NotThereYet, RuleErrors, Tree, Waiting, read_yaml
+from ruleop.errors import RenderError
+from ruleop.language.templates import Lazy, LimitExceeded, NotThereYet, RuleErrors, Tree, Waiting, read_yaml
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import library, render, scope, tree

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.errors import RenderError, Site
-from ruleop.core.templating import (
+from ruleop.errors import RenderError, Site
+from ruleop.language.templates import (
     OMIT,
     Broken,
     Disabled,
@@ -22,7 +22,7 @@ from ruleop.core.templating import (
     read_yaml,
     view,
 )
-from ruleop.core.templating.values.undefined import NotLive, Unknown
+from ruleop.language.templates.values.undefined import NotLive, Unknown
 from tests.templating.rendering import HERE, documents, evaluate, library, render, tree
 
 # What each origin says when its absence is used; `a` is there and has no `b`.

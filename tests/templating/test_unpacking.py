@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.errors import RenderError
+from ruleop.errors import RenderError
 from tests.templating.rendering import evaluate, render
 
 LABELS = {"b": 2, "a": 1}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.templating import RuleErrors
+from ruleop.language.templates import RuleErrors
 from tests.exploration import examples
 from tests.templating.rendering import render
 

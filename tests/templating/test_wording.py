@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ruleop.core.errors import RenderError
+from ruleop.errors import RenderError
 from tests.templating.rendering import evaluate
 
 NAMES = {

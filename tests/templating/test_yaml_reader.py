@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.errors import Site
-from ruleop.core.templating import NotJson, read_yaml, resolve_scalar
-from ruleop.core.templating.tree.yaml_reader import MAX_DEPTH
+from ruleop.errors import Site
+from ruleop.language.templates import NotJson, read_yaml, resolve_scalar
+from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import data_of, mistakes_of

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.planning.changes.differences import flow
-from ruleop.core.templating import read_yaml, yaml_document, yaml_text
+from ruleop.language.templates import read_yaml, yaml_document, yaml_text
+from ruleop.planning.changes.differences import flow
 from tests.exploration import examples, others_slow
 from tests.templating.hostile import HOSTILE, LINE_BREAKS
 from tests.templating.rendering import data_of, render

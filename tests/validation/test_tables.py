@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.schema.builtin.builtin_types import served_resources, typed_shape
-from ruleop.core.schema.shape import Shape
-from ruleop.core.validation.field_errors import required
-from ruleop.core.validation.rows import Rows, Table, is_changed, is_new, sub_table
-from ruleop.core.validation.rules import At, placed, unique
-from ruleop.core.validation.validators import VALIDATORS
+from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
+from ruleop.kubernetes.schema.shape import Shape
+from ruleop.kubernetes.validation.field_errors import required
+from ruleop.kubernetes.validation.rows import Rows, Table, is_changed, is_new, sub_table
+from ruleop.kubernetes.validation.rules import At, placed, unique
+from ruleop.kubernetes.validation.validators import VALIDATORS
 
 KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in reversed(served_resources())}
 

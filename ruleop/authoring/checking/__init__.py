@@ -26,13 +26,13 @@ from ruleop.authoring.checking.roles.missing_permissions import Roles, check_per
 from ruleop.authoring.checking.scaled_replicas import check_scaled_replicas
 from ruleop.authoring.checking.selectors import check_selectors
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
-from ruleop.core.rules import Findings, ProjectErrors
-from ruleop.core.rules.checking import checked
+from ruleop.language.rules import Findings, ProjectErrors
+from ruleop.language.rules.checking import checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.rules import Finding, Loaded, RuleFiles
+    from ruleop.language.rules import Finding, Loaded, RuleFiles
 
 
 def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:

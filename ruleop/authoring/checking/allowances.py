@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import Site
-from ruleop.core.rules import Findings
-from ruleop.core.rules.check_ids import id_of
-from ruleop.core.rules.checks.allowed_checks import refusal
+from ruleop.errors import Site
+from ruleop.language.rules import Findings
+from ruleop.language.rules.check_ids import id_of
+from ruleop.language.rules.checks.allowed_checks import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.core.rules import Finding, Loaded
+    from ruleop.language.rules import Finding, Loaded
 
 _COMMENT = re.compile(r"(?:^|(?<=[\s{]))#[-+]?[ \t]*ruleop:[ \t]*allow\b(?P<rest>.*?)(?:[-+]?#\}|$)")
 _ALONE = re.compile(r"\s*(?:#.*|\{#.*#\}\s*)")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ruleop.core.templating import TextTemplate
-from ruleop.core.templating.bodies.body import Body, Field, Printed
-from ruleop.core.templating.bodies.body_writer import StandIn, as_text
-from ruleop.core.templating.bodies.search import bodies_of
-from ruleop.core.templating.compile.picks import picked_names
+from ruleop.language.templates import TextTemplate
+from ruleop.language.templates.bodies.body import Body, Field, Printed
+from ruleop.language.templates.bodies.body_writer import StandIn, as_text
+from ruleop.language.templates.bodies.search import bodies_of
+from ruleop.language.templates.compile.picks import picked_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating import Library
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import Library
 
 
 def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[Body, ...]:

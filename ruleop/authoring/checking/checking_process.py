@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking import errors_of_files
-from ruleop.core.errors import Site
-from ruleop.core.rules import Finding, RuleFiles
+from ruleop.errors import Site
+from ruleop.language.rules import Finding, RuleFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.object_names import is_label_field
 from ruleop.authoring.offline.stand_in import dropped, rejections
-from ruleop.core.kinds import Kind, Object
-from ruleop.core.names import VALUE_IN_WORDS, is_label_key, is_label_value
-from ruleop.core.planning import Problem
-from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
-from ruleop.core.schema.crd.crds import definition_of
-from ruleop.core.schema.crd.schema_findings import SchemaFinding
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.shape import unknown_to_shape
-from ruleop.core.schema.validation import validate
-from ruleop.core.schema.violations import format_value
-from ruleop.core.templating import Library, TextTemplate
-from ruleop.core.templating.bodies.search import bodies_of
-from ruleop.core.validation.new_objects import creation_errors
+from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
+from ruleop.kubernetes.crd.crds import definition_of
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.kinds import Kind, Object
+from ruleop.kubernetes.names import VALUE_IN_WORDS, is_label_key, is_label_value
+from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+from ruleop.kubernetes.schema.shape import unknown_to_shape
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema.violations import format_value
+from ruleop.kubernetes.validation.new_objects import creation_errors
+from ruleop.language.templates import Library, TextTemplate
+from ruleop.language.templates.bodies.search import bodies_of
+from ruleop.planning import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.errors import Site
-    from ruleop.core.planning import Plan
-    from ruleop.core.rules import Child, Project, Rule
-    from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body, FieldPath
+    from ruleop.errors import Site
+    from ruleop.language.rules import Child, Project, Rule
+    from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.bodies.body import Body, FieldPath
+    from ruleop.planning import Plan
 
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
 _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.offline.documents import SUFFIXES, documents_in
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, dropped, identified, prepare, undecided
-from ruleop.core.errors import Site
-from ruleop.core.files import read_inside, why_unreadable
-from ruleop.core.kinds import Kind
-from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.core.planning.model.actions import distinct
-from ruleop.core.rules import MAX_CRD_BYTES
+from ruleop.errors import Site
+from ruleop.files import read_inside, why_unreadable
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.rules import MAX_CRD_BYTES
+from ruleop.planning import FixedObjects, Observed, choose_rule, plan
+from ruleop.planning.model.actions import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.core.rules import Findings, Loaded
+    from ruleop.language.rules import Findings, Loaded
 
 FOLDER: Final = "examples"
 _TEST: Final = ".test.yaml"

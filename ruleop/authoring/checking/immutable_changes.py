@@ -15,20 +15,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import GroupKind
-from ruleop.core.planning.child.kinds.ordinary import SENSITIVE
-from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.planning.child.kinds.ordinary import SENSITIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.authoring.checking.dataflow.sources import Path, Sources
-    from ruleop.core.kinds import Kind
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.rules.language.parsed import ChildDraft
-    from ruleop.core.templating import SlotPlace
-    from ruleop.core.templating.bodies.body import Field, FieldPath
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.keys.parsed import ChildDraft
+    from ruleop.language.templates import SlotPlace
+    from ruleop.language.templates.bodies.body import Field, FieldPath
 
 _WHOLE: Final = re.compile(r"\b(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\b(?!\s*[.\[])")
 _TEMPLATE: Final = ("spec", "template")

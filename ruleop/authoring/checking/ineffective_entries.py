@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.rules.checks.owned_lists import first_mistake, shape_of
-from ruleop.core.schema.builtin.builtin_types import served_resources
+from ruleop.kubernetes.builtin.builtin_types import served_resources
+from ruleop.language.rules.checks.owned_lists import first_mistake, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.errors import Site
-    from ruleop.core.merge import Path
-    from ruleop.core.rules import Findings, Loaded, Watch
-    from ruleop.core.rules.language.parsed import ChildDraft
+    from ruleop.errors import Site
+    from ruleop.kubernetes.merge import Path
+    from ruleop.language.rules import Findings, Loaded, Watch
+    from ruleop.language.rules.keys.parsed import ChildDraft
 
 
 def check_unused_names(loaded: Loaded, findings: Findings) -> None:

@@ -30,28 +30,28 @@ from ruleop.authoring.checking.typing.types import (
     mapping_of,
     of_data,
 )
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.messages import format_path
-from ruleop.core.rules import Findings, ProjectErrors
-from ruleop.core.rules.checks.crd_files import site_at
-from ruleop.core.rules.language.definitions import Definition, read_definition
-from ruleop.core.schema.builtin.api_types import api_type, named_type, structural
-from ruleop.core.schema.crd.crd_checks import check_crd, without_consequences
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.crd.written_status import WRITTEN
-from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.kubernetes.crd.crd_checks import check_crd, without_consequences
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.language.definitions.api_types import api_type, named_type, structural
+from ruleop.language.definitions.written_status import WRITTEN
+from ruleop.language.rules import Findings, ProjectErrors
+from ruleop.language.rules.checks.crd_files import site_at
+from ruleop.language.rules.keys.definitions import Definition, read_definition
+from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.messages import format_path
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Loaded, Project, Watch
-    from ruleop.core.schema.crd.crds import CustomResourceDefinition
-    from ruleop.core.schema.crd.schema_findings import FieldPath
-    from ruleop.core.schema.openapi import Schema
-    from ruleop.core.templating import YamlNode
+    from ruleop.errors import Site
+    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.language.rules import Loaded, Project, Watch
+    from ruleop.language.templates import YamlNode
 
 _SCALARS: Final[Mapping[frozenset[str], Schema]] = {
     frozenset({"string"}): {"type": "string"},

@@ -12,17 +12,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.templating import TextTemplate, syntax
-from ruleop.core.templating.syntax import chain_of, find, names_in
+from ruleop.language.templates import TextTemplate, syntax
+from ruleop.language.templates.syntax import chain_of, find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.authoring.checking.dataflow.sources import Sources
-    from ruleop.core.kinds import JSON
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath, Printed
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.bodies.body import Body, Field, FieldPath, Printed
 
 
 @dataclass(frozen=True, slots=True)

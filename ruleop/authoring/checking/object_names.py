@@ -7,21 +7,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ruleop.authoring.checking.dataflow.sources import NUMBERS
-from ruleop.core.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
-from ruleop.core.schema.builtin.table import builtin_resource
-from ruleop.core.secrets.secret_fields import CHECKSUMS
-from ruleop.core.templating.bodies.body import Printed
-from ruleop.core.templating.syntax import chain_of, names_in
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
+from ruleop.language.secrets.secret_fields import CHECKSUMS
+from ruleop.language.templates.bodies.body import Printed
+from ruleop.language.templates.syntax import chain_of, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
-    from ruleop.core.kinds import GroupKind, Kind
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating import syntax
-    from ruleop.core.templating.bodies.body import Field, FieldPath
+    from ruleop.kubernetes.kinds import GroupKind, Kind
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import syntax
+    from ruleop.language.templates.bodies.body import Field, FieldPath
 
 NAME: Final = ("metadata", "name")
 NAMESPACE: Final = ("metadata", "namespace")

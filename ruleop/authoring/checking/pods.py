@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.bodies import fields_of
-from ruleop.core.kinds import GroupKind
+from ruleop.kubernetes.kinds import GroupKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
+    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
 
 _TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
     ("", "Pod"): (),

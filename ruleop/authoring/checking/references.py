@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ruleop.authoring.checking.known_names import ANY, OF_CR, KnownName, KnownNames, may_be, text_of
 from ruleop.authoring.checking.pods import MAKE_NOTHING, fields_of_pod
-from ruleop.core.kinds import GroupKind
-from ruleop.core.schema.builtin.table import builtin_resource
-from ruleop.core.schema.nearest import did_you_mean, nearest
-from ruleop.core.templating import TextTemplate
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.language.templates import TextTemplate
+from ruleop.nearest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
 
 _CONFIG_MAP, _SECRET, _ACCOUNT, _SERVICE, _CLAIM = (
     GroupKind("", kind) for kind in ("ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim")

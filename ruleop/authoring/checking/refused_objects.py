@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.desired_objects import path_of
-from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
-from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.schema.validation import validate
-from ruleop.core.templating.bodies.body import MARK
-from ruleop.core.validation.new_objects import creation_errors
+from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.validation.new_objects import creation_errors
+from ruleop.language.templates.bodies.body import MARK
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
-    from ruleop.core.errors import Site
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.schema.shape import Shape
-    from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body, FieldPath, Printed
-    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.errors import Site
+    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.validation.field_errors import FieldError
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.bodies.body import Body, FieldPath, Printed
 
 _NOT_FOUND: Final = "FieldValueNotFound"
 _REQUIRED: Final = "FieldValueRequired"

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.known_names import Unknown
 from ruleop.authoring.checking.references import SCALERS, references
-from ruleop.core.templating.syntax import names_in
+from ruleop.language.templates.syntax import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.checking.known_names import KnownName, KnownNames
-    from ruleop.core.kinds import GroupKind
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.language.parsed import ChildDraft
-    from ruleop.core.templating.bodies.body import Body, Field
+    from ruleop.kubernetes.kinds import GroupKind
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.keys.parsed import ChildDraft
+    from ruleop.language.templates.bodies.body import Body, Field
 
 _REPLICAS: Final = ("spec", "replicas")
 _LEAVE_IT: Final = frozenset({"live", "omit"})

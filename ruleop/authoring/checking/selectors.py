@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ruleop.authoring.checking.known_names import OF_CR, KnownName, KnownNames, Members, can_be, may_be, shown
 from ruleop.authoring.checking.pods import MAKE_NOTHING, pod_template
-from ruleop.core.kinds import GroupKind
-from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.kinds import GroupKind
 
 if TYPE_CHECKING:
-    from ruleop.core.errors import Site
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
+    from ruleop.errors import Site
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
 
 _SELECTOR: Final = ("spec", "selector")
 _POLICY: Final = GroupKind("networking.k8s.io", "NetworkPolicy")

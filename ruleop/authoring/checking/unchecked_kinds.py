@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.schema.builtin.builtin_types import typed_schema
-from ruleop.core.schema.crd.crds import definition_of
+from ruleop.kubernetes.builtin.builtin_types import typed_schema
+from ruleop.kubernetes.crd.crds import definition_of
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Kind
-    from ruleop.core.rules import Loaded, Project
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules import Loaded, Project
 
 
 def unchecked_kinds(loaded: Loaded) -> tuple[Kind, ...]:

@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.authoring.report.object_problems import object_problems
 from ruleop.authoring.report.tree import Node, is_ready, resource_node
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind
-from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.managers import managers_on
-from ruleop.core.planning.model.marks import PART_OF, part_of
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
 from ruleop.localcluster.store.object_store import Name
-from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.rule_checks import no_errors
+from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.rule_checks import no_errors
+from ruleop.planning.child.readiness import readiness
+from ruleop.planning.model.conditions import find_condition
+from ruleop.planning.model.managers import managers_on
+from ruleop.planning.model.marks import PART_OF, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Project
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Project
     from ruleop.localcluster.store.object_store import Event, Resource
-    from ruleop.operator.engine.manager.flags import Options
-    from ruleop.operator.engine.manager.rule_checks import ErrorsOf
+    from ruleop.operator.manager.flags import Options
+    from ruleop.operator.manager.rule_checks import ErrorsOf
 
 _VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.status_limits import limits_of
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.definitions.status_limits import limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Loaded
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.language.rules import Loaded
 
 CONFIG_MAP: Final = "argocd-cm"
 _HEADER: Final = f"{MARK} argocd` from watches.yaml: change it there.\n"

@@ -17,22 +17,22 @@ from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
 from ruleop.authoring.generate.samples import examples
 from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.kinds import Kind
-from ruleop.core.planning.model.marks import SKIP_FINALIZE, SWITCHES
-from ruleop.core.printable import printable
-from ruleop.core.rules import ItemEnd, Patched
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.simple_schema import IMMUTABLE_RULE
-from ruleop.core.templating import syntax
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.definitions.simple_schema import IMMUTABLE_RULE
+from ruleop.language.rules import ItemEnd, Patched
+from ruleop.language.templates import syntax
+from ruleop.planning.model.marks import SKIP_FINALIZE, SWITCHES
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.core.kinds import JSON, GroupKind, Object
-    from ruleop.core.rules import Child, Condition, Loaded, Watch
-    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
-    from ruleop.core.schema.openapi import Schema
-    from ruleop.core.templating import Expression
+    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.kinds import JSON, GroupKind, Object
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.language.rules import Child, Condition, Loaded, Watch
+    from ruleop.language.templates import Expression
 
 _MARKUP: Final = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _ACTIVE: Final = re.compile(r"[\\`*_\[\]|~&<>:@]")  # also what begins or ends an address

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.examples import read_examples
 from ruleop.authoring.scaffold.instance import instance
-from ruleop.core.rules import Findings
-from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.language.rules import Findings
+from ruleop.language.templates.yaml.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules import Loaded
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules import Loaded
 
 
 def samples(loaded: Loaded, crds: Sequence[Object]) -> list[Object]:

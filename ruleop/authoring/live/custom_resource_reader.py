@@ -7,17 +7,17 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
-from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.names import operator_of_manager
-from ruleop.core.planning.model.marks import PART_OF, named_owner, part_of
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kubernetes.names import operator_of_manager
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning.model.marks import PART_OF, named_owner, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.live.reading.reader import LiveObjects, Reader
-    from ruleop.core.rules import Project
+    from ruleop.language.rules import Project
 
 MAX_LEVELS: Final = 6
 """A pod belongs to a replica set, that to a deployment, and that to a custom resource."""

@@ -13,24 +13,24 @@ from ruleop.authoring.live.field_managers import last_change, managed_fields
 from ruleop.authoring.report.explain_documents import ExplainedObject
 from ruleop.authoring.report.object_problems import object_problems, pod_reason
 from ruleop.authoring.report.tree import child_node
-from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning import Owner, State
-from ruleop.core.planning.changes.writes import changes
-from ruleop.core.planning.child.existing import read_record
-from ruleop.core.planning.child.field_patches import HELD_ADVICE
-from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.planning.model.actions import Delete, ResourceAction
-from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.managers import managers_on
-from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused, part_of
-from ruleop.core.rules import Once, Patched, Scheduled
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.language.rules import Once, Patched, Scheduled
+from ruleop.planning import Owner, State
+from ruleop.planning.changes.writes import changes
+from ruleop.planning.child.existing import read_record
+from ruleop.planning.child.field_patches import HELD_ADVICE
+from ruleop.planning.child.readiness import readiness
+from ruleop.planning.model.actions import Delete, ResourceAction
+from ruleop.planning.model.conditions import find_condition
+from ruleop.planning.model.managers import managers_on
+from ruleop.planning.model.marks import RULEOP, claim_on, is_paused, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.live.reading.reader import LiveObjects, Reader
-    from ruleop.core.planning import Action, ChildReport, Kinds, ObjectReport, Plan
-    from ruleop.core.rules import Rule
+    from ruleop.language.rules import Rule
+    from ruleop.planning import Action, ChildReport, Kinds, ObjectReport, Plan
 
 POD: Final = Kind("", "v1", "Pod")
 MAX_PODS: Final = 5

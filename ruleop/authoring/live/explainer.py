@@ -21,25 +21,25 @@ from ruleop.authoring.report.explain_documents import Blocker, ExplainedObject, 
 from ruleop.authoring.report.plan_documents import with_masked_texts
 from ruleop.authoring.report.spans import Tone
 from ruleop.authoring.report.tree import Node, resource_node
-from ruleop.core.files import read_regular
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import State, choose_rule
-from ruleop.core.planning.child.shown import is_wait_of
-from ruleop.core.planning.model.actions import distinct
-from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.rules import MAX_CRD_BYTES
-from ruleop.core.secrets.masks import NO_MASKS
-from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.files import read_regular
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.language.rules import MAX_CRD_BYTES
+from ruleop.language.secrets.masks import NO_MASKS
+from ruleop.operator.wire.client.server_errors import ApiError
+from ruleop.planning import State, choose_rule
+from ruleop.planning.child.shown import is_wait_of
+from ruleop.planning.model.actions import distinct
+from ruleop.planning.model.conditions import find_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.report.explain_documents import Occurrence
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning import ChildReport, Plan
-    from ruleop.core.rules import Project
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Project
+    from ruleop.planning import ChildReport, Plan
 
 _TONES: Final = {"ready": Tone.GOOD, "failed": Tone.BAD, "name conflict": Tone.BAD}
 

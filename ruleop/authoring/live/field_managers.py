@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import orjson
 
 from ruleop.authoring.report.explain_documents import FieldManager, ManagedField
-from ruleop.core.merge.fields import Fields, KeyedFields, MapFields
-from ruleop.core.messages import format_path
-from ruleop.core.planning.child.existing import read_record
-from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
+from ruleop.kubernetes.merge.fields import Fields, KeyedFields, MapFields
+from ruleop.messages import format_path
+from ruleop.planning.child.existing import read_record
+from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 _IDENTITY: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 """Immutable fields without a field manager."""

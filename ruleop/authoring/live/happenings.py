@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.explain_documents import Occurrence
-from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.kubernetes.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -13,23 +13,23 @@ from ruleop.authoring.live.happenings import events_about
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import Owner
-from ruleop.core.planning.model.conditions import ROLLOUT, find_condition, named_revision
-from ruleop.core.planning.model.marks import claim_on
-from ruleop.core.rollout.rollout_record import member_of
-from ruleop.core.secrets.masks import Masks
-from ruleop.core.secrets.secret_values import is_secret, known_values, public_names
-from ruleop.operator.engine.revisions.revision_data import decode, revisions_key
-from ruleop.operator.engine.rollouts.rollout_store import decode_records, kind_of, rollouts_key
-from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.language.secrets.masks import Masks
+from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
+from ruleop.operator.revisions.revision_data import decode, revisions_key
+from ruleop.operator.rollouts.rollout_store import decode_records, kind_of, rollouts_key
+from ruleop.operator.wire.client.server_errors import ApiError
+from ruleop.planning import Owner
+from ruleop.planning.model.conditions import ROLLOUT, find_condition, named_revision
+from ruleop.planning.model.marks import claim_on
+from ruleop.planning.rollout.rollout_record import member_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.core.rollout.rollout_record import Record
-    from ruleop.operator.engine.revisions.revision_data import Revision
+    from ruleop.operator.revisions.revision_data import Revision
+    from ruleop.planning.rollout.rollout_record import Record
 
 MAX_EVENTS: Final = 100
 

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.offline.stand_in import with_defaults
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
-from ruleop.core.labels import labels_of
-from ruleop.core.names import RESERVED_PREFIX
-from ruleop.core.planning import Failure, History, Observed, Plan, choose_rule, plan
-from ruleop.core.planning.history import Refusal, Writes
-from ruleop.core.planning.model.marks import PART_OF, part_of
-from ruleop.operator.engine.cache.watch_specs import child_needs
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
+from ruleop.kubernetes.labels import labels_of
+from ruleop.kubernetes.names import RESERVED_PREFIX
+from ruleop.operator.cache.watch_specs import child_needs
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning import Failure, History, Observed, Plan, choose_rule, plan
+from ruleop.planning.history import Refusal, Writes
+from ruleop.planning.model.marks import PART_OF, part_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from ruleop.authoring.live.reading.reader import Reader
     from ruleop.authoring.live.reading.served_kinds import LiveKinds
     from ruleop.authoring.report.server_answers import Answer
-    from ruleop.core.labels import Requirement
-    from ruleop.core.planning import Failed
-    from ruleop.core.planning.model.targets import Target
-    from ruleop.core.rules import Project, Rule
+    from ruleop.kubernetes.labels import Requirement
+    from ruleop.language.rules import Project, Rule
+    from ruleop.planning import Failed
+    from ruleop.planning.model.targets import Target
 
 Finish: TypeAlias = "Callable[[Callable[[], Plan]], Awaitable[Plan]]"
 

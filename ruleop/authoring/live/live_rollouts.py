@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.report.rollout_table import RevisionInForce
-from ruleop.core.errors import RuleopError
-from ruleop.core.rollout.rollout_record import SHORT, Refused, Revision, reverted
-from ruleop.core.rules import ProjectErrors, RuleFiles
-from ruleop.core.rules.checking import checked
-from ruleop.operator.engine.api.server_api import ServerApi, StoredData
-from ruleop.operator.engine.revisions.revision_data import decode, load_revision, revisions_key, unpack
-from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
-from ruleop.operator.kube.client.client import Client
+from ruleop.errors import RuleopError
+from ruleop.language.rules import ProjectErrors, RuleFiles
+from ruleop.language.rules.checking import checked
+from ruleop.operator.api.server_api import ServerApi, StoredData
+from ruleop.operator.revisions.revision_data import decode, load_revision, revisions_key, unpack
+from ruleop.operator.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
+from ruleop.operator.wire.client.client import Client
+from ruleop.planning.rollout.rollout_record import SHORT, Refused, Revision, reverted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.core.rollout.rollout_record import Record
-    from ruleop.operator.engine.revisions.revision_data import Revisions
+    from ruleop.operator.revisions.revision_data import Revisions
+    from ruleop.planning.rollout.rollout_record import Record
 
 MAX_ATTEMPTS: Final = 20  # the operator writes a few times a second while a rollout is in progress
 

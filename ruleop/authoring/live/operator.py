@@ -7,25 +7,25 @@ import datetime as dt
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, owner_of
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.labels import labels_of, meets
-from ruleop.core.names import OPERATOR_LABEL, PART_OF_LABEL, RESERVED_PREFIX
-from ruleop.operator.engine.manager.inventory import NOTHING, InventoryEntry, decode, inventory_key
-from ruleop.operator.engine.reconcile.owner_key import owner_key_key
-from ruleop.operator.engine.revisions.revision_data import revisions_key
-from ruleop.operator.engine.rollouts.rollout_driver import OWN_LABEL
-from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
-from ruleop.operator.engine.shards.process_leases import read_lease
-from ruleop.operator.kube.client.server_errors import ApiError
-from ruleop.operator.kube.leader.shards import NO_SHARD, requirements
+from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, owner_of
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.kubernetes.labels import labels_of, meets
+from ruleop.kubernetes.names import OPERATOR_LABEL, PART_OF_LABEL, RESERVED_PREFIX
+from ruleop.operator.controllers.inventory import NOTHING, InventoryEntry, decode, inventory_key
+from ruleop.operator.passes.owner_key import owner_key_key
+from ruleop.operator.revisions.revision_data import revisions_key
+from ruleop.operator.rollouts.rollout_driver import OWN_LABEL
+from ruleop.operator.rollouts.rollout_store import rollouts_key
+from ruleop.operator.shards.process_leases import read_lease
+from ruleop.operator.wire.client.server_errors import ApiError
+from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ruleop.authoring.live.reading.reader import Reader
-    from ruleop.core.kinds import Object
-    from ruleop.operator.kube.leader.shards import ProcessLease
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.operator.wire.leader.shards import ProcessLease
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 MAX_NAMED: Final = 8  # operators in a message

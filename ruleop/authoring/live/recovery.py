@@ -13,24 +13,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import Owner, choose_rule
-from ruleop.core.planning.child.field_patches import patch_targets, patches_on
-from ruleop.core.planning.model.managers import manager_of, managers_on
-from ruleop.core.planning.model.marks import PART_OF, claim_on, named_owner
-from ruleop.operator.engine.api.server_api import ServerApi
-from ruleop.operator.engine.manager.remarking import signed_notes
-from ruleop.operator.engine.reconcile.owner_key import owner_key_key, read_proofs
-from ruleop.operator.kube.client.client import Client
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.operator.api.server_api import ServerApi
+from ruleop.operator.manager.remarking import signed_notes
+from ruleop.operator.passes.owner_key import owner_key_key, read_proofs
+from ruleop.operator.wire.client.client import Client
+from ruleop.planning import Owner, choose_rule
+from ruleop.planning.child.field_patches import patch_targets, patches_on
+from ruleop.planning.model.managers import manager_of, managers_on
+from ruleop.planning.model.marks import PART_OF, claim_on, named_owner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.core.kinds import GroupKind
-    from ruleop.core.planning.model.proofs import KeyedProofs
-    from ruleop.core.rules import Project, Rule
+    from ruleop.kubernetes.kinds import GroupKind
+    from ruleop.language.rules import Project, Rule
+    from ruleop.planning.model.proofs import KeyedProofs
 
 SECRET: Final = Kind("", "v1", "Secret")
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.operator import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.planning import Owner
-from ruleop.core.planning.model.marks import PART_OF, claim_on
-from ruleop.operator.engine.api.server_api import ServerApi, StoredData
-from ruleop.operator.engine.manager.inventory import (
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.operator.api.server_api import ServerApi, StoredData
+from ruleop.operator.controllers.inventory import (
     NOTHING,
     InventoryEntry,
     decode,
@@ -24,19 +22,21 @@ from ruleop.operator.engine.manager.inventory import (
     entry_of_rules,
     inventory_key,
 )
-from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
-from ruleop.operator.engine.revisions.revision_data import revisions_key
-from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
+from ruleop.operator.revisions.revision_data import revisions_key
+from ruleop.operator.rollouts.rollout_store import rollouts_key
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning import Owner
+from ruleop.planning.model.marks import PART_OF, claim_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ruleop.authoring.live.operator import Operator
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Rule
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Rule
 
 SECRET: Final = Kind("", "v1", "Secret")
 MAX_ATTEMPTS: Final = 5  # of a write of one custom resource, which others write too

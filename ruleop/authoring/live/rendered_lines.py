@@ -7,15 +7,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.report.explain_documents import RenderedLine
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.messages import shortened
-from ruleop.core.planning.rendering.child_field_sites import MAX_LINES, lines_of
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.messages import shortened
+from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning import Plan
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.planning import Plan
 
 MAX_VALUE: Final = 400  # characters
 

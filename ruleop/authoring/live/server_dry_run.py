@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.read_only_connection import DryRunClient
 from ruleop.authoring.report.server_answers import Answer, Verdict
-from ruleop.core.accounts import IMPERSONATE
-from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.core.permissions import place
-from ruleop.core.planning import Create, Delete, Plan, Problem, ResourceAction, State
-from ruleop.core.planning.changes.differences import NOTHING, differences
-from ruleop.core.planning.changes.rejected_writes import condition_reason
-from ruleop.operator.engine.api.server_api import ServerApi
-from ruleop.operator.engine.cache.own_writes import OwnWrites
-from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.kubernetes.accounts import IMPERSONATE
+from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.kubernetes.permissions import place
+from ruleop.operator.api.server_api import ServerApi
+from ruleop.operator.cache.own_writes import OwnWrites
+from ruleop.operator.passes.executor import Executor
+from ruleop.planning import Create, Delete, Plan, Problem, ResourceAction, State
+from ruleop.planning.changes.differences import NOTHING, differences
+from ruleop.planning.changes.rejected_writes import condition_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
     from ruleop.authoring.live.live_planner import LivePass, LivePlanner
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.core.accounts import ServiceAccount
-    from ruleop.core.planning import Action, Failed, Outcome
-    from ruleop.core.planning.changes.differences import Difference
-    from ruleop.core.planning.changes.writes import Change
-    from ruleop.core.planning.model.observed import KindInfo
-    from ruleop.core.rules import Rule
+    from ruleop.kubernetes.accounts import ServiceAccount
+    from ruleop.language.rules import Rule
+    from ruleop.planning import Action, Failed, Outcome
+    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.changes.writes import Change
+    from ruleop.planning.model.observed import KindInfo
 
 CONCURRENCY: Final = 8
 NAMESPACE: Final = ("", "Namespace")

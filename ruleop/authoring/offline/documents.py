@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ruleop.core.errors import RuleError, Site
-from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.errors import RuleError, Site
+from ruleop.language.templates.yaml.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.schema.crd.schema_findings import FieldPath
-    from ruleop.core.templating import YamlNode
+    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.language.templates import YamlNode
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 

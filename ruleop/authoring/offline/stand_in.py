@@ -11,9 +11,13 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.core.merge.server.normalise import encode_string_data
-from ruleop.core.names import (
+from ruleop.kubernetes.builtin.table import builtin_resource, builtin_shape
+from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.crd.crds import definition_of
+from ruleop.kubernetes.crd.structural import default, prune, schema_at, unknown_fields
+from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.kubernetes.merge.server.normalise import encode_string_data
+from ruleop.kubernetes.names import (
     KEY_IN_WORDS,
     LABEL_IN_WORDS,
     VALUE_IN_WORDS,
@@ -23,21 +27,17 @@ from ruleop.core.names import (
     is_object_name,
     name_in_words,
 )
-from ruleop.core.planning.model.observed import KindInfo, Kinds, Served
-from ruleop.core.schema.builtin.table import builtin_resource, builtin_shape
-from ruleop.core.schema.cel import Verdict, cel_rules
-from ruleop.core.schema.crd.crds import definition_of
-from ruleop.core.schema.crd.schema_findings import SchemaFinding
-from ruleop.core.schema.crd.structural import default, prune, schema_at, unknown_fields
-from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.schema.validation import validate
-from ruleop.core.secrets.secret_values import SECRET
+from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.secrets.secret_values import SECRET
+from ruleop.nearest import did_you_mean
+from ruleop.planning.model.observed import KindInfo, Kinds, Served
 
 if TYPE_CHECKING:
-    from ruleop.core.rules import Observe, Project
-    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.language.rules import Observe, Project
 
 NAMESPACE = "default"
 """The namespace of objects that name none, as with kubectl."""

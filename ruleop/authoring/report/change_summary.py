@@ -13,21 +13,21 @@ from ruleop.authoring.report.plan_documents import site_json, with_masked_texts
 from ruleop.authoring.report.plan_text import sign_of
 from ruleop.authoring.report.server_answers import Verdict
 from ruleop.authoring.report.spans import Line, Place, Span, Tone
-from ruleop.core.messages import shortened
-from ruleop.core.planning.changes.differences import NOTHING, Difference, flow
-from ruleop.core.planning.changes.writes import changes, is_mark, verb_of
-from ruleop.core.planning.model.actions import Delete, FinalizerAction
-from ruleop.core.rollout.waves import View, in_order, size_of_wave
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, flow
+from ruleop.planning.changes.writes import changes, is_mark, verb_of
+from ruleop.planning.model.actions import Delete, FinalizerAction
+from ruleop.planning.rollout.waves import View, in_order, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.authoring.report.server_answers import Answer
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning import Action, Plan
-    from ruleop.core.planning.model.observed import Kinds
-    from ruleop.core.rules import Rollout, Rule
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.language.rules import Rollout, Rule
+    from ruleop.planning import Action, Plan
+    from ruleop.planning.model.observed import Kinds
 
 MAX_NAMES: Final = 3
 """The number of custom resources that are named for one change."""

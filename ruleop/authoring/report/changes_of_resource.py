@@ -11,7 +11,7 @@ from ruleop.authoring.report.plan_documents import identity, whole_identity
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.explain_documents import FieldManager
-    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.kubernetes.kinds import Object, ObjectKey
 
 
 class What(Enum):

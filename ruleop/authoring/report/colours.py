@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ruleop.authoring.report.spans import Span, Tone
-from ruleop.core.printable import printable
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

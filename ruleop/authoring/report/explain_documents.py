@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.report.dot import digraph, quoted
 from ruleop.authoring.report.plan_documents import as_json as plan_as_json
 from ruleop.authoring.report.plan_documents import identity, site_json, whole_identity
-from ruleop.core.names import PATCH_MANAGER
-from ruleop.core.planning.model.managers import FieldsManager
-from ruleop.core.planning.model.marks import RULEOP
+from ruleop.kubernetes.names import PATCH_MANAGER
+from ruleop.planning.model.managers import FieldsManager
+from ruleop.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ruleop.authoring.report.tree import Node
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning import Plan
-    from ruleop.core.planning.model.observed import Kinds
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.planning import Plan
+    from ruleop.planning.model.observed import Kinds
 
 
 @dataclass(frozen=True, slots=True)

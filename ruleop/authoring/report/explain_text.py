@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.report.plan_text import show_actions
 from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.authoring.report.tree import Node, tree_lines
-from ruleop.core.messages import shortened
-from ruleop.core.planning.model.conditions import NEGATIVE, find_condition
-from ruleop.core.planning.model.marks import PAUSED, is_paused
-from ruleop.core.schema.crd.status_limits import unwritten
+from ruleop.language.definitions.status_limits import unwritten
+from ruleop.messages import shortened
+from ruleop.planning.model.conditions import NEGATIVE, find_condition
+from ruleop.planning.model.marks import PAUSED, is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         FieldManager,
         ManagedField,
     )
-    from ruleop.core.kinds import ObjectKey
+    from ruleop.kubernetes.kinds import ObjectKey
 
 WIDTH: Final = 120
 LEAST_MESSAGE: Final = 24

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.errors import Site
+    from ruleop.errors import Site
 
 MAX_WIDTH: Final = 120
 

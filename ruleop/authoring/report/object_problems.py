@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 BAD_IF_TRUE: Final = frozenset({"Stalled", "Failed", "ReplicaFailure"})
 BAD_IF_FALSE: Final = frozenset(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
-from ruleop.core.planning.model.actions import (
+from ruleop.language.secrets.masks import NO_MASKS, Masks
+from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
     ChildReport,
@@ -22,16 +23,15 @@ from ruleop.core.planning.model.actions import (
     Problem,
     ServerSideApply,
 )
-from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.authoring.report.server_answers import Answer
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.model.actions import HeldDeletion, Requeue
-    from ruleop.core.planning.plan import Plan
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.planning.model.actions import HeldDeletion, Requeue
+    from ruleop.planning.plan import Plan
 
 
 def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dict[str, Any]:

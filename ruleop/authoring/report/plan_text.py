@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from ruleop.authoring.report.plan_documents import with_masked_texts
 from ruleop.authoring.report.server_answers import Verdict
 from ruleop.authoring.report.spans import Line, Place, Span, Tone
-from ruleop.core.messages import shortened
-from ruleop.core.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
-from ruleop.core.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
-from ruleop.core.planning.model.actions import (
+from ruleop.language.definitions.status_limits import unwritten
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
+from ruleop.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
+from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
     ChildReport,
@@ -27,16 +28,15 @@ from ruleop.core.planning.model.actions import (
     State,
     distinct,
 )
-from ruleop.core.planning.model.conditions import NEGATIVE, type_of
-from ruleop.core.schema.crd.status_limits import unwritten
+from ruleop.planning.model.conditions import NEGATIVE, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.report.server_answers import Answer
-    from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.model.observed import Kinds
-    from ruleop.core.planning.plan import Plan
+    from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.plan import Plan
 
 MAX_OBJECTS = 8
 """The number of listed objects of one child."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.spans import Line, Span, Tone
-from ruleop.core.rollout.rollout_record import SHORT
+from ruleop.planning.rollout.rollout_record import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.core.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import Record
 
 _TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
 MAX_FILES: Final = 4

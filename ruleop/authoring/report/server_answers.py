@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.messages import shortened
-from ruleop.core.planning.changes.differences import NOTHING, Difference, flow
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.planning import Action
+    from ruleop.planning import Action
 
 MAX_PATHS: Final = 4
 """The number of fields added by the server that are named on the line of a write."""

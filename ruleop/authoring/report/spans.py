@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ruleop.core.errors import Site
+    from ruleop.errors import Site
 
 
 class Tone(Enum):

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.report.spans import Line, Span, Tone
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.planning.model.conditions import find_condition
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning.child.readiness import readiness
+from ruleop.planning.model.conditions import find_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,22 +14,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.format import CaseTable, StepTable
-from ruleop.core.errors import RuleopError, Site
-from ruleop.core.files import read_inside, read_regular, why_unreadable
-from ruleop.core.rules.findings import Findings, did_you_mean_quoted
-from ruleop.core.rules.language.tables import TableOf
-from ruleop.core.rules.language.value_types import Reading, wrong_type
-from ruleop.core.templating import Library, read_yaml
-from ruleop.core.templating.tree.anchors import Anchors
-from ruleop.core.templating.tree.yaml_reader import MAX_DEPTH
-from ruleop.core.templating.values.data import scalar_text
+from ruleop.errors import RuleopError, Site
+from ruleop.files import read_inside, read_regular, why_unreadable
+from ruleop.language.rules.findings import Findings, did_you_mean_quoted
+from ruleop.language.rules.keys.tables import TableOf
+from ruleop.language.rules.keys.value_types import Reading, wrong_type
+from ruleop.language.templates import Library, read_yaml
+from ruleop.language.templates.values.data import scalar_text
+from ruleop.language.templates.yaml.anchors import Anchors
+from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ruleop.core.rules import Finding
-    from ruleop.core.templating import YamlNode
+    from ruleop.language.rules import Finding
+    from ruleop.language.templates import YamlNode
 
 _USE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.spans import Line, Span, Tone
-from ruleop.core.templating import UndefinedValue, syntax
+from ruleop.language.templates import UndefinedValue, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.core.errors import Site
-    from ruleop.core.rules import Project
-    from ruleop.core.templating import Expression
+    from ruleop.errors import Site
+    from ruleop.language.rules import Project
+    from ruleop.language.templates import Expression
 
 Key = tuple[str, int, int]  # path, line, number among those of the same template or string
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure, masked, masks_for, without_secret_data
 from ruleop.authoring.ruletests.running.state import child_of, named
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.merge.lists import item_key
-from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
-from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.shape import UNKNOWN, unknown_to_shape
-from ruleop.core.secrets.secret_values import leaves_of
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.merge.lists import item_key
+from ruleop.kubernetes.schema.shape import UNKNOWN, unknown_to_shape
+from ruleop.language.secrets.secret_values import leaves_of
+from ruleop.nearest import did_you_mean
+from ruleop.planning.changes.differences import NOTHING
+from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.format import ExpectedConditionTable, ExpectTable
     from ruleop.authoring.ruletests.running.state import Action, After
     from ruleop.authoring.ruletests.running.world import World
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON
-    from ruleop.core.rules import Child
-    from ruleop.core.rules.language.value_types import NamedEntry, Word
-    from ruleop.core.schema.shape import Shape
-    from ruleop.core.templating import YamlNode
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.language.rules import Child
+    from ruleop.language.rules.keys.value_types import NamedEntry, Word
+    from ruleop.language.templates import YamlNode
 
 
 def bare(obj: Object, expected: YamlNode) -> dict[str, Any]:

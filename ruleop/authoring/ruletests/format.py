@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from ruleop.core.rules.language.tables import Constraint, Table, TableOf, key, keys, table_schema
-from ruleop.core.rules.language.value_types import (
+from ruleop.language.rules.keys.tables import Constraint, Table, TableOf, key, keys, table_schema
+from ruleop.language.rules.keys.value_types import (
     Choice,
     Duration,
     Flag,
@@ -24,10 +24,10 @@ from ruleop.core.rules.language.value_types import (
     describe,
     wrong_type,
 )
-from ruleop.core.templating import YamlNode
+from ruleop.language.templates import YamlNode
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON
+    from ruleop.kubernetes.kinds import JSON
 
 Mode = Literal["plan", "dev"]
 RENDER = "render"

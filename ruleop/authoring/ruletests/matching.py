@@ -11,19 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.core.merge.lists import item_key, member_key
-from ruleop.core.merge.server.normalise import is_stored_as
-from ruleop.core.planning.changes.differences import NOTHING, Value
-from ruleop.core.schema.nearest import nearest
-from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.templating.field_sites import FieldPath, Item
+from ruleop.kubernetes.merge.lists import item_key, member_key
+from ruleop.kubernetes.merge.server.normalise import is_stored_as
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.language.templates.field_sites import FieldPath, Item
+from ruleop.nearest import nearest
+from ruleop.planning.changes.differences import NOTHING, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON
-    from ruleop.core.templating import YamlNode
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.language.templates import YamlNode
 
 
 @dataclass(frozen=True, slots=True)

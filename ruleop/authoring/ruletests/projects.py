@@ -9,10 +9,10 @@ from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.ruletests.cases import read_text
 from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
 from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
-from ruleop.core.errors import RuleopError
-from ruleop.core.files import RefusedFileError, why_unreadable
-from ruleop.core.rules.checking import load_with_sources
-from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.errors import RuleopError
+from ruleop.files import RefusedFileError, why_unreadable
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.templates.yaml.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.coverage import Probe
     from ruleop.authoring.ruletests.format import Mode
     from ruleop.authoring.ruletests.running.world import World
-    from ruleop.core.kinds import Kind, Object
-    from ruleop.core.rules import Project
+    from ruleop.kubernetes.kinds import Kind, Object
+    from ruleop.language.rules import Project
 
 
 class Projects:

@@ -24,10 +24,10 @@ from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import case_json, failure_lines, mistake_json
-from ruleop.core.errors import RuleopError, Site
-from ruleop.core.printable import printable
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.loading.operator_choices import read_choices
+from ruleop.errors import RuleopError, Site
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.loading.operator_choices import read_choices
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.secrets.masks import Masks, without_data
-from ruleop.core.secrets.secret_values import is_secret, known_values
+from ruleop.language.secrets.masks import Masks, without_data
+from ruleop.language.secrets.secret_values import is_secret, known_values
+from ruleop.planning.changes.differences import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.cases import Case
     from ruleop.authoring.ruletests.matching import Mismatch
     from ruleop.authoring.ruletests.running.state import After
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Object
 
 
 class CaseError(Exception):

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.ruletests.cases import project_of
 from ruleop.authoring.ruletests.matching import Mismatch
 from ruleop.authoring.ruletests.results import Difference, Failure, masked, masks_for, without_rendered_data
-from ruleop.core.files import read_regular
-from ruleop.core.templating import yaml_document
+from ruleop.files import read_regular
+from ruleop.language.templates import yaml_document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.authoring.ruletests.cases import Case
     from ruleop.authoring.ruletests.running.state import After
-    from ruleop.core.rules.language.value_types import Word
+    from ruleop.language.rules.keys.value_types import Word
 
 FOLDER: Final = "snapshots"
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from ruleop.authoring.report.plan_text import differing_lines
 from ruleop.authoring.report.spans import Line, Place, Span, Tone
-from ruleop.core.planning.changes.differences import NOTHING, Value, flow
-from ruleop.core.templating import yaml_text
-from ruleop.core.templating.field_sites import Item
+from ruleop.language.templates import yaml_text
+from ruleop.language.templates.field_sites import Item
+from ruleop.planning.changes.differences import NOTHING, Value, flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.ruletests.results import Difference, Failure, Result
-    from ruleop.core.rules import Finding
-    from ruleop.core.templating.field_sites import FieldPath
+    from ruleop.language.rules import Finding
+    from ruleop.language.templates.field_sites import FieldPath
 
 MAX_LINES: Final = 40
 """The number of shown lines of one text or object."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 import importlib.resources
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.schema_keys import SchemaTable
-from ruleop.core.rules.language.tables import keys
-from ruleop.core.rules.language.value_types import Choice
-from ruleop.core.templating import FILTER_NAMES
+from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.schema_keys import SchemaTable
+from ruleop.language.rules.keys.tables import keys
+from ruleop.language.rules.keys.value_types import Choice
+from ruleop.language.templates import FILTER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.rules.language.tables import Key, Table
+    from ruleop.language.rules.keys.tables import Key, Table
 
 _TABLES: Final[dict[str, type[Table]]] = {
     "A watch": language.WatchTable,

@@ -18,21 +18,21 @@ from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
 from ruleop.authoring.scaffold.satisfied_rules import satisfying
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
-from ruleop.core.names import MAX_LABEL
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.crd.status_limits import OWN_CONDITIONS, limits_of
-from ruleop.core.schema.crd.structural import default
-from ruleop.core.schema.crd.written_status import CONDITIONS, WRITTEN
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd.structural import default
+from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
+from ruleop.kubernetes.names import MAX_LABEL
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of
+from ruleop.language.definitions.written_status import CONDITIONS, WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from ruleop.core.kinds import JSON
-    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
-    from ruleop.core.schema.crd.schema_findings import SchemaFinding
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema.schema_findings import SchemaFinding
 
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _SHOWN_FIELDS: Final = 8

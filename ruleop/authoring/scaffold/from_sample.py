@@ -16,13 +16,13 @@ from ruleop.authoring.scaffold.naming import expression, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
-from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
-from ruleop.core.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
-from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.validation.tables.pods import validate_resources
+from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
+from ruleop.kubernetes.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
+from ruleop.kubernetes.quantity import parse_quantity
+from ruleop.kubernetes.validation.tables.pods import validate_resources
 
 if TYPE_CHECKING:
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.schema.openapi import Schema
 
 DEFAULT: Final = Kind("example.com", "v1alpha1", "App")
 DEFINITION: Final = "CustomResourceDefinition"

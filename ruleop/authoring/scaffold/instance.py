@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
+from ruleop.kubernetes.schema.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ruleop.core.kinds import JSON
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.kubernetes.schema.openapi import Schema
 
 _FORMATS: Final = {
     "date": "2026-01-01",

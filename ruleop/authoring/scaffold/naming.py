@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.rules import RESERVED_NAMES
-from ruleop.core.templating import JINJA_NAMES
+from ruleop.language.rules import RESERVED_NAMES
+from ruleop.language.templates import JINJA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -14,15 +14,15 @@ from ruleop.authoring.scaffold.readme import readme
 from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_comment
 from ruleop.authoring.scaffold.trees import value_at
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
-from ruleop.core.names import MOST_OF_NAME
-from ruleop.core.rules.loading import operator_choices
-from ruleop.core.schema.crd.structural import schema_at
+from ruleop.kubernetes.crd.structural import schema_at
+from ruleop.kubernetes.names import MOST_OF_NAME
+from ruleop.language.rules.loading import operator_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ruleop.core.kinds import Kind
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.kubernetes.schema.openapi import Schema
 
 _EXPECTED: Final = re.compile(r"(spec|metadata)(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 _MERGED: Final = frozenset({"containers", "initContainers", "env", "ports"})

@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop import __version__
-from ruleop.core.schema.crd.definition import plural
+from ruleop.language.definitions.definition import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.kinds import Kind
+    from ruleop.kubernetes.kinds import Kind
 
 
 def readme(kind: Kind, operator: str, sample: str, *, has_existing: bool) -> str:

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.instance import LIKELY, instance, matching_texts
 from ruleop.authoring.scaffold.trees import replaced, value_at, without
-from ruleop.core.names import is_subdomain
-from ruleop.core.schema.cel import Verdict, cel_rules
-from ruleop.core.schema.crd.structural import default, schema_at
-from ruleop.core.schema.validation import validate
+from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.crd.structural import default, schema_at
+from ruleop.kubernetes.names import is_subdomain
+from ruleop.kubernetes.schema.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.authoring.scaffold.trees import TreePath
-    from ruleop.core.kinds import JSON
-    from ruleop.core.schema.cel import BrokenRule
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.cel import BrokenRule
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.kubernetes.schema.openapi import Schema
 
 _TRIALS: Final = 600
 _DEPTH: Final = 8  # rules that are satisfied one after another

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 
 
 class ScaffoldError(RuleopError):

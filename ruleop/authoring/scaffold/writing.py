@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ruleop.core.templating import yaml_text
+from ruleop.language.templates import yaml_text
 
 _TAG: Final = re.compile(r"\{[{%#]")
 _CHOICE: Final = re.compile(r"\b(if|or|and|not)\b")

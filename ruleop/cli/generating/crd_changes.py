@@ -13,8 +13,8 @@ from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import NO, UsageError
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.schema.schema_findings import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.offline.documents import Document
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -20,7 +20,7 @@ from ruleop.cli.program import DONE, NO, Command, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 
 @click.command(cls=Command, example="ruleop generate crd --out crds/")
@@ -67,7 +67,7 @@ def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
     # Imports the client, which only --live needs.
     from ruleop.authoring.live.reading.installed_definitions import definitions_in_use  # noqa: PLC0415
     from ruleop.cli.inputs.live_cluster import run_on_cluster  # noqa: PLC0415
-    from ruleop.operator.kube.client.server_errors import ApiError  # noqa: PLC0415
+    from ruleop.operator.wire.client.server_errors import ApiError  # noqa: PLC0415
 
     try:
         return run_on_cluster(definitions_in_use(crds, flags["kubeconfig"], flags["context"]))

@@ -23,10 +23,10 @@ from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import Command, UsageError
-from ruleop.core.printable import json_document, printable_lines
-from ruleop.core.rules.findings import did_you_mean_quoted
-from ruleop.core.rules.language.json_schema import watches_schema
-from ruleop.core.rules.loading.operator_choices import choices_schema
+from ruleop.language.rules.findings import did_you_mean_quoted
+from ruleop.language.rules.keys.json_schema import watches_schema
+from ruleop.language.rules.loading.operator_choices import choices_schema
+from ruleop.printable import json_document, printable_lines
 
 
 @click.command(

@@ -18,8 +18,8 @@ from ruleop.cli.inputs.project import is_unreadable
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
 from ruleop.cli.program import DONE, NO, UNUSABLE, UsageError
-from ruleop.core.files import read_regular, why_unreadable
-from ruleop.core.rules import ProjectErrors
+from ruleop.files import read_regular, why_unreadable
+from ruleop.language.rules import ProjectErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

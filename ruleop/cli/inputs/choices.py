@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 import click
 
 from ruleop.cli.program import UsageError
-from ruleop.core.rules.loading import operator_choices
-from ruleop.core.rules.loading.operator_choices import Choices, Rules, read_choices
+from ruleop.language.rules.loading import operator_choices
+from ruleop.language.rules.loading.operator_choices import Choices, Rules, read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.rules.language.value_types import Text
+    from ruleop.language.rules.keys.value_types import Text
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,8 +10,8 @@ from ruleop.authoring.offline.documents import SUFFIXES, documents_in
 from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
-from ruleop.core.errors import Site
-from ruleop.core.files import read_named, read_stream, why_unreadable
+from ruleop.errors import Site
+from ruleop.files import read_named, read_stream, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

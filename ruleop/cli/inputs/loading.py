@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.cli.inputs.project import read_rule_files, variables
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.checking import checked
-from ruleop.core.rules.loading.operator_choices import read_choices
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.checking import checked
+from ruleop.language.rules.loading.operator_choices import read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.cli.inputs.project import Folder
-    from ruleop.core.rules import Finding, Loaded
+    from ruleop.language.rules import Finding, Loaded
 
 
 def load_with_sources(folder: Folder, env_files: Iterable[str]) -> Loaded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.cli.inputs.operator_name import operator_name
-from ruleop.operator.kube.cluster_flags import Access
+from ruleop.operator.wire.cluster_flags import Access
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.cli.program import DEBUG, UsageError
-from ruleop.core.errors import Site
-from ruleop.core.files import read_named, why_unreadable
-from ruleop.core.rules import RuleFiles
+from ruleop.errors import Site
+from ruleop.files import read_named, why_unreadable
+from ruleop.language.rules import RuleFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.core.rules import ProjectErrors
+    from ruleop.language.rules import ProjectErrors
 
 WATCHES = "watches.yaml"
 F = TypeVar("F", bound=Callable[..., Any])

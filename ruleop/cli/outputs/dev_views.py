@@ -15,14 +15,14 @@ from ruleop.authoring.dev.dev_session import View
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.report.tree import tree_lines
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
-from ruleop.core.printable import printable
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.authoring.dev.dev_session import Session
     from ruleop.authoring.report.spans import Line
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 LAST_EVENTS: Final = 8
 MAX_FINDINGS: Final = 15  # lines above the tree

@@ -14,19 +14,19 @@ from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.offline.stand_in import unevaluated
 from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.authoring.report.spans import Span, Tone
-from ruleop.core.files import read_regular
-from ruleop.core.printable import json_document, printable
-from ruleop.core.rules import MAX_CRD_BYTES
-from ruleop.core.rules.check_ids import BY_CODE, id_of
+from ruleop.files import read_regular
+from ruleop.language.rules import MAX_CRD_BYTES
+from ruleop.language.rules.check_ids import BY_CODE, id_of
+from ruleop.printable import json_document, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.report.spans import Line
     from ruleop.cli.inputs.project import Folder
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Kind
-    from ruleop.core.rules import Finding, Project
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules import Finding, Project
 
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 

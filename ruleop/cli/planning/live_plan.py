@@ -27,9 +27,9 @@ from ruleop.cli.planning.passes import (
     watched_documents,
 )
 from ruleop.cli.program import UsageError, write_to
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.operator.engine.rollouts.rollout_store import watch_key
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.operator.rollouts.rollout_store import watch_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.offline.documents import Document
     from ruleop.cli.inputs.project import Folder
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Project
-    from ruleop.core.schema.builtin.table import ResourceInfo
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.kubernetes.builtin.table import ResourceInfo
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Project
+    from ruleop.operator.wire.cluster_flags import Access
 
 
 PROGRESS: Final = 100

@@ -29,19 +29,19 @@ from ruleop.cli.inputs.project import Folder
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import FixedObjects, Observed, Plan, Problem, choose_rule, plan
-from ruleop.core.planning.rendering.time_functions import parse_time
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.schema.nearest import nearest
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.rules import ProjectErrors
+from ruleop.nearest import nearest
+from ruleop.planning import FixedObjects, Observed, Plan, Problem, choose_rule, plan
+from ruleop.planning.rendering.time_functions import parse_time
 
 if TYPE_CHECKING:
     from ruleop.authoring.offline.documents import Document
     from ruleop.authoring.report.server_answers import Answer
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning import Kinds
-    from ruleop.core.rules import Project
-    from ruleop.core.schema.crd.schema_findings import SchemaFinding
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+    from ruleop.language.rules import Project
+    from ruleop.planning import Kinds
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,16 +12,16 @@ from ruleop.authoring.report.mistakes import mistake
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.planning.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
-from ruleop.core.errors import RuleopError
-from ruleop.core.files import read_named, why_unreadable
-from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning import choose_rule, plan
-from ruleop.core.recording.recording import Replay, read_document
+from ruleop.errors import RuleopError
+from ruleop.files import read_named, why_unreadable
+from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.planning import choose_rule, plan
+from ruleop.planning.recording.recording import Replay, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.core.rules import Project, Rule
+    from ruleop.language.rules import Project, Rule
 
 
 def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:

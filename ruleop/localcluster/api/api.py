@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.builtin.builtin_types import served_resources
+from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.requests.pages import NOW, continue_token, expired_page, read_token
 from ruleop.localcluster.api.requests.request_bodies import (

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.schema.nearest import did_you_mean
+from ruleop.errors import RuleopError
 from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, parse_timeout
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
 from ruleop.localcluster.status_errors import Rejected
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

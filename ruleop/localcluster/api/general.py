@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.builtin.builtin_types import ServedResource, served_resources, type_schemas
-from ruleop.core.schema.builtin.table import ResourceInfo, builtin_release
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.openapi_document import crd_types, openapi_document
-from ruleop.core.schema.openapi_v2 import openapi_v2
+from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resources, type_schemas
+from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
+from ruleop.kubernetes.openapi.openapi_v2 import openapi_v2
 from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.resources import CRDS
@@ -27,9 +27,9 @@ from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.kinds import Kind
-    from ruleop.core.schema.builtin.builtin_types import Subresource
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.builtin.builtin_types import Subresource
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.kinds.served_resources import Registry

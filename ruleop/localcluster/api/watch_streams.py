@@ -18,7 +18,7 @@ from ruleop.localcluster.store.object_store import TooOldError, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.requests.request_selectors import Predicate
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.api.requests.write_options import DeleteOptions
 from ruleop.localcluster.api.writes.object_deletion import FOREGROUND, ORPHAN
 from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, references

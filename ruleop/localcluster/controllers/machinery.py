@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.requests.write_options import DeleteOptions
     from ruleop.localcluster.api.writes.object_writer import Writer
     from ruleop.localcluster.kinds.served import Served

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote
 
 import httptools
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 from ruleop.localcluster.http.message import Disconnect, Later, Request, Response, Stream
 
 if TYPE_CHECKING:

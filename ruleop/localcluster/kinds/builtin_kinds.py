@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.defaults import (
+from ruleop.kubernetes.validation.defaults import (
     numbered,
     template_number,
     with_selector,
     with_sources,
     with_sources_of_new,
 )
-from ruleop.core.validation.tables.rbac import GROUP as RBAC
+from ruleop.kubernetes.validation.tables.rbac import GROUP as RBAC
 from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted
 from ruleop.localcluster.kinds.core.pod import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.core.service import kept_on_update
@@ -23,7 +23,7 @@ from ruleop.localcluster.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Store
 
 

@@ -10,18 +10,18 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.validation.validators import ACCEPTING, Validator
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.validation.validators import ACCEPTING, Validator
 from ruleop.localcluster.store.object_store import Resource, Stored, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.core.kinds import Kind, Object
-    from ruleop.core.schema.builtin.builtin_types import Subresource
-    from ruleop.core.schema.crd.crds import PrinterColumn
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.builtin.builtin_types import Subresource
+    from ruleop.kubernetes.crd.crds import PrinterColumn
+    from ruleop.kubernetes.kinds import Kind, Object
+    from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.localcluster.store.object_store import Store
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.schema.builtin.builtin_types import served_resources, typed_shape
-from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.validation.validators import find_validator
+from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.kubernetes.validation.validators import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES
 from ruleop.localcluster.kinds.core.event import from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
@@ -16,7 +16,7 @@ from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served, priori
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.core.kinds import Kind
+    from ruleop.kubernetes.kinds import Kind
     from ruleop.localcluster.store.object_store import Resource
 
 REVIEWS: Final = frozenset(

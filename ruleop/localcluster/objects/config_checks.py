@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_text, item_element
 from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.status_errors import internal
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Kind, Object
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON, Kind, Object
+    from ruleop.kubernetes.schema.shape import Shape
     from ruleop.localcluster.objects.decoding import DecodingError
     from ruleop.localcluster.status_errors import Rejected
 

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.validation import is_type, violations
-from ruleop.core.schema.violations import LIST_KEYS, LIST_TYPE, describe
-from ruleop.core.validation.field_errors import FieldError, invalid_value, invalid_values, required, too_long, too_many
-from ruleop.core.validation.field_names import kind_problems, validate_annotations, validate_labels
+from ruleop.kubernetes.schema.validation import is_type, violations
+from ruleop.kubernetes.schema.violations import LIST_KEYS, LIST_TYPE, describe
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    invalid_value,
+    invalid_values,
+    required,
+    too_long,
+    too_many,
+)
+from ruleop.kubernetes.validation.field_names import kind_problems, validate_annotations, validate_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.schema.crd.schema_findings import FieldPath
-    from ruleop.core.schema.openapi import Schema
-    from ruleop.core.schema.violations import Violation
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema.violations import Violation
 
 
 def validate_custom_resource(obj: Object, schema: Schema, old: Object | None = None) -> list[FieldError]:

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import typed_shape
-from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.schema.shape import EMPTY
-from ruleop.core.validation.field_errors import FieldError
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.quantity import parse_quantity
+from ruleop.kubernetes.schema.shape import EMPTY
+from ruleop.kubernetes.validation.field_errors import FieldError
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.schema.shape import Shape
 
 
 def with_parts_of(old: Object | None, new: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Decoded:
 
 
 def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
-    """The object as the server reads it. `shape` is that of `ruleop.core.schema.builtin.builtin_types`. Parts that are
+    """The object as the server reads it. `shape` is that of `ruleop.kubernetes.builtin.builtin_types`. Parts that are
     those of an earlier version, which was decoded, are taken as they are. Raises DecodingError."""
     return _Decoder(_simple_name(shape) or str(obj.get("kind", ""))).decode(obj, shape, old or EMPTY)
 

@@ -14,13 +14,13 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import JSON
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.kubernetes.schema.shape import Shape
 
 FieldSet: TypeAlias = dict[str, Any]
 FieldPath: TypeAlias = tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON
+    from ruleop.kubernetes.kinds import JSON
 
 
 def type_name(value: JSON) -> str:

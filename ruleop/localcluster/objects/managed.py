@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ruleop.core.schema.shape import EMPTY
+from ruleop.kubernetes.schema.shape import EMPTY
 from ruleop.localcluster.objects.fieldsets import (
     LEAF,
     SELF,
@@ -23,8 +23,8 @@ from ruleop.localcluster.objects.fieldsets import (
 )
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.schema.shape import Shape
 
 MAX_UPDATE_MANAGERS: Final = 10
 ANCIENT_CHANGES: Final = "ancient-changes"

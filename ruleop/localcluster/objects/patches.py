@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.core.merge.equality import same
-from ruleop.core.merge.patch import merge_patched, without_nulls
+from ruleop.kubernetes.merge.equality import same
+from ruleop.kubernetes.merge.patch import merge_patched, without_nulls
 from ruleop.localcluster.objects.go_text import go_text, type_name
 from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.schema.shape import Shape
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED: Final = 3 * 1024 * 1024  # bytes that the `copy` operations of a patch may copy in all

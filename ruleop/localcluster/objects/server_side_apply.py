@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.core.kinds import LAST_APPLIED
-from ruleop.core.merge.equality import same
-from ruleop.core.validation.field_errors import FieldError
+from ruleop.kubernetes.kinds import LAST_APPLIED
+from ruleop.kubernetes.merge.equality import same
+from ruleop.kubernetes.validation.field_errors import FieldError
 from ruleop.localcluster.objects import fieldsets
 from ruleop.localcluster.objects.config_checks import NotTypedError, check_typed
 from ruleop.localcluster.objects.fieldsets import (
@@ -46,8 +46,8 @@ from ruleop.localcluster.objects.typed import Comparison, compare, field_set, me
 from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.schema.shape import Shape
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _MAX_ANNOTATIONS: Final = 256 * 1024

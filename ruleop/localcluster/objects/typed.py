@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.merge.equality import same
-from ruleop.core.merge.lists import in_apply_order
-from ruleop.core.schema.builtin.type_defaults import ALWAYS_WRITTEN
+from ruleop.kubernetes.builtin.type_defaults import ALWAYS_WRITTEN
+from ruleop.kubernetes.merge.equality import same
+from ruleop.kubernetes.merge.lists import in_apply_order
 from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldSet, item_element
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.schema.shape import Shape
 
 _MISSING: Final = object()
 _ADDED, _REMOVED, _MODIFIED = 1, 2, 4
@@ -109,7 +109,7 @@ def remove(value: JSON, fields: FieldSet, shape: Shape | None) -> JSON:
 
 def zero_object(shape: Shape) -> Object:
     """The fields that an object of a built-in kind has even when it is empty, because their Go types cannot be absent.
-    A custom resource has none. The shape is that of `ruleop.core.schema.builtin.builtin_types`."""
+    A custom resource has none. The shape is that of `ruleop.kubernetes.builtin.builtin_types`."""
     return _zero_of_kind(shape) if "metadata" in shape.defaults else {}
 
 

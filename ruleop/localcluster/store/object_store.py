@@ -18,7 +18,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 T = TypeVar("T")
 

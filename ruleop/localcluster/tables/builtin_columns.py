@@ -34,7 +34,7 @@ from ruleop.localcluster.timestamps import seconds_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.kubernetes.kinds import JSON, Kind, Object
 
 
 def _deployment(obj: Object, _now: float) -> list[JSON]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import JSON, Object
+from ruleop.kubernetes.kinds import JSON, Object
 from ruleop.localcluster.timestamps import seconds_of
 
 if TYPE_CHECKING:

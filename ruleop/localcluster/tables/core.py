@@ -29,7 +29,7 @@ from ruleop.localcluster.tables.cell_text import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.core.kinds import JSON, Object
+    from ruleop.kubernetes.kinds import JSON, Object
 
 _CONDITIONS: Mapping[str, str] = {
     "Succeeded": "The pod has completed successfully.",

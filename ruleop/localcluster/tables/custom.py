@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from ruleop.core.schema.crd.crds import PrinterColumn
+from ruleop.kubernetes.crd.crds import PrinterColumn
 from ruleop.localcluster.tables.cell_text import NAME, ColumnDefinition, name, since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ruleop.core.kinds import JSON, Object
+    from ruleop.kubernetes.kinds import JSON, Object
 
 _STEP: Final = re.compile(
     r"""\.(?P<field>(?:\\.|[^.\[\\])+)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.builtin.builtin_types import served_resources
+from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.protobuf import MAGIC, MEDIA_TYPE, ProtobufError, read_protobuf
 from tests.localcluster.http.requests import send

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.schema.shape import Shape
+from ruleop.kubernetes.schema.shape import Shape
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, parse_fields, path_text
 from ruleop.localcluster.objects.managed import MAX_UPDATE_MANAGERS, read_managers
 from ruleop.localcluster.objects.server_side_apply import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
 from ruleop.localcluster.status_errors import Rejected

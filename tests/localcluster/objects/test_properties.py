@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ruleop.core.merge import merge_patch as smallest_merge_patch
-from ruleop.core.merge import same
-from ruleop.core.merge.server.normalise import without_nulls
+from ruleop.kubernetes.merge import merge_patch as smallest_merge_patch
+from ruleop.kubernetes.merge import same
+from ruleop.kubernetes.merge.server.normalise import without_nulls
 from ruleop.localcluster.objects.decoding import decode
 from ruleop.localcluster.objects.fieldsets import (
     contains,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.api.requests.request_selectors import field_selector, label_selector
 from ruleop.localcluster.status_errors import Rejected
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.schema.builtin.completion import complete
+from ruleop.kubernetes.builtin.completion import complete
 from ruleop.localcluster.objects.decoding import decode, with_parts_of
 from tests.localcluster.objects.kinds import TRACKING
 

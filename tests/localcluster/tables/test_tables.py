@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import served_resources
-from ruleop.core.schema.crd.crds import PrinterColumn
+from ruleop.kubernetes.builtin.builtin_types import served_resources
+from ruleop.kubernetes.crd.crds import PrinterColumn
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.tables.builtin_columns import cells, columns, conditions
 from ruleop.localcluster.tables.cell_text import human_duration, label_selector
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns, first, parse

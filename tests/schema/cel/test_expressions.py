@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.cel_compiler import compile_rule
-from ruleop.core.schema.cel.cel_types import type_of_schema
-from ruleop.core.schema.cel.values import Budget, ListValue, to_value
+from ruleop.kubernetes.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
+from ruleop.kubernetes.cel.cel_compiler import compile_rule
+from ruleop.kubernetes.cel.cel_types import type_of_schema
+from ruleop.kubernetes.cel.values import Budget, ListValue, to_value
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

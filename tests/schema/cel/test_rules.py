@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.schema.cel import CelRules, Verdict, cel_rules
+from ruleop.kubernetes.cel import CelRules, Verdict, cel_rules
 
 
 def schema(rule: str, /, **keywords: Any) -> dict[str, Any]:

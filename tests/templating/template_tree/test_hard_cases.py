@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.core.errors import RenderError
-from ruleop.core.templating import Library, Origin, RuleErrors, Waiting, view
+from ruleop.errors import RenderError
+from ruleop.language.templates import Library, Origin, RuleErrors, Waiting, view
 
 FILES = {
     "labels": "{% macro labels(part) %}\napp: web\npart: {{ part }}\n{% endmacro %}\n",

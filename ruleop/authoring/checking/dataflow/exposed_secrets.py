@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
-from ruleop.core.rules.facts.secret_reads import secret_ids
-from ruleop.core.secrets.secret_fields import CHECKSUMS, is_secret_field
-from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
-from ruleop.core.templating import SECRET_FUNCTIONS, syntax
-from ruleop.core.templating.syntax import chain_of
+from ruleop.language.rules.facts.secret_reads import secret_ids
+from ruleop.language.secrets.secret_fields import CHECKSUMS, is_secret_field
+from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
+from ruleop.language.templates import SECRET_FUNCTIONS, syntax
+from ruleop.language.templates.syntax import chain_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.authoring.checking.dataflow.sources import Path, Sources
-    from ruleop.core.rules import Findings
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath, Printed
+    from ruleop.language.rules import Findings
+    from ruleop.language.templates.bodies.body import Body, Field, FieldPath, Printed
 
 _CERTIFICATE: Final = re.compile(
     r"(.*[._-])?(crt|cert|certificate|pub|public)|ca(\.pem)?|.*ca-?bundle(\.pem|\.crt)?", re.IGNORECASE

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating.bodies.body import Body, Field, FieldPath
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _HOST: Final = frozenset({"hostNetwork", "hostPID", "hostIPC", "hostUsers"})

@@ -14,18 +14,18 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.core.schema.crd.crds import definition_of
-from ruleop.core.schema.crd.structural import declares
-from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, origins_of, slots_from, syntax
-from ruleop.core.templating.filters.registry import filters_that_give
+from ruleop.kubernetes.crd.crds import definition_of
+from ruleop.kubernetes.crd.structural import declares
+from ruleop.language.templates import NONDETERMINISTIC, TextTemplate, YamlNode, origins_of, slots_from, syntax
+from ruleop.language.templates.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
-    from ruleop.core.rules import Loaded, Watch
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.schema.crd.crds import CustomResourceDefinition
-    from ruleop.core.schema.openapi import Schema
-    from ruleop.core.templating import SlotPlace
-    from ruleop.core.templating.bodies.body import Body
+    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.language.rules import Loaded, Watch
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import SlotPlace
+    from ruleop.language.templates.bodies.body import Body
 
 Path = tuple[str | None, ...]
 """A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) is an item of

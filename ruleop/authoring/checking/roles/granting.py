@@ -15,20 +15,20 @@ from ruleop.authoring.checking.typing.bodies.typed_bodies import Members, only_s
 from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.type_findings import Report
-from ruleop.core.permissions import ANY
-from ruleop.core.planning.model.rbac_children import RBAC, Granting
-from ruleop.core.rules import Findings
+from ruleop.kubernetes.permissions import ANY
+from ruleop.language.rules import Findings
+from ruleop.planning.model.rbac_children import RBAC, Granting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.authoring.checking.dataflow.sources import Sources
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON
-    from ruleop.core.rules import PolicyRule
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.language.rules import PolicyRule
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.bodies.body import Body
 
 Rules = list[dict[str, Any]]
 

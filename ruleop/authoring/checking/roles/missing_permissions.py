@@ -14,16 +14,16 @@ from ruleop.authoring.checking.roles.needed_permissions import (
     needed_permissions,
 )
 from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.core.permissions import ANY, listed, place
-from ruleop.core.planning.model.rbac_children import BINDINGS, RBAC, ROLES
+from ruleop.kubernetes.permissions import ANY, listed, place
+from ruleop.planning.model.rbac_children import BINDINGS, RBAC, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.authoring.checking.roles.granting import GrantingChild
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Findings, Loaded
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Findings, Loaded
 
 ANYWHERE: Final = None
 UNKNOWN: Final = ""

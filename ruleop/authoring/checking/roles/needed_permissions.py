@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ruleop.core.accounts import IMPERSONATE, literal_parts
-from ruleop.core.names import DEFAULT_OPERATOR, lease_name
-from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
-from ruleop.core.planning.model.rule_permissions import Need, needs
-from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource
+from ruleop.kubernetes.accounts import IMPERSONATE, literal_parts
+from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource
+from ruleop.kubernetes.names import DEFAULT_OPERATOR, lease_name
+from ruleop.kubernetes.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
+from ruleop.planning.model.rule_permissions import Need, needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Kind
-    from ruleop.core.planning.model.observed import KindInfo, Kinds
-    from ruleop.core.rules import PolicyRule, Project, Rule
-    from ruleop.core.templating import StringTemplate
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules import PolicyRule, Project, Rule
+    from ruleop.language.templates import StringTemplate
+    from ruleop.planning.model.observed import KindInfo, Kinds
 
 _OF_CLUSTER_SCOPED = "default"
 """The namespace of the Events on cluster-scoped objects."""

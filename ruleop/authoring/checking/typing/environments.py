@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ruleop.authoring.checking.typing.types import UNKNOWN, Type, join
-from ruleop.core.templating import syntax
-from ruleop.core.templating.syntax import source_of
+from ruleop.language.templates import syntax
+from ruleop.language.templates.syntax import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

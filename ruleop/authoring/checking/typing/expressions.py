@@ -30,11 +30,11 @@ from ruleop.authoring.checking.typing.types import (
     of_constant,
     truth_of,
 )
-from ruleop.core.templating import FUNCTION_NAMES, Trait, syntax
-from ruleop.core.templating.filters.registry import FILTERS, TESTS
-from ruleop.core.templating.functions import FUNCTIONS
-from ruleop.core.templating.syntax import children, source_of
-from ruleop.core.templating.values.declared_kinds import declared_kinds
+from ruleop.language.templates import FUNCTION_NAMES, Trait, syntax
+from ruleop.language.templates.filters.registry import FILTERS, TESTS
+from ruleop.language.templates.functions import FUNCTIONS
+from ruleop.language.templates.syntax import children, source_of
+from ruleop.language.templates.values.declared_kinds import declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,10 +31,10 @@ from ruleop.authoring.checking.typing.types import (
     row_of,
     truth_of,
 )
-from ruleop.core.templating import syntax
-from ruleop.core.templating.compile.picks import literal_names, picked_names
-from ruleop.core.templating.filters.registry import FILTERS
-from ruleop.core.templating.values.methods import METHODS
+from ruleop.language.templates import syntax
+from ruleop.language.templates.compile.picks import literal_names, picked_names
+from ruleop.language.templates.filters.registry import FILTERS
+from ruleop.language.templates.values.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

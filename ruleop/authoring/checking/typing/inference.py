@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ruleop.authoring.checking.typing import operator_types
 from ruleop.authoring.checking.typing.environments import Environment, constant_operands
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
-from ruleop.core.errors import Site
-from ruleop.core.templating import syntax
-from ruleop.core.templating.syntax import chain_of, source_of
+from ruleop.errors import Site
+from ruleop.language.templates import syntax
+from ruleop.language.templates.syntax import chain_of, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ruleop.authoring.checking.typing.lookups import Lookup
     from ruleop.authoring.checking.typing.type_findings import Report, Source
-    from ruleop.core.rules.check_ids import Code
+    from ruleop.language.rules.check_ids import Code
 
 NO_SPEC: Final = (
     "the CRD does not require `spec`, so a custom resource without it fails: add `required: [spec]` to its schema"

@@ -19,11 +19,11 @@ from ruleop.authoring.checking.typing.types import (
     missing,
     of_node,
 )
-from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating import Origin
+from ruleop.language.templates import Origin
+from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
-    from ruleop.core.rules.check_ids import Code
+    from ruleop.language.rules.check_ids import Code
 
 
 class Problem(NamedTuple):

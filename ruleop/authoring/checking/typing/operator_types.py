@@ -1,4 +1,4 @@
-"""Operators by the kinds of their operands, as `ruleop.core.templating.values.operators` computes them."""
+"""Operators by the kinds of their operands, as `ruleop.language.templates.values.operators` computes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ruleop.authoring.checking.typing.types import (
     join,
     list_of,
 )
-from ruleop.core.schema.nearest import did_you_mean
+from ruleop.nearest import did_you_mean
 
 
 class Outcome(NamedTuple):

@@ -30,14 +30,14 @@ from ruleop.authoring.checking.typing.types import (
     join,
     misfit,
 )
-from ruleop.core.errors import Site
-from ruleop.core.templating import syntax
-from ruleop.core.templating.syntax import find, source_of
+from ruleop.errors import Site
+from ruleop.language.templates import syntax
+from ruleop.language.templates.syntax import find, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.templating import Library
+    from ruleop.language.templates import Library
 
 _MAX_DEPTH: Final = 8  # of macros and files inside each other
 _LOOP: Final = replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ruleop.core.templating import Expression, Library, syntax
+    from ruleop.language.templates import Expression, Library, syntax
 
 
 def expression_node(library: Library, part: Expression) -> syntax.Expr:

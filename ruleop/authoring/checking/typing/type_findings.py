@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import Site
+from ruleop.errors import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.rules import Findings
-    from ruleop.core.rules.check_ids import Code
-    from ruleop.core.rules.findings import Severity
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.check_ids import Code
+    from ruleop.language.rules.findings import Severity
 
 
 @dataclass(frozen=True, slots=True)

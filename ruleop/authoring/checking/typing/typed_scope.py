@@ -20,16 +20,16 @@ from ruleop.authoring.checking.typing.types import (
     of_data,
     of_node,
 )
-from ruleop.core.kinds import Kind
-from ruleop.core.templating import Origin, syntax
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.templates import Origin, syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.authoring.checking.typing.environments import Environment
     from ruleop.authoring.checking.typing.types import Reason
-    from ruleop.core.rules.language.parsed import ChildDraft, Draft
-    from ruleop.core.rules.language.watches_yaml import ObserveTable
+    from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.rules.keys.watches_yaml import ObserveTable
 
 _SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "generation")
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ruleop.core.templating import Origin
-from ruleop.core.templating.values.declared_kinds import KINDS, declared_kinds
+from ruleop.language.templates import Origin
+from ruleop.language.templates.values.declared_kinds import KINDS, declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

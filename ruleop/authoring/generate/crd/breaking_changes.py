@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.messages import format_path
+from ruleop.messages import format_path
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.crd.schema_findings import FieldPath
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema.schema_findings import FieldPath
 
 _OPEN: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"

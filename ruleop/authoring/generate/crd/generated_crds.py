@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.language.templates.yaml.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Loaded
-    from ruleop.core.rules.language.definitions import Definition
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.keys.definitions import Definition
 
 MARK: Final = "# Made by `ruleop generate"
 """The beginning of a generated file, which may be overwritten."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import east_asian_width
 
 from ruleop.authoring.generate.graph.rule_graph import STATUS
-from ruleop.core.printable import printable, printable_lines
-from ruleop.core.rules.facts.order import topological
+from ruleop.language.rules.facts.order import topological
+from ruleop.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
-from ruleop.core.kinds import NAMESPACE_KIND
-from ruleop.core.messages import shortened
-from ruleop.core.printable import printable
-from ruleop.core.rules import ItemEnd, Patched
-from ruleop.core.rules.facts.order import ids_read
-from ruleop.core.templating import Tree
+from ruleop.kubernetes.kinds import NAMESPACE_KIND
+from ruleop.language.rules import ItemEnd, Patched
+from ruleop.language.rules.facts.order import ids_read
+from ruleop.language.templates import Tree
+from ruleop.messages import shortened
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import Kind
-    from ruleop.core.rules import Child, Loaded, Observe, Rule, Watch
-    from ruleop.core.templating.bodies.body import FieldPath
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules import Child, Loaded, Observe, Rule, Watch
+    from ruleop.language.templates.bodies.body import FieldPath
 
 Role = Literal["resource", "child", "observed", "status"]
 Why = Literal["creates", "reads", "waits", "observes", "reports"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 JOB: Final = "JOB"
 """In an expression, the selector of the operator's own series."""

@@ -10,9 +10,9 @@ from ruleop.authoring.scaffold.yaml_layout import rules_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules import Loaded
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 CAPABILITIES: Final = "Deep Insights"
 """The level of the Operator Framework: metrics, alerts and a dashboard come with the operator."""

@@ -21,17 +21,17 @@ from ruleop.authoring.generate.installation.operator_objects import operator
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.errors import Site
-from ruleop.core.files import read_inside, why_unreadable
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.rules.loading.operator_choices import FILE
+from ruleop.errors import Site
+from ruleop.files import read_inside, why_unreadable
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.loading.operator_choices import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules import Loaded, Rule
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules import Loaded, Rule
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} bundle` from the rules and ruleop.yaml: change them there.\n"
 _MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif"}

@@ -23,18 +23,18 @@ from ruleop.authoring.generate.installation.operator_roles import operator_roles
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
 from ruleop.authoring.generate.policy.policies import policies
 from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
-from ruleop.core.names import LABEL, MOST_OF_NAME
-from ruleop.core.printable import json_document
-from ruleop.core.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
+from ruleop.kubernetes.names import LABEL, MOST_OF_NAME
+from ruleop.language.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from ruleop.authoring.checking.roles.needed_permissions import Permission
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules import Loaded
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} helm` from the rules and ruleop.yaml: change them there.\n"
 _STATIC: Final = "chart"

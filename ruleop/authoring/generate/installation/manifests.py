@@ -12,16 +12,16 @@ from ruleop.authoring.generate.installation.operator_roles import operator_roles
 from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.errors import Site
-from ruleop.core.rules import Findings, ProjectErrors
-from ruleop.core.rules.loading.operator_choices import FILE, settings
+from ruleop.errors import Site
+from ruleop.language.rules import Findings, ProjectErrors
+from ruleop.language.rules.loading.operator_choices import FILE, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Loaded
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER = f"{MARK} manifests` from the rules and ruleop.yaml: change them there.\n"
 

@@ -8,11 +8,11 @@ from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.alerts import prometheus_rule, rules_file
 from ruleop.authoring.generate.installation.dashboard import dashboard, dashboard_config_map
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.core.printable import json_document
+from ruleop.printable import json_document
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} dashboard`.\n"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 METRICS: Final = 8080
 HEALTH: Final = 8081

@@ -20,18 +20,18 @@ from ruleop.authoring.checking.roles.needed_permissions import (
 )
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.scaffold.yaml_layout import Noted
-from ruleop.core.accounts import IMPERSONATE
-from ruleop.core.permissions import listed, ordered
-from ruleop.core.planning.model.rbac_children import RBAC
-from ruleop.core.rules import Findings, ProjectErrors
+from ruleop.kubernetes.accounts import IMPERSONATE
+from ruleop.kubernetes.permissions import listed, ordered
+from ruleop.language.rules import Findings, ProjectErrors
+from ruleop.planning.model.rbac_children import RBAC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.rules import Finding, Loaded, Project
-    from ruleop.core.rules.loading.operator_choices import Choices
-    from ruleop.core.schema.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Finding, Loaded, Project
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 _Key = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 VERSION: Final = f"{RBAC}/v1"

@@ -12,15 +12,15 @@ import orjson
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.operator_objects import FOLDER
-from ruleop.core.errors import Site
-from ruleop.core.rules import Findings, ProjectErrors
+from ruleop.errors import Site
+from ruleop.language.rules import Findings, ProjectErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules import Loaded
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 MOST_APPLIED: Final = 200 * 1024
 """Bytes of a ConfigMap: `kubectl apply` writes all of an object into an annotation, and annotations have 256 KiB."""

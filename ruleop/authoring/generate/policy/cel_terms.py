@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.types import kind_of
-from ruleop.core.schema.quantity import parse_quantity
+from ruleop.kubernetes.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
 from ruleop.authoring.generate.policy import cel_terms as terms
 from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, inexact
-from ruleop.core.templating import syntax
-from ruleop.core.templating.compile.hints import has_templates
+from ruleop.language.templates import syntax
+from ruleop.language.templates.compile.hints import has_templates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ruleop.core.errors import Site
-    from ruleop.core.rules import Loaded, Watch
+    from ruleop.errors import Site
+    from ruleop.language.rules import Loaded, Watch
 
 _ITEM: Final = "item"
 _TEXT: Final = SchemaNode({"type": "string"})

@@ -23,11 +23,11 @@ from ruleop.authoring.scaffold.yaml_layout import rules_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON, Object
-    from ruleop.core.rules import Loaded, Rule
-    from ruleop.core.rules.language.model import Validation
-    from ruleop.core.rules.loading.operator_choices import Choices
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.language.rules import Loaded, Rule
+    from ruleop.language.rules.keys.model import Validation
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 VERSION: Final = "admissionregistration.k8s.io/v1"
 

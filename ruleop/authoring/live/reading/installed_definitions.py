@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from ruleop.authoring.live.reading.read_only_connection import connected
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.authoring.live.reading.served_kinds import CRD
-from ruleop.core.kinds import GroupKind, ObjectKey
+from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 
 async def definitions_in_use(crds: Iterable[Object], kubeconfig: str, context: str) -> list[Object]:

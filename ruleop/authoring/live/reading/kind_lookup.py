@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.schema.nearest import did_you_mean
+from ruleop.errors import RuleopError
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ruleop.core.kinds import GroupKind
-    from ruleop.operator.kube.client.discovery import Catalogue, Served
+    from ruleop.kubernetes.kinds import GroupKind
+    from ruleop.operator.wire.client.discovery import Catalogue, Served
 
 
 class UnknownKindError(RuleopError):

@@ -12,18 +12,18 @@ from ruleop.authoring.live.reading.kind_lookup import find_kind
 from ruleop.authoring.live.reading.read_only_connection import Connection, connected
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.authoring.live.reading.served_kinds import LiveKinds
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.operator.wire.client.server_errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
     from ruleop.authoring.live.live_planner import Finish
-    from ruleop.core.kinds import GroupKind, Object
-    from ruleop.core.rules import Project
-    from ruleop.core.schema.builtin.table import ResourceInfo
-    from ruleop.operator.kube.cluster_flags import Access
+    from ruleop.kubernetes.builtin.table import ResourceInfo
+    from ruleop.kubernetes.kinds import GroupKind, Object
+    from ruleop.language.rules import Project
+    from ruleop.operator.wire.cluster_flags import Access
 
 
 class NotFoundError(RuleopError):

@@ -8,20 +8,20 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import RuleopError
-from ruleop.operator.kube.auth.credentials import find_credentials
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.server_errors import ApiError
-from ruleop.operator.kube.client.session import Session
-from ruleop.operator.kube.http.access import CredentialsError
+from ruleop.errors import RuleopError
+from ruleop.operator.wire.auth.credentials import find_credentials
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.discovery import Discovery
+from ruleop.operator.wire.client.server_errors import ApiError
+from ruleop.operator.wire.client.session import Session
+from ruleop.operator.wire.http.access import CredentialsError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ruleop.core.schema.builtin.table import ResourceInfo
-    from ruleop.operator.kube.http.prepared_request import Request
+    from ruleop.kubernetes.builtin.table import ResourceInfo
+    from ruleop.operator.wire.http.prepared_request import Request
 
 
 class NotConnectedError(RuleopError):

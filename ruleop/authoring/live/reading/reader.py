@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning.model.marks import PART_OF, names_an_owner
-from ruleop.core.planning.model.observed import FixedObjects, Query
-from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.client import reading, stored_object
-from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import reading, stored_object
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning.model.marks import PART_OF, names_an_owner
+from ruleop.planning.model.observed import FixedObjects, Query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from ruleop.authoring.live.reading.read_only_connection import Connection
-    from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.kubernetes.builtin.table import ResourceInfo
 
 PAGE: Final = 250
 """Objects of one page. They are read in full: a page of Secrets of a megabyte each should still fit into memory."""
@@ -93,7 +93,7 @@ class Reader:
 
 
 class LiveObjects:
-    """Implements `ruleop.core.planning.Objects`."""
+    """Implements `ruleop.planning.Objects`."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[ObjectKey, str], Object | None] = {}  # None: does not exist

@@ -6,28 +6,28 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.planning import KindInfo, Served
-from ruleop.core.schema.builtin.table import builtin_shape
-from ruleop.core.schema.crd.crds import parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.operator.engine.cache.kind_infos import UNPUBLISHED, Published, kind_info
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.operator.cache.kind_infos import UNPUBLISHED, Published, kind_info
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.planning import KindInfo, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.authoring.live.reading.reader import Reader
-    from ruleop.core.rules import Observe
-    from ruleop.core.schema.crd.crds import CustomResourceDefinition
-    from ruleop.operator.kube.client.discovery import Discovery
+    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.language.rules import Observe
+    from ruleop.operator.wire.client.discovery import Discovery
 
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 class LiveKinds:
-    """Implements `ruleop.core.planning.Kinds`. What it is asked and does not know is in `unread`, to be learned."""
+    """Implements `ruleop.planning.Kinds`. What it is asked and does not know is in `unread`, to be learned."""
 
     def __init__(self, reader: Reader, discovery: Discovery) -> None:
         self._reader, self._discovery = reader, discovery

@@ -13,24 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, uid_of
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.merge.lists import item_key
-from ruleop.core.planning import (
-    AddFinalizer,
-    Create,
-    Delete,
-    Expire,
-    Failed,
-    Failure,
-    FixedObjects,
-    Outcome,
-    Patch,
-    RemoveFinalizer,
-    ResourceAction,
-    ServerSideApply,
-)
-from ruleop.core.planning.model.managers import patch_entries
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.merge.lists import item_key
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.writes.object_checks import with_defaults
 from ruleop.localcluster.api.writes.object_deletion import is_finished
@@ -47,17 +32,32 @@ from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Name, Resource, Store
 from ruleop.localcluster.timestamps import timestamp
+from ruleop.planning import (
+    AddFinalizer,
+    Create,
+    Delete,
+    Expire,
+    Failed,
+    Failure,
+    FixedObjects,
+    Outcome,
+    Patch,
+    RemoveFinalizer,
+    ResourceAction,
+    ServerSideApply,
+)
+from ruleop.planning.model.managers import patch_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import JSON
-    from ruleop.core.planning import Action, KindInfo
-    from ruleop.core.rules import Project
-    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.kubernetes.validation.field_errors import FieldError
+    from ruleop.language.rules import Project
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Event, Stored
-    from ruleop.operator.kube.client.server_errors import ApiError
+    from ruleop.operator.wire.client.server_errors import ApiError
+    from ruleop.planning import Action, KindInfo
 
 
 def overlaid(before: Mapping[str, Any], patch: Mapping[str, Any], shape: Shape = UNKNOWN) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class CaseCluster:
         try:
             stored = self._write(action)
         except Rejected as rejected:
-            from ruleop.operator.engine.reconcile.write_failures import classify  # noqa: PLC0415 - most cases need no errors
+            from ruleop.operator.passes.write_failures import classify  # noqa: PLC0415 - most cases need no errors
 
             error = api_error(rejected, "create" if isinstance(action, Create) else "patch", action.key)
             return Failed(classify(error)[0] or Failure.OTHER, str(error), "", error.redacted, error.causes)
@@ -340,7 +340,7 @@ class CaseCluster:
         return self.writer.update(served, live, merge_patch(live.obj, patch), subresource, self.patch_options)
 
     def _apply(self, action: ServerSideApply) -> Stored:
-        from ruleop.operator.engine.api.managed_fields import migrated, needs_migration  # noqa: PLC0415 - rarely needed
+        from ruleop.operator.api.managed_fields import migrated, needs_migration  # noqa: PLC0415 - rarely needed
 
         served = self.kinds.served(Kind.of(action.object))
         name = Name(action.key.namespace, action.key.name)
@@ -369,7 +369,7 @@ def _as_stored(obj: Object) -> Object:
 
 def api_error(rejected: Rejected, verb: str, key: ObjectKey) -> ApiError:
     """The error that the operator gets."""
-    from ruleop.operator.kube.client.server_errors import response_error  # noqa: PLC0415 - most cases need no errors
+    from ruleop.operator.wire.client.server_errors import response_error  # noqa: PLC0415 - most cases need no errors
 
     return response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
 

@@ -22,27 +22,27 @@ from ruleop.authoring.offline.stand_in import NAMESPACE, with_owner_uids
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.provenance import Provenance
 from ruleop.authoring.ruletests.running.state import After, Error, described, named, owned
-from ruleop.core.errors import RuleopError
-from ruleop.core.files import read_inside
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.marks import Owner
-from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.errors import RuleopError
+from ruleop.files import read_inside
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.operator.engine.manager.flags import Options
+from ruleop.operator.manager.flags import Options
+from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.planning.model.conditions import find_condition
+from ruleop.planning.model.marks import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
     from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
-    from ruleop.core.errors import Site
-    from ruleop.core.rules import Project, Rule
-    from ruleop.core.secrets.masks import Masks
-    from ruleop.core.templating.field_sites import FieldPath
+    from ruleop.errors import Site
+    from ruleop.language.rules import Project, Rule
+    from ruleop.language.secrets.masks import Masks
+    from ruleop.language.templates.field_sites import FieldPath
     from ruleop.localcluster.store.object_store import Event, Resource, Stored
 
 POLL: Final = 0.05  # seconds between two checks for changes

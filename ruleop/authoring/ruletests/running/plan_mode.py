@@ -15,21 +15,21 @@ from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKin
 from ruleop.authoring.ruletests.running.provenance import Provenance
 from ruleop.authoring.ruletests.running.ready_statuses import made_ready
 from ruleop.authoring.ruletests.running.state import Action, After, Error, described, named, owned
-from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.merge.equality import canonical
-from ruleop.core.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
-from ruleop.core.planning.changes.writes import verb_of
-from ruleop.core.planning.model.marks import Owner
-from ruleop.core.secrets.masks import NO_MASKS, Masks
+from ruleop.errors import RuleopError
+from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.merge.equality import canonical
+from ruleop.language.secrets.masks import NO_MASKS, Masks
+from ruleop.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
+from ruleop.planning.changes.writes import verb_of
+from ruleop.planning.model.marks import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.errors import Site
-    from ruleop.core.planning import Problem
-    from ruleop.core.rules import Project, Rule
-    from ruleop.core.templating.field_sites import FieldPath
+    from ruleop.errors import Site
+    from ruleop.language.rules import Project, Rule
+    from ruleop.language.templates.field_sites import FieldPath
+    from ruleop.planning import Problem
 
 
 @dataclass(slots=True)

@@ -6,17 +6,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ruleop.core.errors import RuleopError, Site
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.templating.field_sites import FieldPath, Walk
+from ruleop.errors import RuleopError, Site
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.templates.field_sites import FieldPath, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ruleop.core.kinds import JSON
-    from ruleop.core.rules import Rule
-    from ruleop.core.templating import TextTemplate, Tree
-    from ruleop.core.templating.template_tree.templates import Rendering
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.language.rules import Rule
+    from ruleop.language.templates import TextTemplate, Tree
+    from ruleop.language.templates.tree.templates import Rendering
 
 
 @dataclass(slots=True)

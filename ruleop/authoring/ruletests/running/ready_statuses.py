@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ruleop.core.kinds import GroupKind, Kind, Object
-from ruleop.core.planning.child.readiness import readiness
-from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.planning.child.readiness import readiness
 
 
 class Copied(NamedTuple):

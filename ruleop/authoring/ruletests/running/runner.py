@@ -11,14 +11,14 @@ from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
 from ruleop.authoring.ruletests.results import CaseError, Failure, Result
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.state import child_of
-from ruleop.core.errors import RuleopError, Site
-from ruleop.core.kinds import Kind, Object
-from ruleop.core.rules import ProjectErrors
-from ruleop.core.schema.formats import FORMATS
-from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.shape import unknown_to_shape
-from ruleop.core.templating import YamlNode
+from ruleop.errors import RuleopError, Site
+from ruleop.kubernetes.kinds import Kind, Object
+from ruleop.kubernetes.schema.formats import FORMATS
+from ruleop.kubernetes.schema.shape import unknown_to_shape
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.templates import YamlNode
 from ruleop.localcluster.timestamps import seconds_of
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.projects import Projects
     from ruleop.authoring.ruletests.running.world import World
     from ruleop.authoring.ruletests.snapshots import Snapshots
-    from ruleop.core.rules import Project
+    from ruleop.language.rules import Project
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.child.existing import read_record
-from ruleop.core.planning.model.actions import State
-from ruleop.core.planning.model.managers import managers_on
-from ruleop.core.planning.model.marks import PART_OF, Owner, claim_on
-from ruleop.core.secrets.masks import NO_MASKS, Masks
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.secrets.masks import NO_MASKS, Masks
+from ruleop.planning.child.existing import read_record
+from ruleop.planning.model.actions import State
+from ruleop.planning.model.managers import managers_on
+from ruleop.planning.model.marks import PART_OF, Owner, claim_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning import Wait
-    from ruleop.core.rules import Rule
+    from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Rule
+    from ruleop.planning import Wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from ruleop.authoring.scaffold.kro.jinja_terms import (
     InexpressibleError,
     Term,
 )
-from ruleop.core.schema.cel.parser import parse
-from ruleop.core.schema.cel.syntax import (
+from ruleop.kubernetes.cel.parser import parse
+from ruleop.kubernetes.cel.syntax import (
     Call,
     InvalidRuleError,
     ListLiteral,
@@ -40,8 +40,8 @@ from ruleop.core.schema.cel.syntax import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.schema.cel.syntax import Node
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.cel.syntax import Node
+    from ruleop.kubernetes.schema.openapi import Schema
 
 _TESTS: Final = {"==": "equalto", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "in": "in"}
 _SWAPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}

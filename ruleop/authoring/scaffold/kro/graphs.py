@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ruleop.authoring.scaffold.from_sample import check_kind
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.core.kinds import Kind
-from ruleop.core.rules.findings import Findings
-from ruleop.core.rules.language.definitions import open_type
-from ruleop.core.rules.language.schema_fields import FieldReader
+from ruleop.kubernetes.kinds import Kind
+from ruleop.language.rules.findings import Findings
+from ruleop.language.rules.keys.definitions import open_type
+from ruleop.language.rules.keys.schema_fields import FieldReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.core.schema.crd.schema_findings import FieldPath
-    from ruleop.core.schema.openapi import Schema
-    from ruleop.core.templating import YamlNode
+    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.language.templates import YamlNode
 
 _START: Final = "${"
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.scaffold.naming import expression
-from ruleop.core.errors import RuleopError
+from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.schema.openapi import Schema
 
 CHOICE, OR, AND, NOT, COMPARED, SUM, PRODUCT, NEGATIVE, FILTERED, WHOLE = range(10)
 """Levels of operators: the higher, the tighter they bind. A FILTERED term may have another filter, and a WHOLE one

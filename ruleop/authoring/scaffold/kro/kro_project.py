@@ -22,18 +22,18 @@ from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.trees import replaced, value_at
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted
-from ruleop.core.kinds import Kind
-from ruleop.core.names import MAX_LABEL
-from ruleop.core.rules import REFUSED_METADATA
-from ruleop.core.schema.builtin.table import builtin_resource
-from ruleop.core.schema.crd.schema_findings import SchemaFinding
-from ruleop.core.schema.crd.structural import default, schema_at
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.crd.structural import default, schema_at
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.names import MAX_LABEL
+from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+from ruleop.language.rules import REFUSED_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.core.schema.crd.schema_findings import FieldPath
+    from ruleop.kubernetes.schema.schema_findings import FieldPath
 
 _OMIT: Final = Expr("omit")
 _SAME: Final = ("types", "shortNames", "scope")

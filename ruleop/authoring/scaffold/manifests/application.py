@@ -21,8 +21,8 @@ from ruleop.authoring.scaffold.naming import camel, expression, free_id, kebab, 
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.trees import TreePath, replaced, value_at, walk, without
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

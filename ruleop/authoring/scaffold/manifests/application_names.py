@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.scaffold.naming import camel, free_id, kebab, words
 from ruleop.authoring.scaffold.trees import value_at
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
-from ruleop.core.names import MAX_LABEL, MAX_NAME
+from ruleop.kubernetes.names import MAX_LABEL, MAX_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

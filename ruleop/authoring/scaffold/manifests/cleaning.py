@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.trees import TreePath, value_at, walk, without
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.core.kinds import SERVER_METADATA, Kind
-from ruleop.core.schema.builtin.builtin_types import typed_shape
-from ruleop.core.schema.builtin.completion import complete
-from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.kubernetes.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.builtin.completion import complete
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
 
 if TYPE_CHECKING:
     from ruleop.authoring.offline.documents import Document
-    from ruleop.core.schema.shape import Shape
+    from ruleop.kubernetes.schema.shape import Shape
 
 _DROPPED_METADATA: Final = SERVER_METADATA | {"ownerReferences", "finalizers", "generateName", "namespace"}
 _ANNOTATIONS: Final = re.compile(

@@ -32,8 +32,8 @@ from ruleop.authoring.scaffold.manifests.plain_credentials import (
 )
 from ruleop.authoring.scaffold.naming import free, words
 from ruleop.authoring.scaffold.trees import items_at, replaced, value_at, walk
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

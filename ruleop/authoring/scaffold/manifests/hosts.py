@@ -15,7 +15,7 @@ from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.naming import words
 from ruleop.authoring.scaffold.trees import items_at, value_at, walk
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
-from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.kubernetes.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,8 +15,8 @@ from ruleop.authoring.scaffold.naming import camel, expression, free
 from ruleop.authoring.scaffold.trees import items_at, value_at, walk
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr
-from ruleop.core.merge.path import PathError, Selector, parse_path, scalar_text
-from ruleop.core.schema.builtin.api_types import INT_OR_STRING
+from ruleop.kubernetes.merge.path import PathError, Selector, parse_path, scalar_text
+from ruleop.language.definitions.api_types import INT_OR_STRING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
     from ruleop.authoring.scaffold.trees import TreePath
-    from ruleop.core.merge.path import Path
-    from ruleop.core.schema.openapi import Schema
+    from ruleop.kubernetes.merge.path import Path
+    from ruleop.kubernetes.schema.openapi import Schema
 
 _REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
 _SHARED: Final = frozenset({"image", "host"})

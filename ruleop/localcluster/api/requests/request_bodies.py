@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.objects.decoding import DecodingError, decode
 from ruleop.localcluster.objects.go_json import MAX_DEPTH, loads, problem_of

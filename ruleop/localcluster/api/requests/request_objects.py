@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import typed_shape
-from ruleop.core.validation.field_errors import invalid_value
+from ruleop.kubernetes.builtin.builtin_types import typed_shape
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.validation.field_errors import invalid_value
 from ruleop.localcluster.api.requests.request_bodies import APPLY, JSON_PATCH, MERGE, STRATEGIC, read_body
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
 from ruleop.localcluster.objects.go_json import duplicates, may_repeat
@@ -26,7 +26,7 @@ from ruleop.localcluster.status_errors import (
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.kinds.served_resources import Registry

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ruleop.core.labels import meets
-from ruleop.core.selector_text import label_requirements
+from ruleop.kubernetes.labels import meets
+from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.kubernetes.kinds import JSON, Kind, Object
     from ruleop.localcluster.kinds.served import Served
 
 Predicate: TypeAlias = Callable[["Object"], bool]

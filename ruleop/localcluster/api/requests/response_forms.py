@@ -16,7 +16,7 @@ from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Stored
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.core.schema.go_durations import duration_parts
+from ruleop.kubernetes.go_durations import duration_parts
 from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.status_errors import bad_request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.field_errors import (
+from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     forbidden_value,
     invalid_value,

@@ -8,16 +8,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import Kind
-from ruleop.core.validation.field_errors import invalid_value, required
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.validation.field_errors import invalid_value, required
 from ruleop.localcluster.status_errors import bad_request, invalid, invalid_named
 from ruleop.localcluster.timestamps import now, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.validation.field_errors import FieldError
     from ruleop.localcluster.audit import Users
 
 TOKEN_REQUEST: Final = Kind("authentication.k8s.io", "v1", "TokenRequest")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import Kind
-from ruleop.core.validation.field_errors import required, unsupported
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.validation.field_errors import required, unsupported
 from ruleop.localcluster.api.requests.request_objects import check_namespace, read_unstored
 from ruleop.localcluster.status_errors import bad_request, conflict, internal
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.route import Route
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served

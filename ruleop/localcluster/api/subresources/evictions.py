@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.kinds import Kind
+from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.api.requests.request_objects import check_namespace, read_unstored
 from ruleop.localcluster.api.requests.write_options import DeleteOptions
 from ruleop.localcluster.status_errors import bad_request, internal

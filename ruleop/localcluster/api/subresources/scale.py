@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import Kind
-from ruleop.core.validation.field_errors import FieldError, invalid_value
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.validation.field_errors import FieldError, invalid_value
 from ruleop.localcluster.api.requests.request_bodies import read_body
 from ruleop.localcluster.api.requests.request_objects import decode_unstored
 from ruleop.localcluster.objects.go_text import go_text
@@ -15,7 +15,7 @@ from ruleop.localcluster.status_errors import SCHEME, Rejected, bad_request, int
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.kinds.served_resources import Registry

@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.merge.server.normalise import with_integers
-from ruleop.core.messages import format_path
-from ruleop.core.names import LABEL_KINDS
-from ruleop.core.schema.builtin.completion import complete
-from ruleop.core.schema.crd.structural import default, prune, unknown_fields
-from ruleop.core.validation.apiextensions.cel_rules import validate_rules
-from ruleop.core.validation.field_errors import FieldError, forbidden_value, invalid_value, invalid_values, required
-from ruleop.core.validation.field_names import (
+from ruleop.kubernetes.builtin.completion import complete
+from ruleop.kubernetes.crd.structural import default, prune, unknown_fields
+from ruleop.kubernetes.merge.server.normalise import with_integers
+from ruleop.kubernetes.names import LABEL_KINDS
+from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rules
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+)
+from ruleop.kubernetes.validation.field_names import (
     key_problems,
     label_problems,
     path_segment_problems,
@@ -39,11 +44,12 @@ from ruleop.localcluster.objects.decoding import (
     unknown_field,
     with_parts_of,
 )
+from ruleop.messages import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.kinds import Kind, Object
+    from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.localcluster.api.requests.write_options import WriteOptions
     from ruleop.localcluster.kinds.served import Served
 

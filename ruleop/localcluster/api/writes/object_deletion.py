@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.field_errors import immutable_value, invalid_value
+from ruleop.kubernetes.validation.field_errors import immutable_value, invalid_value
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.status_errors import MODIFIED, Rejected, conflict, forbidden, internal, invalid, invalid_named
 from ruleop.localcluster.timestamps import as_duration, timestamp
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Name, Stored

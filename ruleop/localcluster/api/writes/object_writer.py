@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import SERVER_METADATA
-from ruleop.core.schema.builtin.completion import as_stored
-from ruleop.core.schema.shape import EMPTY
-from ruleop.core.validation.field_errors import FieldError
+from ruleop.kubernetes.builtin.completion import as_stored
+from ruleop.kubernetes.kinds import SERVER_METADATA
+from ruleop.kubernetes.schema.shape import EMPTY
+from ruleop.kubernetes.validation.field_errors import FieldError
 from ruleop.localcluster.api.requests.request_objects import check_name, check_namespace
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.writes.object_checks import (
@@ -44,7 +44,7 @@ from ruleop.localcluster.timestamps import timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.core.kinds import Kind, Object
+    from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Store
 

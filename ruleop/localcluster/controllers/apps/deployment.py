@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.kinds import LAST_APPLIED
+from ruleop.kubernetes.kinds import LAST_APPLIED
 from ruleop.localcluster.api.writes.object_writer import CONTROLLERS
 from ruleop.localcluster.controllers.apps.replica_set import FAILURE
 from ruleop.localcluster.controllers.machinery import (
@@ -22,7 +22,7 @@ from ruleop.localcluster.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Name, Stored
 
 HASH: Final = "pod-template-hash"

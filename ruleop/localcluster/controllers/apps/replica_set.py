@@ -20,7 +20,7 @@ from ruleop.localcluster.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.object_store import Stored
 

@@ -12,7 +12,7 @@ from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.object_store import Stored
 

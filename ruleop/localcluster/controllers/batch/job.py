@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.cron import next_time
+from ruleop.kubernetes.cron import next_time
 from ruleop.localcluster.controllers.apps.replica_set import create_pod, pod_of
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.machinery import BATCH, OwningController, is_being_deleted, reference_to
@@ -14,7 +14,7 @@ from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import now, seconds_of, timestamp
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Stored
 
 NOW: Final = "local.ruleop.dev/run-now"

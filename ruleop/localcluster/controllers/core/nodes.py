@@ -9,7 +9,7 @@ from ruleop.localcluster.kinds.resources import NODES
 from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Stored
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Event, Name
 
 

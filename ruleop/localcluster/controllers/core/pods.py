@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.core.schema.builtin.table import builtin_release
+from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.localcluster.api.requests.write_options import DeleteOptions
 from ruleop.localcluster.controllers.core.pod_index import is_over
 from ruleop.localcluster.controllers.core.scheduling import NO_NODE, NODE, unschedulable
@@ -28,7 +28,7 @@ from ruleop.localcluster.timestamps import now, seconds_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.object_store import Resource, Stored
 

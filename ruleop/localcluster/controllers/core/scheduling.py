@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.labels import Requirement, meets
+from ruleop.kubernetes.labels import Requirement, meets
 from ruleop.localcluster.controllers.core.nodes import UNSCHEDULABLE
 from ruleop.localcluster.controllers.machinery import is_being_deleted
 from ruleop.localcluster.kinds.resources import CLAIMS, NODES
@@ -13,7 +13,7 @@ from ruleop.localcluster.store.object_store import Name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
 
 NODE: Final = "local-node"

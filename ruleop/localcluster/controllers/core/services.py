@@ -12,7 +12,7 @@ from ruleop.localcluster.kinds.resources import ENDPOINTS, INGRESSES, PODS, SERV
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.labels import meets, requirements_of
+from ruleop.kubernetes.labels import meets, requirements_of
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, share, with_condition
 from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
@@ -13,7 +13,7 @@ from ruleop.localcluster.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 
 _SCALED: Final = {"ReplicaSet": REPLICA_SETS, "StatefulSet": STATEFUL_SETS}

@@ -10,7 +10,7 @@ from ruleop.localcluster.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Store
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"  # the finalizer of a CRD

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin.builtin_types import Subresource
-from ruleop.core.schema.crd.crds import crd_shape, parse_crd
-from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.shape import EMPTY
+from ruleop.kubernetes.builtin.builtin_types import Subresource
+from ruleop.kubernetes.crd.crds import crd_shape, parse_crd
+from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.schema.shape import EMPTY
 from ruleop.localcluster.kinds.apiextensions.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Scale, Served, priority
@@ -20,8 +20,8 @@ from ruleop.localcluster.store.object_store import Resource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.store.object_store import Event, Store
 _SCALE: Final = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 _GROUP_VERSION: Final = "events.k8s.io/v1"
 _NAMES: Final = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.defaults import service_class
+from ruleop.kubernetes.validation.defaults import service_class
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.status_errors import forbidden
 from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.store.object_store import Store
 
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path

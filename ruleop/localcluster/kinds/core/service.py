@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.core.schema.builtin.immutable_fields import needs_health_check
-from ruleop.core.validation.tables.core import WITH_NODE_PORTS, is_exposed
+from ruleop.kubernetes.builtin.immutable_fields import needs_health_check
+from ruleop.kubernetes.validation.tables.core import WITH_NODE_PORTS, is_exposed
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
+    from ruleop.kubernetes.kinds import Object
 
 
 def gets_node_ports(spec: Object) -> bool:

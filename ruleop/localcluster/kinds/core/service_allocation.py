@@ -12,9 +12,9 @@ from ipaddress import ip_address, ip_network
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.builtin.immutable_fields import needs_health_check
-from ruleop.core.validation.field_errors import invalid_value
-from ruleop.core.validation.tables.core import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
+from ruleop.kubernetes.builtin.immutable_fields import needs_health_check
+from ruleop.kubernetes.validation.field_errors import invalid_value
+from ruleop.kubernetes.validation.tables.core import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
 from ruleop.localcluster.kinds.core.service import gets_node_ports
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.status_errors import Rejected, invalid_named
@@ -23,8 +23,8 @@ from ruleop.localcluster.store.object_store import Name
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.validation.field_errors import FieldError
     from ruleop.localcluster.store.object_store import Event, Store
 
 

@@ -34,21 +34,21 @@ from ruleop.authoring.checking.typing.types import (
     misfit,
     values_of,
 )
-from ruleop.core.errors import Site
-from ruleop.core.schema.nearest import nearest
-from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.schema.validation import validate
-from ruleop.core.templating import Origin
+from ruleop.errors import Site
+from ruleop.kubernetes.quantity import parse_quantity
+from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.templates import Origin
+from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds, SchemaNode
     from ruleop.authoring.checking.typing.statements import Runner
-    from ruleop.core.kinds import Kind
-    from ruleop.core.rules.check_ids import Code
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.templating import syntax
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules.check_ids import Code
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.templates import syntax
 
 _LOOP_WORDS: Final = frozenset({"forEach", "foreach", "each", "loop", "with_items", "withItems", "range"})
 """Keys with which other tools, or children, make loops."""

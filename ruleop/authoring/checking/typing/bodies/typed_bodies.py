@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type
-from ruleop.core.templating.bodies.body import Printed
+from ruleop.language.templates.bodies.body import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.core.errors import Site
-    from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import Body as Untyped
+    from ruleop.errors import Site
+    from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.bodies.body import Body as Untyped
 
 
 @dataclass(frozen=True, slots=True)

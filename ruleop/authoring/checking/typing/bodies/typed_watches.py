@@ -35,19 +35,19 @@ from ruleop.authoring.checking.typing.types import (
     misfit,
     of_data,
 )
-from ruleop.core.schema.cron import schedule_fault, zone_fault
-from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, Tree, YamlNode, syntax
-from ruleop.core.templating.compile.hints import has_templates
-from ruleop.core.templating.compile.value_trees import holds_tags, tag_of
+from ruleop.kubernetes.cron import schedule_fault, zone_fault
+from ruleop.language.templates import Expression, Origin, StringTemplate, TextTemplate, Tree, YamlNode, syntax
+from ruleop.language.templates.compile.hints import has_templates
+from ruleop.language.templates.compile.value_trees import holds_tags, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
-    from ruleop.core.errors import Site
-    from ruleop.core.rules import Findings, Loaded, Watch
-    from ruleop.core.rules.facts.scopes import Part
-    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.errors import Site
+    from ruleop.language.rules import Findings, Loaded, Watch
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.keys.parsed import ChildDraft, Draft
 
 
 def check_types(loaded: Loaded, findings: Findings) -> None:

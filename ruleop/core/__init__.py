@@ -1,1 +1,0 @@
-"""The pure half: rules and templates become a plan, without a cluster."""

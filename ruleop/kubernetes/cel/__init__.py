@@ -1,0 +1,23 @@
+"""CEL rules of CRDs (x-kubernetes-validations), decided as the API server decides them, or not at all.
+
+A rule is parsed (`parser`), compiled against the types of its schema (`types`, `compiler`) and evaluated (`values`,
+`functions`) for each value of a custom resource that it concerns (`rules`).
+
+A wrong verdict is worse than none, so there are three: a rule holds, it is broken, or it is not evaluated. Whatever
+is not known for certain to be as on the server (a function, a type, a quirk of a value, too many steps) raises
+NotEvaluatedError.
+"""
+
+from ruleop.kubernetes.cel.rules import BrokenRule, CelRule, CelRules, Verdict, cel_rules
+from ruleop.kubernetes.cel.syntax import EvaluationError, InvalidRuleError, NotEvaluatedError
+
+__all__ = [
+    "BrokenRule",
+    "CelRule",
+    "CelRules",
+    "EvaluationError",
+    "InvalidRuleError",
+    "NotEvaluatedError",
+    "Verdict",
+    "cel_rules",
+]

@@ -1,0 +1,1 @@
+"""The OpenAPI documents that an API server publishes of its kinds."""

@@ -1,0 +1,248 @@
+"""The shape of each kind, from the documents that an API server publishes at /openapi/v3/...
+
+The rules are those by which the server itself builds its schemas for server-side apply (kube-openapi, schemaconv), so
+that both merges agree:
+
+- `x-kubernetes-list-type` and `-list-map-keys` define the type of a list; only where they are missing,
+  `x-kubernetes-patch-strategy: merge` does, as a map by its one patch-merge-key, or as a set without one. (Where both
+  are present, the patch extensions are wrong: ports are keyed by two fields.)
+- extensions are on the property, beside the `allOf` that refers to the type, and override those of the type itself: a
+  PersistentVolume's claimRef is granular although ObjectReference is atomic.
+- an object without declarations is free-form.
+
+A type is visited once and its shape shared by reference, which is also what lets JSONSchemaProps contain itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from ruleop.kubernetes.kinds import Kind, Object
+from ruleop.kubernetes.schema.derived_fields import DERIVED
+from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.kubernetes.schema.server_defaults import SERVER_DEFAULTS
+from ruleop.kubernetes.schema.shape import EMPTY, UNKNOWN, Shape
+from ruleop.kubernetes.schema.unique_fields import UNIQUE
+
+Schema: TypeAlias = Mapping[str, Any]
+"""An OpenAPI v3 schema as plain JSON. Treated as frozen."""
+
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+_KNOWN_BY_NAME: Mapping[str, Shape] = {
+    # Published as `oneOf: [string, number]`; only the name shows that 1000m and 1 are the same.
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": Shape(type="scalar", format="quantity"),
+    # Any object at all, and the server replaces it as a whole.
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": Shape(type="object", preserve_unknown=True, atomic=True),
+}
+
+BUILTIN_PREFIXES = (
+    "io.k8s.api.",
+    "io.k8s.apimachinery.",
+    "io.k8s.apiextensions-apiserver.",
+    "io.k8s.kube-aggregator.",
+)
+"""Of the names of built-in types. The types of a CRD with a group such as myapp.k8s.io begin with io.k8s too."""
+
+
+class OpenApi:
+    """The shapes of one group version's document. Shapes are built on first use."""
+
+    def __init__(self, document: Object) -> None:
+        self._schemas: Mapping[str, Schema] = (document.get("components") or {}).get("schemas") or {}
+        self._builder = ShapeBuilder(self._schemas)
+        self._inlined_schemas: dict[str, Schema] = {}
+        self._names = names_of_kinds(self._schemas)
+
+    def shape(self, kind: Kind) -> Shape | None:
+        """The kind's shape, the same object each time; None if the document does not know the kind."""
+        name = self._names.get(kind)
+        return self._builder.named(name) if name else None
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """The kind's schema, the same object each time; None if the document does not know the kind. References are
+        inlined, as in the schema of a CRD, except in its metadata."""
+        name = self._names.get(kind)
+        if name and name not in self._inlined_schemas:
+            schema = self._schemas[name]
+            metadata = (schema.get("properties") or {}).get("metadata")
+            self._inlined_schemas[name] = self._inlined(schema, frozenset({name}), keep=metadata)
+        return self._inlined_schemas[name] if name else None
+
+    def _inlined(self, schema: Schema, within: frozenset[str], *, keep: Schema | None = None) -> Schema:
+        name = reference(schema)
+        if name in within or (name and name not in self._schemas):
+            return {
+                "x-kubernetes-preserve-unknown-fields": True
+            }  # the type contains itself; no status is nested so deep
+        if name:
+            beside = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
+            return {**self._inlined(self._schemas[name], within | {name}), **beside}
+        return with_inner(schema, lambda inner: inner if inner is keep else self._inlined(inner, within))
+
+
+class ShapeBuilder:
+    """Turns schemas into shapes. `schemas` are the types that `$ref` may name; `known` are shapes that some of these
+    names already have."""
+
+    def __init__(self, schemas: Mapping[str, Schema], known: Mapping[str, Shape] | None = None) -> None:
+        self._schemas = schemas
+        self._known = {**_KNOWN_BY_NAME, **(known or {})}
+        self._built: dict[tuple[str, str, bool], Shape] = {}
+        self._is_builtin = False  # the schema being filled belongs to a built-in type
+
+    def named(self, name: str) -> Shape:
+        return self.of({"$ref": name})
+
+    def of(self, schema: Schema, *, retain_keys: bool = False) -> Shape:
+        """The shape of a schema. `retain_keys` is what a list declares for its items."""
+        map_type = schema.get("x-kubernetes-map-type") or ""
+        if schema.get("type") != "array":
+            retain_keys = retain_keys or "retainKeys" in _patch_strategy(schema)
+        name = reference(schema)
+        if not name:
+            shape = Shape()
+            self._fill(shape, schema, map_type=map_type, retain_keys=retain_keys)
+            return shape
+        if name in self._known:
+            return self._known[name]
+        if name not in self._schemas:
+            return UNKNOWN
+        key = (name, map_type, retain_keys)
+        if key not in self._built:
+            started, outer = len(self._built), self._is_builtin
+            try:
+                self._built[key] = shape = Shape()  # registered before it is filled: a type may contain itself
+                self._fill_type(shape, name, map_type=map_type, retain_keys=retain_keys)
+                self._is_builtin = outer
+            except BaseException:  # the pass was interrupted: nobody may find a part of a shape
+                self._is_builtin = outer
+                while len(self._built) > started:
+                    self._built.popitem()
+                raise
+        return self._built[key]
+
+    def _fill_type(self, shape: Shape, name: str, *, map_type: str, retain_keys: bool) -> None:
+        target = self._schemas[name]
+        self._is_builtin = name.startswith(BUILTIN_PREFIXES)
+        map_type = map_type or target.get("x-kubernetes-map-type") or ""
+        self._fill(shape, target, map_type=map_type, retain_keys=retain_keys)
+        shape.name = name
+        if name in OPTIONAL_FIELDS:
+            shape.required = tuple(each for each in shape.required if each not in OPTIONAL_FIELDS[name])
+        if name in SERVER_DEFAULTS:
+            shape.defaults = {**shape.defaults, **SERVER_DEFAULTS[name]}
+        if name in DERIVED:
+            shape.derived = name
+
+    def _fill(self, shape: Shape, schema: Schema, *, map_type: str, retain_keys: bool) -> None:
+        declared = schema.get("type", "")
+        preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+            shape.type, shape.format = "scalar", "int-or-string"
+        elif declared in ("string", "integer", "number", "boolean"):
+            shape.type, shape.scalar, shape.format = "scalar", declared, schema.get("format", "")
+            shape.enum = tuple(schema.get("enum") or ())
+        elif declared == "array":
+            self._fill_list(shape, schema)
+        elif declared == "object" or "properties" in schema or "additionalProperties" in schema:
+            shape.atomic, shape.retain_keys = map_type == "atomic", retain_keys
+            self._fill_object(shape, schema)
+        else:
+            shape.preserve_unknown = preserve
+
+    def _fill_object(self, shape: Shape, schema: Schema) -> None:
+        shape.type = "object"
+        fields = {name: self.of(property_schema) for name, property_schema in (schema.get("properties") or {}).items()}
+        if schema.get("x-kubernetes-embedded-resource"):
+            # The server adds these to the schema, whatever the author declared there.
+            text = Shape(type="scalar", scalar="string")
+            fields |= {"apiVersion": text, "kind": text, "metadata": self.named(OBJECT_META)}
+        shape.fields = fields
+        shape.defaults = self._defaults(schema) or EMPTY
+        shape.required = tuple(schema.get("required") or ())
+        others = schema.get("additionalProperties")
+        shape.drops_empty = self._is_builtin and others is not None
+        if isinstance(others, Mapping):
+            shape.values = self.of(others)
+        elif others is True:
+            shape.values = UNKNOWN
+        shape.preserve_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or (
+            not fields and others is None
+        )
+
+    def _fill_list(self, shape: Shape, schema: Schema) -> None:
+        shape.type = "list"
+        shape.drops_empty = self._is_builtin
+        strategy = _patch_strategy(schema)
+        items = schema.get("items")
+        item_schema: Schema = items if isinstance(items, Mapping) else {}
+        shape.items = self.of(item_schema, retain_keys="retainKeys" in strategy)
+        shape.patch_merge = "merge" in strategy
+        shape.patch_key = schema.get("x-kubernetes-patch-merge-key") or ""
+        list_type = schema.get("x-kubernetes-list-type")
+        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        if list_type is None and "merge" in strategy:
+            merge_key = schema.get("x-kubernetes-patch-merge-key")
+            list_type, keys = ("map", (merge_key,)) if merge_key else ("set", ())
+        if list_type == "map" and keys:
+            shape.list_type, shape.keys = "map", keys
+            shape.key_defaults = self._key_defaults(item_schema, keys)
+            shape.unique = UNIQUE.get(reference(item_schema), ())
+        elif list_type == "set":
+            shape.list_type = "set"
+
+    def _key_defaults(self, item_schema: Schema, keys: tuple[str, ...]) -> Mapping[str, Any]:
+        """The defaults of missing keys. The documents of the built-in kinds declare them all (protocol: TCP of a
+        container's and a Service's port); where a key is optional and has no default, items without it differ by the
+        other keys, as on the server."""
+        declared = self._defaults(self._schemas.get(reference(item_schema), item_schema))
+        return {key: declared[key] for key in keys if key in declared}
+
+    def _defaults(self, schema: Schema) -> dict[str, Any]:
+        """The defaults that the server fills in. In a built-in type, "" or 0 of a required field is not a default but
+        Go's zero value, which the generator of the documents adds everywhere; in a CRD, the author has declared it."""
+        zero = (schema.get("required") or ()) if self._is_builtin else ()
+        declared = {
+            name: property_schema.get("default") for name, property_schema in (schema.get("properties") or {}).items()
+        }
+        return {
+            name: default for name, default in declared.items() if default is not None and (default or name not in zero)
+        }
+
+
+def names_of_kinds(schemas: Mapping[str, Schema]) -> dict[Kind, str]:
+    """The names of the types that are kinds."""
+    return {
+        Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
+        for name, schema in schemas.items()
+        for entry in schema.get("x-kubernetes-group-version-kind") or ()
+    }
+
+
+def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> dict[str, Any]:
+    """The schema with its properties, its items and its other members changed."""
+    whole = dict(schema)
+    if isinstance(properties := schema.get("properties"), Mapping):
+        whole["properties"] = {name: change(each) for name, each in properties.items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(inner := schema.get(keyword), Mapping):
+            whole[keyword] = change(inner)
+    return whole
+
+
+def reference(schema: Schema) -> str:
+    """The name of the type that a schema refers to: directly, or through an `allOf` of one, which allows
+    extensions beside it."""
+    target = schema
+    alternatives = schema.get("allOf")
+    if isinstance(alternatives, list) and len(alternatives) == 1:
+        target = alternatives[0]
+    name: str = target.get("$ref") or ""
+    return name.rpartition("/")[2]
+
+
+def _patch_strategy(schema: Schema) -> list[str]:
+    strategy: str = schema.get("x-kubernetes-patch-strategy") or ""
+    return strategy.split(",")

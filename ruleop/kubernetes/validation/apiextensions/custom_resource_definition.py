@@ -1,0 +1,262 @@
+"""Validation of CustomResourceDefinitions, in the words of the API server where authors meet them often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
+from ruleop.kubernetes.crd.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
+from ruleop.kubernetes.crd.schema_form import SchemaForm
+from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.schema.validation import subschemas
+from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rule_expressions
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    immutable_value,
+    invalid_value,
+    invalid_values,
+    required,
+    validate_one_of,
+)
+from ruleop.kubernetes.validation.field_names import kind_problems, letter_label_problems, subdomain_problems
+from ruleop.messages import format_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.kubernetes.schema.openapi import Schema
+
+_INVALID: Final = "FieldValueInvalid"
+_SCOPES: Final = ("Cluster", "Namespaced")
+_STRATEGIES: Final = ("None", "Webhook")
+_SCALE_PATHS: Final = (
+    ("specReplicasPath", (".spec.",), ".spec"),
+    ("statusReplicasPath", (".status.",), ".status"),
+    ("labelSelectorPath", (".spec.", ".status."), "either .spec or .status"),
+)
+
+
+def validate_custom_resource_definition(new: Object, old: Object | None) -> list[FieldError]:
+    errors = [*(_validate_name(new) if old is None else _validate_immutable(new, old)), *_errors(new)]
+    if errors:
+        return errors
+    errors = list(_validate_stored(new))
+    if errors or not new["metadata"].get("name"):
+        return errors
+    try:
+        found = check_crd(new)
+    except SchemaError as error:
+        found = [error.finding]
+    return [FieldError(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in found]
+
+
+def _validate_name(document: Object) -> Iterator[FieldError]:
+    spec, name = document["spec"], document["metadata"].get("name")
+    if name and name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
+        yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def _errors(document: Object) -> Iterator[FieldError]:
+    spec = document["spec"]
+    if not (group := spec.get("group")):
+        yield required("spec.group")
+    elif problems := list(subdomain_problems(group)):
+        yield invalid_value("spec.group", group, ",".join(problems))
+    elif "." not in group:
+        yield invalid_value("spec.group", group, "should be a domain with at least one dot")
+    if scope := spec.get("scope"):
+        yield from validate_one_of("spec.scope", scope, _SCOPES)
+    else:
+        yield required("spec.scope")
+    yield from _validate_names(spec.get("names") or {})
+    yield from _validate_conversion(spec.get("conversion") or {})
+    versions = spec.get("versions") or []
+    shown = None if spec.get("versions") is None else [_version(each) for each in versions]
+    if len({each.get("name") for each in versions}) < len(versions):
+        yield invalid_value("spec.versions", shown, "must contain unique version names")
+    if sum(bool(each.get("storage")) for each in versions) != 1:
+        yield invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
+        if not (document.get("status") or {}).get("storedVersions"):
+            yield invalid_value("status.storedVersions", None, "must have at least one stored version")
+    yield from _validate_versions(versions)
+
+
+def _validate_names(names: Object) -> Iterator[FieldError]:
+    kind = names.get("kind") or ""
+    given = {
+        "plural": names.get("plural"),
+        "singular": names.get("singular") or kind.lower(),
+        "kind": kind,
+        "listKind": names.get("listKind") or (f"{kind}List" if kind else ""),
+    }
+    for name, value in given.items():
+        if not value:
+            yield required(f"spec.names.{name}")
+        elif name in ("plural", "singular"):
+            yield from invalid_values(f"spec.names.{name}", value, letter_label_problems(value))
+        else:
+            yield from invalid_values(f"spec.names.{name}", value, kind_problems(value))
+    if kind and kind == given["listKind"]:
+        yield invalid_value("spec.names.listKind", kind, "kind and listKind may not be the same")
+    for name in ("shortNames", "categories"):
+        for index, value in enumerate(names.get(name) or ()):
+            yield from invalid_values(f"spec.names.{name}[{index}]", value, letter_label_problems(value))
+
+
+def _validate_conversion(conversion: Object) -> Iterator[FieldError]:
+    """The real server names the fields as its internal type has them."""
+    field, strategy, webhook = "spec.conversion", conversion.get("strategy"), conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
+    client_field, versions_field = f"{field}.webhookClientConfig", f"{field}.conversionReviewVersions"
+    if not strategy:
+        yield required(f"{field}.strategy")
+        return
+    yield from validate_one_of(f"{field}.strategy", strategy, _STRATEGIES)
+    if strategy != "Webhook":
+        yield from (
+            forbidden_value(each, "should not be set when strategy is not set to Webhook")
+            for each, value in ((client_field, client), (versions_field, versions))
+            if value
+        )
+        return
+    if client is None:
+        yield required(client_field, "required when strategy is set to Webhook")
+    else:
+        yield from _validate_client(client, client_field)
+    if not versions:
+        yield required(versions_field)
+    elif not {"v1", "v1beta1"} & set(versions):
+        yield invalid_value(versions_field, list(versions), "must include at least one of v1, v1beta1")
+    for index, each in enumerate(versions):
+        yield from invalid_values(f"{versions_field}[{index}]", each, letter_label_problems(each))
+        if each in versions[:index]:
+            yield invalid_value(f"{versions_field}[{index}]", each, "duplicate version")
+
+
+def _validate_client(client: Object, field: str) -> Iterator[FieldError]:
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        yield required(field, "exactly one of url or service is required")
+    elif url is not None and not url.startswith("https://"):
+        problem = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
+        yield invalid_value(f"{field}.url", url.partition(":")[0], problem)
+    elif service is not None:
+        yield from (required(f"{field}.service.{name}") for name in ("name", "namespace") if not service.get(name))
+        if not 1 <= service.get("port", 443) <= 65535:
+            problem = "port is not valid: must be between 1 and 65535, inclusive"
+            yield invalid_value(f"{field}.service.port", service["port"], problem)
+
+
+def _validate_versions(versions: Sequence[Object]) -> Iterator[FieldError]:
+    for index, each in enumerate(versions):
+        field, name = f"spec.versions[{index}]", each.get("name") or ""
+        yield from invalid_values(f"{field}.name", name, letter_label_problems(name))
+        if name and len(versions) == 1:
+            yield from invalid_values("spec.version", name, letter_label_problems(name))
+        if (each.get("schema") or {}).get("openAPIV3Schema") is None:
+            yield required(f"{field}.schema.openAPIV3Schema")
+    for name, check in _PARTS.items():
+        values = [each.get(name) for each in versions]
+        if values and all(each == values[0] for each in values):
+            yield from check(values[0], "spec")  # what all versions have alike becomes a field of the definition
+        else:
+            for index, value in enumerate(values):
+                yield from check(value, f"spec.versions[{index}]")
+
+
+def _validate_schema(schema: Any, at: str) -> Iterator[FieldError]:
+    if found := (schema or {}).get("openAPIV3Schema"):
+        whole, path = SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema"
+        errors = list(_validate_type(whole, path))
+        yield from errors or validate_rule_expressions(whole, path)
+
+
+def _validate_subresource(subresources: Any, at: str) -> Iterator[FieldError]:
+    scale = (subresources or {}).get("scale")
+    if scale is None:
+        return
+    for name, prefixes, where in _SCALE_PATHS:
+        field, path = f"{at}.subresources.scale.{name}", scale.get(name)
+        if path and not path.startswith(prefixes):
+            yield invalid_value(field, path, f"should be a json path under {where}")
+        elif not path and name != "labelSelectorPath":
+            yield required(field)
+
+
+def _validate_column(columns: Any, at: str) -> Iterator[FieldError]:
+    for index, column in enumerate(columns or ()):
+        field = f"{at}.additionalPrinterColumns[{index}]"
+        if not column.get("name"):
+            yield required(f"{field}.name")
+        if not (type_ := column.get("type")):
+            yield required(f"{field}.type")
+        elif type_ not in COLUMN_TYPES:
+            yield invalid_value(f"{field}.type", type_, f"must be one of {','.join(COLUMN_TYPES)}")
+        if not (path := column.get("jsonPath")):
+            yield required(f"{field}.JSONPath")
+        elif not path.startswith("."):
+            yield invalid_value(f"{field}.JSONPath", path, "must be a simple json path starting with .")
+
+
+_PARTS: Final[dict[str, Callable[[Any, str], Iterator[FieldError]]]] = {
+    "schema": _validate_schema,
+    "subresources": _validate_subresource,
+    "additionalPrinterColumns": _validate_column,
+}
+"""The parts of a version that have a validation of their own."""
+
+
+def _validate_immutable(new: Object, old: Object) -> Iterator[FieldError]:
+    return (immutable_value(path, value_at(new, path) or "") for path in immutable_changes(new, old))
+
+
+def _validate_stored(document: Object) -> Iterator[FieldError]:
+    """Validates the versions that the status names as stored."""
+    versions = [each["name"] for each in document["spec"]["versions"]]
+    stored = (document.get("status") or {}).get("storedVersions") or []
+    path = "status.storedVersions"
+    for index, name in enumerate(stored):
+        if name not in versions:
+            problem = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from {path}"
+            )
+            yield invalid_value(f"{path}[{index}]", name, problem)
+
+
+def _version(version: Object) -> dict[str, Any]:
+    """A version as Go prints the internal type."""
+    return {
+        "Name": version.get("name", ""),
+        "Served": version.get("served", False),
+        "Storage": version.get("storage", False),
+        "Deprecated": version.get("deprecated", False),
+        "DeprecationWarning": version.get("deprecationWarning"),
+        "Schema": None,
+        "Subresources": version.get("subresources"),
+        "AdditionalPrinterColumns": version.get("additionalPrinterColumns"),
+        "SelectableFields": version.get("selectableFields"),
+    }
+
+
+def _validate_type(schema: Schema, path: str) -> Iterator[FieldError]:
+    yield from validate_one_of(f"{path}.type", schema.get("type"), SCHEMA_TYPES, optional=True)
+    for steps, each in subschemas(schema):
+        keyword, *rest = steps
+        yield from _validate_type(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))
+
+
+def defaulted(document: dict[str, Any]) -> dict[str, Any]:
+    """The definition with the names that the server fills in."""
+    spec = dict(document.get("spec") or {})
+    names = dict(spec.get("names") or {})
+    kind = names.get("kind")
+    if isinstance(kind, str):
+        names.setdefault("singular", kind.lower())
+        names.setdefault("listKind", f"{kind}List")
+    spec["names"] = names
+    spec.setdefault("conversion", {"strategy": "None"})
+    return {**document, "spec": spec}

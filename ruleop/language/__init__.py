@@ -1,0 +1,1 @@
+"""Rules and templates, and what can be known about them before they run."""

@@ -1,0 +1,1 @@
+"""The CustomResourceDefinition that the key `schema` of a watch stands for, and the status that ruleop writes."""

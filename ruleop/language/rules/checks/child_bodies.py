@@ -1,0 +1,313 @@
+"""Checks the bodies of children without rendering them: their kinds, reserved fields, and namespaces."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.kubernetes.kinds import GroupKind, Kind
+from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_words
+from ruleop.language.rules.checks.owned_lists import shape_of
+from ruleop.language.rules.keys.refused_metadata import REFUSED_METADATA
+from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
+from ruleop.language.templates.bodies.body import MARK
+from ruleop.language.templates.bodies.search import read_file, read_tags
+from ruleop.language.templates.compile.hints import has_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.errors import Site
+    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.language.rules.findings import Findings
+    from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.rules.keys.value_types import Templated
+    from ruleop.language.rules.keys.watches_yaml import ObserveTable, PatchTable
+    from ruleop.language.templates import Library, StringTemplate, YamlNode
+
+RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
+MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128
+
+_OWN_NAME = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.name\s*-?\}\}\s*")
+_OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
+_REACH = "set `reach: cluster` in the watch to allow that"
+
+
+def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library: Library, findings: Findings) -> None:
+    custom = {GroupKind(crd.group, crd.kind): crd.namespaced for crd in crds}
+    is_cluster_scoped = _is_namespaced(draft.kind, custom) is False
+    for child in draft.everyone:
+        if child.body is None:
+            continue
+        if child.table.adopt == "helm" and is_cluster_scoped:
+            message = "`adopt: helm` needs a CR with a namespace, as a Helm release has one: use `adopt: orphans`"
+            findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
+        site = child.body.node.site
+        for kind in sorted(child.kinds):
+            if draft.table.reach == "namespace" and not child.table.kinds and _is_namespaced(kind, custom) is False:
+                findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
+        _check_object(draft, child, library, findings)
+        if child.table.patch is not None:
+            _check_patched_fields(draft, child.table.patch, crds, findings)
+        if (patch := child.table.patch) is not None and patch.selector is not None:  # else the body has its namespace
+            _check_place(draft, patch, f'the child "{child.id}"', child.site, custom, findings)
+        _check_given(child, custom, findings)
+        _check_template(child, library, findings)
+        _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
+    for entry in draft.observed.values():
+        if (table := entry.value) is None:
+            continue
+        what = f'the observed resource "{entry.name}"'
+        if table.owned_by is None:  # those are where their owner is
+            _check_place(draft, table, what, entry.site, custom, findings)
+        if table.where is not None and not table.many:
+            message = f'{what} is one object, and "where" selects objects of a list: use `when` or `waitFor` of a child'
+            findings.mistake("conflict", message, table.key_sites["where"])
+
+
+def _check_place(
+    draft: Draft,
+    table: ObserveTable | PatchTable,
+    what: str,
+    site: Site,
+    custom: Mapping[GroupKind, bool],
+    findings: Findings,
+) -> None:
+    """Checks where the objects are that an `observe`, or the selector of a `patch`, refers to."""
+    _check_namespace(draft, table.namespace, what, findings)
+    if table.namespaces is not None and draft.table.reach != "cluster":
+        message = f"{what} may be in another namespace than its CR: {_REACH}"
+        findings.mistake("reach", message, table.key_sites["namespaces"])
+    is_given = table.namespace is not None or table.namespaces is not None
+    if not is_given and _is_namespaced(draft.kind, custom) is False and _is_namespaced(_kind_of(table), custom):
+        message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
+        findings.mistake("missing-key", message, site)
+
+
+def _kind_of(table: ObserveTable | PatchTable) -> Kind:
+    return Kind(table.group.text, table.version.text if table.version else "", table.kind.text if table.kind else "")
+
+
+def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
+    """Whether the kind is namespaced; None if only the cluster knows."""
+    if kind.versionless in custom:
+        return custom[kind.versionless]
+    builtin = builtin_resource(kind.versionless)
+    return builtin.namespaced if builtin is not None else None
+
+
+def _check_namespace(draft: Draft, namespace: Templated[StringTemplate] | None, what: str, findings: Findings) -> None:
+    if namespace is not None and not _is_allowed_namespace(draft, namespace.node):
+        findings.mistake("reach", f"{what} may be in another namespace than its CR: {_REACH}", namespace.node.site)
+
+
+def _is_allowed_namespace(draft: Draft, node: YamlNode) -> bool:
+    """Whether a namespace is allowed: any with `reach: cluster`, else the CR's own, as far as its text shows."""
+    text = str(node.value)
+    only = {word.text for word in draft.table.namespaces or ()}
+    return draft.table.reach == "cluster" or bool(_OWN_NAMESPACE.fullmatch(text)) or only == {text}
+
+
+def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: Findings) -> None:
+    """Checks the fields of an `object` or a `patch`, which are known before rendering."""
+    if child.tree is None:
+        return
+    node = child.tree.node
+    if (mistake := child.tree.compiled.kind_mistake) is not None:
+        findings.take([mistake], "wrong-value")
+    if any(kind.kind == "List" for kind in child.kinds):
+        message = (
+            "`kind: List` is not supported: make each item a child, or use a template with documents separated by `---`"
+        )
+        findings.mistake("wrong-value", message, node.site)
+    in_tags = [body.document for body in read_tags(node, library).bodies]
+    found = [
+        *_reserved_fields(node, has_templates),
+        *(each for body in in_tags for each in _reserved_fields(body, _has_slot)),
+    ]
+    for path, site in dict.fromkeys(found):
+        findings.mistake("wrong-value", _refusal(path), site)
+    for body in in_tags:
+        _check_name(body, child.kinds, _has_slot, findings)
+    if child.table.patch is not None:
+        _check_patch(child, child.table.patch, node, findings)
+    _check_name(node, child.kinds, has_templates, findings)
+    metadata = node.member("metadata")
+    is_selected = child.table.patch is not None and child.table.patch.name is None
+    is_computed = any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None)
+    if not (is_selected or is_computed) and (
+        metadata is None or (isinstance(metadata.value, dict) and not {"name", "generateName"} & metadata.value.keys())
+    ):
+        _report_no_name(node, findings)
+    named = [each.member("metadata", "namespace") for each in in_tags]
+    named = [node.member("metadata", "namespace"), *(each for each in named if each and not _has_slot(str(each.value)))]
+    for namespace in {each.site: each for each in named if each is not None}.values():
+        if not _is_allowed_namespace(draft, namespace):
+            message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
+            findings.mistake("reach", message, namespace.site)
+
+
+def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:
+    """Checks what the objects that a CR gives may be: nothing by which its author gains permissions."""
+    for kind, site in child.given_kinds:
+        if _is_namespaced(kind, custom) is False:
+            message = f"{kind.kind} is a cluster-scoped kind: `objects` are in the namespace of the CR"
+            findings.mistake("reach", message, site)
+        elif kind.group in RBAC_GROUPS and not child.table.allow:
+            message = (
+                f"who writes a CR could grant permissions by a {kind.kind}: remove it, "
+                "or set `allow: [extra-privileges]` in the child"
+            )
+            findings.mistake("out-of-place", message, site)
+    if child.table.objects is not None and child.table.adopt != "never":
+        message = "who writes a CR could take over objects of others: `adopt` is not for `objects`"
+        findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
+
+
+def _check_patched_fields(
+    draft: Draft, patch: PatchTable, crds: Iterable[CustomResourceDefinition], findings: Findings
+) -> None:
+    """Finds fields that server-side apply cannot take, or that the authors of the CR own."""
+    if patch.fields is None or not isinstance(patch.fields.value, dict):
+        return
+    name = patch.name.node.value if patch.name is not None else None
+    is_own = isinstance(name, str) and _OWN_NAME.fullmatch(name) is not None
+    if patch.object_kind.versionless == draft.kind.versionless and is_own:
+        for key, site in patch.fields.key_sites.items():
+            if key != "metadata":
+                message = f"`{key}` of the CR itself belongs to its authors: set a default in its CRD"
+                findings.mistake("out-of-place", message, site)
+        return
+    for where, key, site in _unkeyed_items(patch.fields, shape_of(patch.object_kind, crds), ()):
+        message = f"an item of {where} needs `{key}`: server-side apply finds the item by it"
+        findings.mistake("missing-key", message, site)
+
+
+def _unkeyed_items(node: YamlNode, shape: Shape | None, path: tuple[str, ...]) -> Iterator[tuple[str, str, Site]]:
+    """The items of lists that lack a key by which the API server merges them, in plain text."""
+    if shape is None:
+        return
+    if isinstance(node.value, list):
+        keys = [key for key in shape.keys if key not in shape.key_defaults] if shape.list_type == "map" else []
+        for item in node.value:
+            if isinstance(item.value, dict) and not any(map(has_templates, item.value)):
+                yield from ((".".join(path), key, item.site) for key in keys if key not in item.value)
+            yield from _unkeyed_items(item, shape.items, path)
+    elif isinstance(node.value, dict):
+        for key, member in node.value.items():
+            yield from _unkeyed_items(member, shape.fields.get(key) or shape.values, (*path, key))
+
+
+def _check_patch(child: ChildDraft, patch: PatchTable, node: YamlNode, findings: Findings) -> None:
+    if patch.namespaces is not None and patch.object_kind.versionless == SECRET:
+        for name in (each for each in DATA_FIELDS if each in node.key_sites):
+            message = f"`{name}` of a Secret in another namespace than the CR's cannot be set"
+            findings.mistake("out-of-place", message, node.key_sites[name])
+    if child.final:
+        message = f'"{child.id}" has `patch`, which is for `children`: fields are released when the CR is deleted'
+        findings.mistake("out-of-place", message, child.site)
+    if len(child.id) > MAX_PATCH_ID:
+        message = f"the id of a child with `patch` has at most {MAX_PATCH_ID} characters: it names its field manager"
+        findings.mistake("wrong-value", message, child.site)
+    spec = node.member("spec")
+    if spec is not None and "finalizers" in spec.key_sites:
+        message = f"`spec.finalizers` is not allowed: {REFUSED_METADATA['finalizers']}"
+        findings.mistake("wrong-value", message, spec.key_sites["finalizers"])
+
+
+def _check_template(child: ChildDraft, library: Library, findings: Findings) -> None:
+    """Checks what a template file renders with any values: the fields of its bodies that are literal text."""
+    if child.table.template is None:
+        return
+    bodies = read_file(child.table.template.compiled.name, library).bodies
+    objects = [body for body in bodies if isinstance(body.document.value, dict)]
+    others = [body for body in bodies if not isinstance(body.document.value, dict) and not _is_slot(body.document)]
+    if others and {id(body.printed) for body in bodies} == {id(body.printed) for body in others}:
+        message = "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text"
+        findings.mistake("wrong-value", message, others[0].document.site)
+    for path, site in dict.fromkeys(found for body in objects for found in _reserved_fields(body.document, _has_slot)):
+        findings.mistake("wrong-value", _refusal(path), site)
+    for key in ("apiVersion", "kind"):
+        for node in _without([body.document for body in objects], key):
+            findings.mistake("missing-key", f"this document has no {key}, which every object needs", node.site)
+    for body in objects:
+        _check_name(body.document, [body.kind], _has_slot, findings)
+    for node in _without([body.document for body in objects], "metadata", "name"):
+        _report_no_name(node, findings)
+
+
+def _without(documents: Sequence[YamlNode], *path: str) -> Iterator[YamlNode]:
+    """The documents without a field, in all bodies: those of other branches share their keys, and may have it."""
+    having = [node for node in documents if _may_have(node, path)]
+    sites = {site for node in having for site in node.key_sites.values()}
+    yield from (node for node in documents if node not in having and sites.isdisjoint(node.key_sites.values()))
+
+
+def _may_have(node: YamlNode, path: Sequence[str]) -> bool:
+    """Whether a field is there, or may be among entries that are known only after rendering."""
+    if not path or not isinstance(node.value, dict):
+        return not path or _is_slot(node)
+    if _has_computed_keys(node, _has_slot) or (path == ("name",) and "generateName" in node.value):
+        return True
+    return path[0] in node.value and _may_have(node.value[path[0]], path[1:])
+
+
+def _check_name(node: YamlNode, kinds: Iterable[Kind], is_computed: Callable[[str], bool], findings: Findings) -> None:
+    name = node.member("metadata", "name")
+    if name is None or not isinstance(name.value, str) or is_computed(name.value):
+        return
+    for kind in sorted(kinds):
+        if not is_object_name(kind.versionless, name.value):
+            words = name_in_words(kind.versionless)
+            findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {words}', name.site)
+            break
+
+
+def _report_no_name(node: YamlNode, findings: Findings) -> None:
+    metadata = node.member("metadata")
+    site = metadata.site if metadata is not None else node.site
+    findings.mistake("missing-key", "metadata.name of the object is missing", site)
+
+
+def _has_slot(text: str) -> bool:
+    return MARK.search(text) is not None
+
+
+def _is_slot(node: YamlNode) -> bool:
+    return isinstance(node.value, str) and MARK.fullmatch(node.value) is not None
+
+
+def _has_computed_keys(node: YamlNode, is_computed: Callable[[str], bool]) -> bool:
+    return isinstance(node.value, dict) and any(map(is_computed, node.value))
+
+
+def _reserved_fields(node: YamlNode, is_computed: Callable[[str], bool]) -> Iterator[tuple[str, Site]]:
+    """The fields that a child cannot set. A value that is a single slot may be omitted."""
+    if "status" in node.key_sites and not _may_be_omitted(node, "status"):
+        yield "status", node.key_sites["status"]
+    metadata = node.member("metadata")
+    if metadata is None:
+        return
+    for name, site in metadata.key_sites.items():
+        # Without generateName there would be no name either.
+        needed = name == "generateName" and "name" not in metadata.key_sites
+        if name in REFUSED_METADATA and (needed or not _may_be_omitted(metadata, name)):
+            yield f"metadata.{name}", site
+    for name in ("labels", "annotations"):
+        map_node = metadata.member(name)
+        for key, site in map_node.key_sites.items() if map_node is not None else ():
+            if key.startswith(RESERVED_PREFIX) and not is_computed(key):
+                yield f"metadata.{name}['{key}']", site
+
+
+def _refusal(path: str) -> str:
+    if path == "metadata.generateName":
+        return f"`{path}` is not allowed: {REFUSED_METADATA['generateName']}"
+    return f"`{path}` is set by ruleop or the API server: remove it"
+
+
+def _may_be_omitted(node: YamlNode, name: str) -> bool:
+    member = node.member(name)
+    return member is not None and _is_slot(member)

@@ -1,0 +1,98 @@
+"""Reports data of Secrets where everyone can read it: in the status, a condition, a message, or the name of a child."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ruleop.language.rules.checks.random_functions import metadata_texts
+from ruleop.language.rules.facts.secret_reads import (
+    BODY_KEYS,
+    Secrets,
+    exposes,
+    holders_of,
+    loops_of,
+    secrecy_of,
+    secret_ids,
+    slots_of,
+)
+from ruleop.language.secrets.secret_fields import is_name_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.findings import Findings
+    from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.templates import Library, SlotPlace
+
+_RECORDED_KEYS = frozenset({"once", "schedule", "timeZone"})
+"""Their values are in the status, in names and labels of the objects, and in messages."""
+
+
+def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, findings: Findings) -> None:
+    """Reports data of Secrets in public places. In the text of a template, names and namespaces are a guess by its
+    lines."""
+    parts = list(parts)
+    secrets = Secrets(secret_ids(draft), frozenset())
+    for part in parts:
+        if part.let and any(exposes(part, reference, secrets, library) for reference in part.compiled.references):
+            secrets = replace(secrets, lets=secrets.lets | {part.let})
+    holders = holders_of(draft, parts, library)
+    ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
+    recorded = dict.fromkeys(ended, "forEachOf") | {each.id: "once" for each in draft.everyone if each.run is not None}
+    for part in parts:
+        gives_items = bool(part.loop) and part.child is not None and part.child.id in recorded
+        gives_objects = bool(part.loop) and part.child is not None and part.child.table.objects is not None
+        for reference in part.compiled.references if part.public or gives_items or gives_objects else ():
+            path = ".".join(step or "*" for step in reference.path)
+            if part.public and exposes(part, reference, secrets, library):
+                message = (
+                    f"`{path}` would expose the data of a Secret in {part.view.title}: "
+                    "use its metadata, or test whether it exists"
+                )
+            elif gives_objects and exposes(part, reference, holders, library, allowed=is_name_field):
+                message = (
+                    f"`{path}` would give whole objects from data of a Secret, and everyone can read their names: "
+                    "read the Secret in the body of a `template`"
+                )
+            elif gives_items and exposes(part, reference, holders, library, allowed=is_name_field):
+                assert part.child is not None
+                message = (
+                    f"`{path}` would give the items data of a Secret, and they are recorded for "
+                    f"`{recorded[part.child.id]}`: "
+                    "loop over something else, and read the Secret in the body"
+                )
+            else:
+                continue
+            findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+    secrecy = secrecy_of(draft, parts, library, generated=False)
+    for part in parts:
+        if part.child is None or part.key not in BODY_KEYS | _RECORDED_KEYS:
+            continue
+        slots = secrecy[part.child.id].slots
+        if part.key in _RECORDED_KEYS:
+            slots = slots_of(part, loops_of(part, parts), library, holders, secret_ids(draft), generated=False)
+        for field, place in _public_slots(part, part.child, slots, library):
+            message = (
+                f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
+                "use its metadata, or a checksum (`sha256`)"
+            )
+            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
+
+
+def _public_slots(
+    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
+) -> Iterator[tuple[str, SlotPlace]]:
+    found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
+    if part.key in _RECORDED_KEYS:
+        yield from ((f"`{part.key}` of the child {child.id}", place) for place in found)
+        return
+    if part.key == "namespace":
+        yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
+        return
+    for field in ("name", "namespace"):
+        lines = list(metadata_texts(part, field, library.texts))
+        for place in found:
+            if any(place.site == site and place.expression in text for text, site in lines):
+                yield f"metadata.{field}", place

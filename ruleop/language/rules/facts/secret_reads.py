@@ -1,0 +1,253 @@
+"""The parts of Secrets that templates and expressions read.
+
+No data of a Secret may be copied to where everyone can read it: the status, a condition, a message, the name or the
+namespace of a child. A reference is judged by its path: the metadata and type of a Secret may be copied; its data, its
+annotations as a whole and the whole object may not, except where only its presence or the number of Secrets is read. A
+let that contains Secret data counts as a Secret. In doubt, a reference is an error.
+
+Children may contain Secret data elsewhere: `secrecy_of` finds where, for messages and plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ruleop.kubernetes.kinds import GroupKind
+from ruleop.language.rules.facts.scopes import written
+from ruleop.language.secrets.secrecy import Secrecy, words_of
+from ruleop.language.secrets.secret_fields import (
+    CHECKSUMS,
+    is_name_field,
+    is_public_field,
+    is_secret_field,
+)
+from ruleop.language.secrets.secret_values import SECRET
+from ruleop.language.templates import (
+    SAME_ITEMS,
+    SECRET_FUNCTIONS,
+    Reference,
+    TextTemplate,
+    origins_of,
+    slots_from,
+    syntax,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.errors import Site
+    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.keys.parsed import Draft
+    from ruleop.language.templates import Library, SlotPlace, YamlNode
+
+_OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
+BODY_KEYS = _OBJECT_KEYS - {"forEach"}
+_NO_SLOTS: frozenset[SlotPlace] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    many: Mapping[str, bool]  # id -> whether it is a list
+    lets: frozenset[str]  # lets that contain Secret data
+
+
+# -- children ----------------------------------------------------------------------------------------------------------
+
+
+def secrecy_of(
+    draft: Draft, parts: Iterable[Part], library: Library, *, generated: bool = True
+) -> Mapping[str, Secrecy]:
+    """The secrecy of each child. It holds data of Secrets if it is one, generates some, or reads more than a name of a
+    Secret or of another such child. `generated`: what it generates counts as read."""
+    parts = list(parts)
+    secrets, own = holders_of(draft, parts, library), secret_ids(draft)
+    found = {}
+    for child in draft.everyone:
+        its_parts = [part for part in parts if part.child is child]
+        slots = _NO_SLOTS.union(
+            *(
+                slots_of(part, loops_of(part, parts), library, secrets, own, generated=generated)
+                for part in its_parts
+                if part.key in BODY_KEYS
+            )
+        )
+        reads = bool(slots) or any(
+            exposes(part, reference, secrets, library)
+            for part in its_parts
+            if part.key not in BODY_KEYS
+            for reference in part.compiled.references
+        )
+        words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()
+        found[child.id] = Secrecy(child.id in secrets.many or bool(slots), reads, slots, words)
+    return found
+
+
+def holders_of(draft: Draft, parts: Iterable[Part], library: Library) -> Secrets:
+    parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
+    secrets, before = Secrets(secret_ids(draft), frozenset()), None
+    while secrets != before:
+        before = secrets
+        for part in parts:
+            if any(
+                exposes(part, reference, secrets, library, allowed=is_name_field)
+                for reference in part.compiled.references
+            ):
+                if part.child is None:
+                    secrets = replace(secrets, lets=secrets.lets | {part.let})
+                else:
+                    secrets = replace(secrets, many={**secrets.many, part.child.id: part.child.many})
+    return secrets
+
+
+def _words(part: Part, library: Library) -> Iterator[str]:
+    if isinstance(part.compiled, TextTemplate):
+        texts = [library.texts[name] for name in part.compiled.files]
+    else:
+        texts = [*_texts(part.node)]
+    for text in texts:
+        yield from words_of(text)
+
+
+def _texts(node: YamlNode) -> Iterator[str]:
+    value = node.value
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield key
+            yield from _texts(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _texts(member)
+    else:
+        yield str(value)
+
+
+def loops_of(part: Part, parts: Iterable[Part]) -> list[Part]:
+    return [each for each in parts if each.gives_items_to(part)]
+
+
+def slots_of(
+    part: Part, loops: list[Part], library: Library, secrets: Secrets, own: Mapping[str, bool], *, generated: bool
+) -> frozenset[SlotPlace]:
+    ids = {"live", *secrets.many, *secrets.lets}
+    names = part.compiled.names & {*ids, *(loop.loop for loop in loops)}
+    if not names and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
+        return _NO_SLOTS
+    items = [
+        tree for loop in loops for tree in library.with_run_files(library.written_string(loop.loop_text, loop.site))
+    ]
+    return _NO_SLOTS.union(
+        *(
+            slots_from(
+                origins_of(
+                    [*trees, *items],
+                    {name: [(name,)] for name in ids},
+                    clean=CHECKSUMS,
+                    functions=SECRET_FUNCTIONS if generated else frozenset(),
+                    by_name=False,
+                ),
+                lambda path: _is_data(path, secrets, own),
+            )
+            for trees in _trees(part, library)
+        )
+    )
+
+
+def _trees(part: Part, library: Library) -> Iterator[list[syntax.Template]]:
+    """The trees of each text of a part, with those of the files that it runs."""
+    if isinstance(part.compiled, TextTemplate):
+        yield library.written_trees([part.compiled.name])
+        return
+    for tree in written(part, library):
+        yield library.with_run_files(tree)
+
+
+def _is_data(path: Sequence[str | None], secrets: Secrets, own: Mapping[str, bool]) -> bool:
+    """Whether a field holds data of a Secret: of a Secret itself, or of a child that contains such data."""
+    if path[0] == "live":
+        path = path[1:]
+    if not path or path[0] is None or path[0] in secrets.lets:
+        return True
+    if path[0] not in secrets.many:
+        return False
+    inner = path[2:] if secrets.many[path[0]] else path[1:]
+    if not inner:
+        return True
+    if path[0] not in own and inner[0] == "status":
+        return False
+    return is_secret_field(inner)
+
+
+# -- references --------------------------------------------------------------------------------------------------------
+
+
+def secret_ids(draft: Draft) -> dict[str, bool]:
+    """The ids of children and observed resources that are Secrets, and whether each is a list."""
+    many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
+    for entry in draft.observed.values():
+        table = entry.value
+        if table is not None and table.kind is not None and GroupKind(table.group.text, table.kind.text) == SECRET:
+            many[entry.name] = table.many
+    return many
+
+
+def exposes(
+    part: Part,
+    reference: Reference,
+    secrets: Secrets,
+    library: Library,
+    *,
+    allowed: Callable[[Sequence[str | None]], bool] = is_public_field,
+) -> bool:
+    """Whether a reference reads more of a Secret than `allowed` allows."""
+    path = reference.path[1:] if reference.path[0] == "live" else reference.path
+    name = path[0] if path else None
+    if path[-1:] == ("?",):
+        return False  # only the presence or the number
+    if name in secrets.lets:
+        return True
+    if name is None or name not in secrets.many:
+        return False
+    inner = path[1:]
+    if not inner:
+        uses = [use for tree in written(part, library) for use in _uses_of_whole(tree, name, reference.site)]
+        return not uses or not all(map(_is_harmless, uses))
+    if secrets.many[name]:
+        inner = inner[1:]
+    return not inner or not allowed(inner)
+
+
+def _uses_of_whole(tree: syntax.Template, name: str, where: Site) -> Iterator[list[syntax.Node]]:
+    """The uses of the id without an attribute on the line of a reference: the node, and its ancestors from the inside
+    out."""
+    pending: list[list[syntax.Node]] = [[tree]]
+    while pending:
+        node, *ancestors = ancestry = pending.pop()
+        is_read = not ancestors or not isinstance(ancestors[0], (syntax.Field, syntax.Item, syntax.Slice))
+        if _is_id(node, name) and node.site == where and is_read:
+            yield ancestry
+        pending += [[each, *ancestry] for each in syntax.children(node)]
+
+
+def _is_id(node: syntax.Node, name: str) -> bool:
+    if isinstance(node, syntax.Field):
+        return node.name == name and isinstance(node.of, syntax.Name) and node.of.name == "live"
+    return isinstance(node, syntax.Name) and node.name == name
+
+
+def _is_harmless(use: list[syntax.Node]) -> bool:
+    """Whether a list of Secrets is only iterated over. The use of an item is a reference of its own."""
+    inner, *outer = use
+    for node in outer:
+        if isinstance(node, syntax.For):
+            return node.iterable is inner
+        if not isinstance(node, syntax.Filter) or node.value is not inner:
+            return False
+        if node.name == "map":
+            return "attribute" in node.kwargs
+        if node.name in ("length", "count"):
+            return True
+        if node.name not in SAME_ITEMS:
+            break
+        inner = node
+    return False

@@ -1,0 +1,226 @@
+"""Reads the files of a project from a folder. The rest of loading works on their texts in memory.
+
+Only files below the folder are read: a link to the outside would allow anyone who can add a file to a project to read
+the operator's own files. Links inside are followed, because Kubernetes mounts a ConfigMap as links to `..data`, which
+is itself a link to a folder that is replaced at each change. Names that start with a dot are therefore skipped.
+
+`include` names further files of watches. Patterns match folder by folder, as in a shell, and match names that start
+with a dot only literally: a mounted ConfigMap has a second copy of each file in `..data`, and a repository has `.git`.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from ruleop.errors import Site
+from ruleop.files import read_regular, resolve_inside, why_unreadable
+from ruleop.language.rules.findings import Findings, did_you_mean_quoted
+from ruleop.language.rules.keys.env_vars import is_utf8
+from ruleop.language.templates import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from ruleop.language.rules.keys.value_types import Word
+
+WATCHES = "watches.yaml"
+
+
+def is_inside(pattern: str) -> bool:
+    return (
+        not pattern.startswith("/") and "\\" not in pattern and "\0" not in pattern and ".." not in pattern.split("/")
+    )
+
+
+def normalise_pattern(pattern: str) -> str:
+    """The pattern without empty parts and dots, so that each file has one path."""
+    return "/".join(part for part in pattern.split("/") if part not in ("", "."))
+
+
+def has_wildcards(pattern: str) -> bool:
+    return any(sign in pattern for sign in "*?[")
+
+
+def matches_name(pattern: str, name: str) -> bool:
+    """Whether one part of a pattern matches this name."""
+    return name == pattern or (has_wildcards(pattern) and not name.startswith(".") and fnmatchcase(name, pattern))
+
+
+def matches(path: str, pattern: str) -> bool:
+    parts, patterns = path.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(matches_name, patterns, parts))
+
+
+def paths_of(pattern: str, names: Callable[[str, str], Iterable[str]]) -> Iterator[str]:
+    """The paths that match a pattern, folder by folder. `names`: those in a folder that match one part of it; the path
+    of the folder is empty or ends with a slash."""
+    *outer, last = pattern.split("/")
+    folders = [""]
+    for part in outer:
+        folders = [f"{folder}{name}/" for folder in folders for name in names(folder, part)]
+    for folder in folders:
+        yield from (folder + name for name in names(folder, last))
+
+
+def patterns_in(text: str) -> tuple[str, ...]:
+    """The valid patterns of a watches.yaml, parsed before everything else to find the files to read."""
+    documents, _ = read_yaml(text, WATCHES)
+    found = documents[0].member("include") if documents else None
+    items = found.value if found is not None and isinstance(found.value, list) else []
+    return tuple(
+        normalise_pattern(item.value) for item in items if isinstance(item.value, str) and is_inside(item.value)
+    )
+
+
+def included(words: Iterable[Word], files: Iterable[str], findings: Findings) -> Iterator[str]:
+    """The included files in the order of the patterns, each once, without watches.yaml itself."""
+    known = sorted(set(files) - {WATCHES})
+    taken: set[str] = set()
+    for word in words:
+        if not is_inside(word.text):
+            message = f'"{word.text}" is outside of the project: included files must be inside'
+            findings.mistake("missing-file", message, word.site)
+            continue
+        pattern = normalise_pattern(word.text)
+        found = [path for path in known if matches(path, pattern)]
+        if pattern == WATCHES:
+            findings.mistake("conflict", f"{WATCHES} cannot include itself: remove it from the list", word.site)
+        elif not found and has_wildcards(pattern):
+            findings.warning("missing-file", f'no file matches "{word.text}"', word.site)
+        elif not found:
+            others = [path for path in known if not path.startswith(("templates/", "crds/"))]
+            message = f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}'
+            findings.mistake("missing-file", message, word.site)
+        yield from (path for path in found if path not in taken)
+        taken.update(found)
+
+
+MAX_BYTES = 1024 * 1024  # of a file; the limit of a ConfigMap
+MAX_CRD_BYTES = 8 * 1024 * 1024  # generated CRDs are large: some of Prometheus have more than 1 MB
+MAX_FILES = 5000
+_TEMPLATE_NAME = re.compile(r"[A-Za-z0-9._/-]+", re.ASCII)
+
+
+class _TooManyFilesError(Exception):
+    pass
+
+
+def read_files(root: Path, findings: Findings) -> dict[str, str]:
+    """The texts of a project's files by their relative paths, with / between the parts."""
+    if not root.is_dir():
+        findings.mistake("unreadable", "no such folder", Site(str(root)))
+        return {}
+    return _Reader(root, findings).read()
+
+
+class _Reader:
+    def __init__(self, root: Path, findings: Findings) -> None:
+        self.root = root
+        self.findings = findings
+        self.texts: dict[str, str] = {}
+
+    def read(self) -> dict[str, str]:
+        try:
+            self._file(self.root / WATCHES, WATCHES, self.root)
+            for pattern in patterns_in(self.texts.get(WATCHES, "")):
+                for path in paths_of(pattern, self._matching_names):
+                    self._file(self.root / path, path, self.root)
+            self._templates(self.root / "templates")
+            self._crds(self.root / "crds")
+        except _TooManyFilesError:
+            self._mistake(str(self.root), f"the project has more than {MAX_FILES} files")
+        return self.texts
+
+    def _matching_names(self, folder: str, pattern: str) -> Iterable[str]:
+        """The names in a folder that match one part of a pattern."""
+        if not has_wildcards(pattern):
+            return (pattern,)
+        return (
+            name
+            for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root))
+            if matches_name(pattern, name)
+        )
+
+    def _templates(self, folder: Path) -> None:
+        if (real := self._resolve(folder, "templates", folder)) is not None:
+            self._folder(folder, "templates", folder, (real,))
+
+    def _folder(self, folder: Path, prefix: str, top: Path, parents: tuple[Path, ...]) -> None:
+        for name in self._names(folder, prefix):
+            entry, path = folder / name, f"{prefix}/{name}"
+            real = self._resolve(entry, path, top)
+            if real is None:
+                continue
+            if real.is_dir():
+                if real in parents:
+                    self._mistake(path, "this link points to one of its parent folders: remove it")
+                    continue
+                self._folder(entry, path, top, (*parents, real))
+            elif not _TEMPLATE_NAME.fullmatch(name):
+                self._mistake(path, "the name of a template may only contain letters, digits and . _ -: rename it")
+            else:
+                self._text(real, path)
+
+    def _crds(self, folder: Path) -> None:
+        if self._resolve(folder, "crds", folder) is None:
+            return
+        for name in self._names(folder, "crds"):
+            if name.endswith((".yaml", ".yml", ".json")):
+                self._file(folder / name, f"crds/{name}", folder)
+
+    def _names(self, folder: Path, path: str) -> list[str]:
+        """The names in a folder, without hidden files and backups of editors. Empty if the folder does not exist."""
+        try:
+            return sorted(
+                entry.name
+                for entry in folder.iterdir()
+                if not entry.name.startswith(".") and not entry.name.endswith("~")
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self._mistake(path, f"cannot be read: {error.strerror}")
+            return []
+
+    def _file(self, file: Path, path: str, top: Path) -> None:
+        if (real := self._resolve(file, path, top)) is not None:
+            self._text(real, path)
+
+    def _resolve(self, entry: Path, path: str, top: Path) -> Path | None:
+        """The real path of a file or folder, if it is below `top`."""
+        try:
+            return resolve_inside(entry, top)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._mistake(path, why_unreadable(error))
+            return None
+
+    def _text(self, real: Path, path: str) -> None:
+        """Reads one regular file that is small enough."""
+        if path in self.texts:
+            return
+        if len(self.texts) >= MAX_FILES:
+            raise _TooManyFilesError
+        if not is_utf8(path):
+            self._mistake(path, "the name of the file is not valid UTF-8: rename it or its folder")
+            return
+        limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
+        try:
+            data = read_regular(real, limit)
+        except OSError as error:
+            if path == WATCHES or not isinstance(error, IsADirectoryError):  # a pattern may match a folder
+                self._mistake(path, why_unreadable(error))
+            return
+        try:
+            self.texts[path] = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            self._mistake(path, "is not valid UTF-8", line)
+
+    def _mistake(self, path: str, message: str, line: int = 0) -> None:
+        """Records a mistake. The name of a file may be any bytes, but messages are text."""
+        self.findings.mistake("unreadable", message, Site(path.encode("utf-8", "backslashreplace").decode(), line))

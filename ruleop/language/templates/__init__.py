@@ -1,0 +1,103 @@
+"""Templates, rendered to objects. Values are inserted after YAML parsing, so they never change the structure."""
+
+from ruleop.language.templates.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.language.templates.compile.environment import TemplateFunction
+from ruleop.language.templates.compile.library import Library
+from ruleop.language.templates.compile.other_tools import instead_of
+from ruleop.language.templates.compile.references import SAME_ITEMS, Reference
+from ruleop.language.templates.compile.value_flow import origins_of, slots_from
+from ruleop.language.templates.filters.declarations import Trait
+from ruleop.language.templates.filters.registry import FILTER_NAMES, filters_with
+from ruleop.language.templates.functions import (
+    FUNCTION_NAMES,
+    NONDETERMINISTIC,
+    SCOPE_FUNCTIONS,
+    SECRET_FUNCTIONS,
+    TIME_FUNCTIONS,
+)
+from ruleop.language.templates.values.data import (
+    Lazy,
+    MapView,
+    ObjectsView,
+    PartialObjectsView,
+    loop_items,
+    partial_view,
+    plain,
+    view,
+)
+from ruleop.language.templates.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
+from ruleop.language.templates.values.text import SlotPlace
+from ruleop.language.templates.values.undefined import (
+    OMIT,
+    Announced,
+    Broken,
+    Disabled,
+    Later,
+    Missing,
+    Omit,
+    Origin,
+    UndefinedValue,
+)
+from ruleop.language.templates.yaml.yaml_node import YamlNode
+from ruleop.language.templates.yaml.yaml_reader import NotJson, read_yaml, resolve_scalar
+from ruleop.language.templates.yaml.yaml_writer import yaml_document, yaml_text
+
+_WORDS = (
+    "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs "
+    "omit lipsum"
+)
+JINJA_NAMES = frozenset([*_WORDS.split(), *FUNCTION_NAMES])
+"""Keywords and globals of Jinja, and functions of ruleop: reserved, so no id or name of a rule may be one of them."""
+
+__all__ = [
+    "FILTER_NAMES",
+    "FUNCTION_NAMES",
+    "JINJA_NAMES",
+    "NONDETERMINISTIC",
+    "OMIT",
+    "SAME_ITEMS",
+    "SCOPE_FUNCTIONS",
+    "SECRET_FUNCTIONS",
+    "TIME_FUNCTIONS",
+    "Announced",
+    "Broken",
+    "Disabled",
+    "Expression",
+    "Fault",
+    "Later",
+    "Lazy",
+    "Library",
+    "LimitExceeded",
+    "MapView",
+    "Missing",
+    "NotJson",
+    "NotPermitted",
+    "NotThereYet",
+    "ObjectsView",
+    "Omit",
+    "Origin",
+    "PartialObjectsView",
+    "Reference",
+    "RuleErrors",
+    "SlotPlace",
+    "StringTemplate",
+    "TemplateFunction",
+    "TextTemplate",
+    "Trait",
+    "Tree",
+    "UndefinedValue",
+    "Waiting",
+    "YamlNode",
+    "filters_with",
+    "instead_of",
+    "loop_items",
+    "origins_of",
+    "partial_view",
+    "plain",
+    "read_yaml",
+    "resolve_scalar",
+    "slots_from",
+    "view",
+    "yaml_document",
+    "yaml_text",
+]

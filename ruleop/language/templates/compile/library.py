@@ -1,0 +1,424 @@
+"""All templates of a project, in memory.
+
+Compiling is slow (milliseconds) and happens once, when the project is loaded. Mistakes in the text of a template are
+found then, with their lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jinja2
+
+from ruleop.errors import RuleError, Site
+from ruleop.language.templates import syntax
+from ruleop.language.templates.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.language.templates.compile.conversion import converted
+from ruleop.language.templates.compile.environment import Environment, TemplateFunction
+from ruleop.language.templates.compile.hints import check_reserved, has_templates, kinds_of, mistakes_in, syntax_message
+from ruleop.language.templates.compile.named_files import (
+    Named,
+    named_templates,
+    without_unused_macros,
+)
+from ruleop.language.templates.compile.references import Reads, read_tree
+from ruleop.language.templates.compile.value_trees import ValueTree, read_value
+from ruleop.language.templates.syntax import find
+from ruleop.language.templates.tree.kinds import Kinds, computed_fields, may_be_several
+from ruleop.language.templates.tree.nodes import Constant
+from ruleop.language.templates.tree.pieces import Form
+from ruleop.language.templates.tree.templates import Instrument, Templates
+from ruleop.language.templates.values.data import scalar_text
+from ruleop.language.templates.values.faults import Fault, RuleErrors, mistake
+from ruleop.nearest import did_you_mean
+from ruleop.reachable import reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.templates.tree.nodes import Documents
+    from ruleop.language.templates.yaml.yaml_node import YamlNode
+
+
+Result = TypeVar("Result")
+NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
+
+
+@dataclass(slots=True, eq=False)
+class TemplateSource:
+    """A parsed file of templates/."""
+
+    name: str
+    path: str
+    tree: syntax.Template
+    reads: Reads
+    named: tuple[Named, ...]
+
+
+class Library:
+    """The templates of a project. It is loaded by one thread."""
+
+    def __init__(
+        self, sources: Mapping[str, str], *, prefix: str = "templates/", probe: Instrument | None = None
+    ) -> None:
+        self.texts = dict(sources)
+        self.prefix = prefix
+        self.environment = Environment(self._read_captured)
+        self.templates = Templates(self.environment, self._evaluated, probe)
+        self.probe = probe
+        self.environment.globals["file"] = TemplateFunction("file", self._file)
+        self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
+        self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
+        self._sources: dict[str, TemplateSource] = {}
+        self._observed: set[str] = set()  # the files that the probe was shown
+        self._written_strings: dict[tuple[str, Site], syntax.Template] = {}
+        self._written_values: dict[int, tuple[YamlNode, ValueTree]] = {}  # by the ids of the nodes
+
+    # -- templates of rules --------------------------------------------------------------------------------------------
+
+    def text(self, name: str) -> TextTemplate:
+        """A template file that renders to objects."""
+        files = self._files([name])
+        main = self.source(name)
+        mistakes: list[RuleError] = []
+        self._prepare(name)
+        documents = self.templates.file(name).form.documents
+        kinds = self._kinds(name, documents, mistakes)
+        if not kinds and not mistakes:
+            mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return TextTemplate(
+            self.templates,
+            Site(main.path, 1),
+            self._joined_reads([Named(name, 1)]),
+            name,
+            files,
+            kinds,
+            may_be_several(documents),
+        )
+
+    def _kinds(self, name: str, documents: Documents, mistakes: list[RuleError]) -> frozenset[Kind]:
+        """The kinds of a template and of the pieces that may become a part of its documents."""
+        kinds = Kinds(mistakes=mistakes)
+        kinds.add(documents)
+        for each in self._document_templates(name):
+            file = self.templates.file(each)
+            tree = self.source(each).tree
+            captured = [macro.body for macro in find(tree, syntax.Macro)]
+            captured += [block.body for block in find(tree, syntax.SetBlock)]
+            captured += [block.body for block in find(tree, syntax.CallBlock)]
+            forms = [] if each == name else [file.form]
+            for form in (*forms, *(Form(file, body) for body in captured)):
+                with contextlib.suppress(RuleErrors):  # it is text
+                    kinds.add(form.documents)
+        return kinds.finish()
+
+    def text_mapping(self, name: str) -> TextTemplate:
+        """A template file that renders to one mapping that is not an object: a status."""
+        files = self._files([name])
+        reads = self._joined_reads([Named(name, 1)])
+        self._prepare(name)
+        return TextTemplate(self.templates, Site(self.source(name).path, 1), reads, name, files)
+
+    def _prepare(self, name: str) -> None:
+        """Makes the tree of a template, and the functions that evaluate it."""
+
+        def prepare() -> None:
+            self.templates.file(name).form.prepare()
+
+        self._made(prepare, Site(self.source(name).path, 1))
+
+    def computed_fields(self, name: str) -> list[RuleError]:
+        """The mistakes in a template file for a status: fields whose names are known only after rendering."""
+        local = frozenset(local for local, _ in self.source(name).reads.assigned)
+        return list(computed_fields(self.templates.file(name).form.documents, local))
+
+    def expression(self, source: str, site: Site) -> Expression:
+        """A bare expression, or one wrapped in {{ }}."""
+        inner = source.strip()
+        if inner.startswith("{{") and inner.endswith("}}") and "{{" not in inner[2:]:
+            inner = inner[2:-2].removeprefix("-").removeprefix("+").removesuffix("-").removesuffix("+").strip()
+        if not inner:
+            raise mistake("an expression is missing here", site)
+        if "{{" in inner or "{%" in inner:
+            raise mistake(
+                "this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it", site
+            )
+        text = "{{ " + inner + " }}"
+        tree, reads = self._parse_string(text, site)
+        only = tree.only_value
+        if only is None:
+            raise mistake("this takes one expression, such as spec.replicas > 1", site)
+        self._observe(tree, site)
+        compute = self._made(lambda: self.templates.compute(only, tree.body), site)
+        return Expression(self.templates, site, reads, compute, inner)
+
+    def string(self, source: str, site: Site) -> StringTemplate:
+        if not has_templates(source):
+            check_reserved(source, site)
+            return StringTemplate(self.templates, site, Reads(), None, source)
+        tree, reads = self._parse_string(source, site)
+        self._observe(tree, site)
+        written = self.templates.string(tree.body, site)
+        self._made(written.form.prepare_text, site)
+        return StringTemplate(self.templates, site, reads, written, source)
+
+    def tree(self, node: YamlNode) -> Tree:
+        """A value whose strings contain templates."""
+        kinds, kind_mistake = kinds_of(node, self._parse)
+        if isinstance(node.value, str):
+            only = self.string(node.value, node.site)
+            file, constant = self.templates.value(Constant(None, node.site), node.site), only.constant is not None
+            return Tree(self.templates, node.site, only.reads, only, file, constant, kinds, kind_mistake, node, {})
+        named: list[Named] = []
+
+        def parse(text: str, site: Site) -> syntax.Template:
+            tree, its_named = self._checked(text, site)
+            named.extend(its_named)
+            return self._written_strings.setdefault((text, site), tree)
+
+        written = read_value(node, parse)
+        self._written_values[id(node)] = node, written
+        reads = Reads.joined([*(self._read_tree(tree, tree.site) for tree in written.texts), self._joined_reads(named)])
+        counts = self._counts(written, node.site)
+        file = self.templates.value(written.node, node.site)
+        self._made(file.form.prepare, node.site)
+        constant = not written.texts
+        return Tree(self.templates, node.site, reads, None, file, constant, kinds, kind_mistake, node, counts)
+
+    def _counts(self, written: ValueTree, site: Site) -> dict[str, Callable[[], None]]:
+        """The functions that count evaluations of the members of a value, for coverage."""
+        if self.probe is None:
+            return {}
+        bodies = written.bodies
+        self.probe.observe_value(list(bodies.values()), site)
+        found = {name: self.probe.counter([body]) for name, body in bodies.items()}
+        return {name: count for name, count in found.items() if count is not None}
+
+    def forget_bodies(self) -> None:
+        """Releases what was read to check the templates."""
+        for each in (self.parsed, self.read_files, self._written_strings, self._written_values):
+            each.clear()
+
+    # -- sources -------------------------------------------------------------------------------------------------------
+
+    def source(self, name: str) -> TemplateSource:
+        source = self._sources.get(name)
+        if source is None:
+            source = self._sources[name] = self._read(name)
+        return source
+
+    def written_tree(self, name: str) -> syntax.Template:
+        """The tree of a file, with the places of its slots."""
+        return self.source(name).tree
+
+    def written_trees(self, names: Iterable[str]) -> list[syntax.Template]:
+        """The trees of the files and of all that they run."""
+        return [self.written_tree(name) for name in sorted(self._closure(names))]
+
+    def written_string(self, text: str, site: Site) -> syntax.Template:
+        """The same of a string of watches.yaml that was loaded before."""
+        if (text, site) not in self._written_strings:
+            self._written_strings[text, site] = self._parse(text, site)
+        return self._written_strings[text, site]
+
+    def written_value(self, node: YamlNode) -> ValueTree:
+        """The same of a value of watches.yaml."""
+        known = self._written_values.get(id(node))
+        if known is None:
+            known = self._written_values[id(node)] = node, read_value(node, self.written_string)
+        return known[1]
+
+    def with_run_files(self, tree: syntax.Template) -> list[syntax.Template]:
+        """The tree of a string of watches.yaml, and those of all files that it runs."""
+        files = [each.name for each in named_templates(tree) if each.is_run and each.name in self.texts]
+        return [tree, *self.written_trees(files)]
+
+    def _read(self, name: str) -> TemplateSource:
+        path = self.prefix + name
+        text = self.texts.get(name)
+        if text is None:
+            raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
+        check_reserved(text, Site(path), lines=True)
+        tree = self._parse(text, Site(path, 1), is_file=True)
+        return TemplateSource(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
+
+    def _parse(self, text: str, start: Site, *, is_file: bool = False) -> syntax.Template:
+        try:
+            found = self.environment._parse(text, start.path, start.path)  # noqa: SLF001 - `parse` would rewrite errors
+            tree, refused = converted(found, self.environment.printed(), start, is_file=is_file)
+        except jinja2.TemplateSyntaxError as error:
+            raise mistake(syntax_message(error, text), Site(start.path, error.lineno)) from None
+        except RecursionError:
+            raise mistake("nested too deeply", start) from None
+        if mistakes := [*refused, *mistakes_in(tree, self.environment.filters, self.environment.tests)]:
+            raise RuleErrors(mistakes)
+        return tree
+
+    def _parse_string(self, source: str, site: Site) -> tuple[syntax.Template, Reads]:
+        tree, named = self._checked(source, site)
+        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(named)])
+
+    def _checked(self, source: str, site: Site) -> tuple[syntax.Template, tuple[Named, ...]]:
+        """The tree of a string of watches.yaml, and the files that it names."""
+        check_reserved(source, site)
+        try:
+            tree = self._parse(source, site)
+        except RuleErrors as errors:
+            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        for node in find(tree, syntax.Include, syntax.Extends, syntax.Block):
+            raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
+        named = tuple(named_templates(tree))
+        self._check_named(named, site)
+        self._files(each.name for each in named if each.is_run)
+        if mistakes := self._hidden_names(named, site):
+            raise RuleErrors(mistakes)
+        return tree, named
+
+    def _read_tree(self, tree: syntax.Template, site: Site) -> Reads:
+        try:
+            return read_tree(tree, self.environment.globals)
+        except RecursionError:
+            raise mistake("nested too deeply", site) from None
+
+    def _observe(self, tree: syntax.Template, where: str | Site) -> None:
+        """Shows the probe a tree that nothing else reads."""
+        if self.probe is not None:
+            self.probe.observe(tree, where)
+
+    @staticmethod
+    def _made(make: Callable[[], Result], site: Site) -> Result:
+        try:
+            return make()
+        except RecursionError:
+            raise mistake("nested too deeply", site) from None
+
+    def _evaluated(self, name: str) -> syntax.Template | None:
+        """The tree of a file for its evaluation."""
+        if name not in self.texts:
+            return None
+        source = self.source(name)
+        if name not in self._observed:
+            self._observed.add(name)
+            self._observe(source.tree, source.path)
+        return source.tree
+
+    def _check_named(self, named: Iterable[Named], site: Site) -> None:
+        mistakes = [
+            RuleError(
+                f"{self.prefix}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
+                Site(site.path, each.line) if not site.line else site,
+            )
+            for each in named
+            if each.name not in self.texts and not each.optional
+        ]
+        if mistakes:
+            raise RuleErrors(mistakes)
+
+    def _files(self, names: Iterable[str]) -> frozenset[str]:
+        """As `_closure`. Raises RuleErrors if an import hides names that a template reads."""
+        files = self._closure(names)
+        mistakes = [
+            mistake
+            for name in sorted(files)
+            for mistake in self._hidden_names(self.source(name).named, Site(self.source(name).path))
+        ]
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return files
+
+    def _hidden_names(self, named: Iterable[Named], site: Site) -> list[RuleError]:
+        mistakes = []
+        for each in named:
+            hidden = self._joined_reads([each]).names if each.hides_names and each.name in self.texts else None
+            if hidden:
+                names = ", ".join(sorted(hidden))
+                message = (
+                    f"{each.name} reads {names}, which an import `without context` hides: remove `without context`"
+                )
+                mistakes.append(RuleError(message, site if site.line else Site(site.path, each.line)))
+        return mistakes
+
+    def _closure(self, names: Iterable[str]) -> frozenset[str]:
+        """The templates and all templates that they include, import, extend or render. Raises RuleErrors for
+        unknown names."""
+        mistakes: list[RuleError] = []
+        seen: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            try:
+                source = self.source(name)
+                pending.extend(each.name for each in source.named if each.is_run and each.name in self.texts)
+                self._check_named(source.named, Site(source.path))
+            except RuleErrors as errors:
+                mistakes.extend(errors.mistakes)
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return frozenset(seen)
+
+    def _document_templates(self, *names: str) -> list[str]:
+        """The templates, and those whose text may become a part of their documents: all except those that they render
+        to a string."""
+
+        def inner(each: str) -> list[str]:
+            named = self.source(each).named
+            return sorted(one.name for one in named if one.is_part_of_document and one.name in self.texts)
+
+        return list(reached(names, inner))
+
+    def _joined_reads(self, first: Iterable[Named]) -> Reads:
+        """The reads of these files and of all that they run. A name that a template sets is known to the templates that
+        it includes, and not to those that it renders."""
+        first = [each for each in first if each.is_run and each.name in self.texts]
+        together = self._document_templates(*(each.name for each in first if each.is_part_of_document))
+        rendered = reached(self._rendered(first, together), lambda name: self._rendered((), [name]))
+        groups = [(together, first), *((self._document_templates(name), [Named(name, 1)]) for name in sorted(rendered))]
+        return Reads.joined(self._reads_together(frozenset(files), named) for files, named in groups)
+
+    def _rendered(self, first: Iterable[Named], files: Iterable[str]) -> set[str]:
+        """The templates that these files, or those whose text becomes a part of theirs, render to a string."""
+        inner = (named for name in self._document_templates(*files) for named in self.source(name).named)
+        named = (each for each in (*first, *inner) if each.is_run and not each.is_part_of_document)
+        return {each.name for each in named if each.name in self.texts}
+
+    def _reads_together(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
+        """The reads of files that see the names of one another."""
+        imported: dict[str, frozenset[str] | None] = {}
+        for each in (*first, *(named for name in files for named in self.source(name).named)):
+            known = imported.get(each.name, frozenset())
+            imported[each.name] = None if known is None or each.imported is None else known | each.imported
+        reads = Reads.joined(self._reads_of(name, imported[name]) for name in sorted(files))
+        assigned_names = {name for name, _ in reads.assigned} if len(files) > 1 else set()
+        return Reads(
+            reads.names - assigned_names,
+            tuple(reference for reference in reads.references if reference.name not in assigned_names),
+            reads.calls,
+            reads.assigned,
+        )
+
+    def _reads_of(self, name: str, imported: frozenset[str] | None) -> Reads:
+        source = self.source(name)
+        if imported is None:
+            return source.reads
+        written = self.written_tree(name)
+        tree = without_unused_macros(written, imported)
+        return source.reads if tree is written else self._read_tree(tree, Site(source.path, 1))
+
+    # -- functions for templates ---------------------------------------------------------------------------------------
+
+    def _read_captured(self, value: Any, what: str) -> Any:
+        return self.templates.read_captured(value, what)
+
+    def _file(self, name: Any) -> str:
+        text = self.texts.get(scalar_text(name))
+        if text is None:
+            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+        return text

@@ -1,0 +1,258 @@
+"""The templates of a project as trees, and their rendering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from ruleop.errors import Site
+from ruleop.language.templates import syntax
+from ruleop.language.templates.syntax import walk
+from ruleop.language.templates.tree.evaluation import Evaluator
+from ruleop.language.templates.tree.expressions import Expressions
+from ruleop.language.templates.tree.faults import located
+from ruleop.language.templates.tree.inheritance import Inherited
+from ruleop.language.templates.tree.nodes import Documents
+from ruleop.language.templates.tree.pieces import Form, MacroValue, Piece
+from ruleop.language.templates.tree.scope import Scope
+from ruleop.language.templates.tree.state import Sites, State, charge_render
+from ruleop.language.templates.tree.statements import Statements
+from ruleop.language.templates.tree.writing import Writer
+from ruleop.language.templates.values.cost import ITEM_BYTES, Exhausted, parsed
+from ruleop.language.templates.values.data import scalar_text
+from ruleop.language.templates.values.faults import Fault, RuleErrors
+from ruleop.language.templates.values.text import Dump
+from ruleop.language.templates.yaml.yaml_reader import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ruleop.kubernetes.kinds import JSON
+    from ruleop.language.templates.compile.environment import Environment
+    from ruleop.language.templates.tree.expressions import Compute
+    from ruleop.language.templates.tree.nodes import Node
+    from ruleop.language.templates.values.text import Part
+
+Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
+"""The file that was rendered, its documents, and the places of their fields."""
+
+MAX_RENDERS: Final = 20  # nested calls of render()
+NO_NAMES: Final[dict[str, Any]] = {}
+"""Of a file that is included or imported without context."""
+
+
+class Instrument(Protocol):
+    """Observes what templates do."""
+
+    def observe(self, tree: syntax.Template, where: str | Site) -> None:
+        """Notes what can be observed of a file, by its path, or of a string of watches.yaml, by its site."""
+        ...
+
+    def counter(self, bodies: Sequence[syntax.Body]) -> Callable[[], None] | None:
+        """Counts one evaluation of lists of statements."""
+        ...
+
+    def observe_value(self, bodies: Sequence[syntax.Body], site: Site) -> None:
+        """The same of a value of watches.yaml, by the statements that are evaluated together."""
+        ...
+
+    def outcome(self, condition: syntax.Expr) -> Callable[[Any], None] | None:
+        """Counts one outcome of a condition."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class File:
+    """A template file, or a string (`site`: its place) or another value (`is_value`) of watches.yaml."""
+
+    templates: Templates
+    path: str
+    body: syntax.Body
+    site: Site | None = None
+    is_value: bool = False
+    writer: Writer = field(init=False)
+    evaluator: Evaluator = field(init=False)
+    form: Form = field(init=False)
+    located: located = field(init=False)
+    blocks: dict[str, Form] = field(default_factory=dict)
+    origins: Mapping[int, tuple[syntax.Body, ...]] = field(default_factory=dict)  # see `Inherited`
+
+    def __post_init__(self) -> None:
+        self.writer = Writer(Statements(self.templates.expressions, self), self, self.templates.state)
+        self.evaluator = Evaluator(self.writer, self.templates.state, is_value=self.is_value)
+        self.form = Form(self, self.body)
+        self.located = located(self.site or Site(self.path, 1))
+
+    def site_of(self, node: syntax.Node) -> Site:
+        return self.site or node.site
+
+    def counter(self, body: syntax.Body) -> Callable[[], None] | None:
+        probe = self.templates.probe
+        return None if probe is None else probe.counter(self.origins.get(id(body), (body,)))
+
+    def text_of(self, body: syntax.Body) -> Callable[[Scope, list[Part]], None]:
+        return self.writer.body(body)
+
+    def documents_of(self, documents: Documents) -> Callable[[Scope, list[JSON]], None]:
+        return self.evaluator.documents(documents)
+
+    def addition_of(self, documents: Documents) -> Callable[[Scope, Any], None]:
+        return self.evaluator.addition(documents)
+
+    def module(self, name: str, scope: Scope) -> dict[str, Any]:
+        inner = scope.inner()
+        self.templates.file(name).form.write(inner, [])
+        charge_render(ITEM_BYTES * len(inner.names))
+        return {each: value for each, value in inner.names.items() if not each.startswith("_")}
+
+    def first_of(self, names: Sequence[str]) -> Form | None:
+        return next((self.templates.file(name).form for name in names if self.templates.has(name)), None)
+
+    def empty_scope(self) -> Scope:
+        return self.templates.scope(NO_NAMES)
+
+    def scope(self, names: Mapping[str, Any]) -> Scope:
+        """The scope of a render, with the blocks as `self`."""
+        scope = self.templates.scope(names)
+        if self.blocks:
+            scope.names["self"] = {
+                name: MacroValue(name, (), (), frozenset(), form, scope) for name, form in self.blocks.items()
+            }
+        return scope
+
+
+class Templates:
+    """Renders. Threads may do so at once: what a template needs is made on first use, by whichever comes first."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        parsed: Callable[[str], syntax.Template | None],
+        probe: Instrument | None,
+    ) -> None:
+        """`parsed`: the statements of a file, None for a name that no file has."""
+        self.environment, self.probe = environment, probe
+        outcome = _uncounted if probe is None else probe.outcome
+        self.expressions = Expressions(environment, self._render, outcome)
+        self.state = State()
+        self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
+        self._parsed = parsed
+        self._files: dict[str, File] = {}
+
+    def has(self, name: str) -> bool:
+        return self._parsed(name) is not None
+
+    def scope(self, names: Mapping[str, Any]) -> Scope:
+        return Scope({}, root=names, defaults=self.environment.globals)
+
+    def render(
+        self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
+    ) -> list[JSON]:
+        """The documents. Raises `Waiting` or `RenderError`. `form`: of a part of the file."""
+        state = self.state
+        if self.trace is not None and state.sites is None:
+            documents, sites = self.traced(file, names, lenient=lenient, form=form)
+            self.trace.append((file, documents, sites))
+            return documents
+        outer = state.begin(lenient=lenient)
+        try:
+            with state, file.located:
+                found: list[JSON] = []
+                (form or file.form).evaluate(file.scope(names), found)
+                return found
+        finally:
+            state.lenient, state.weight = outer
+
+    def traced(
+        self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
+    ) -> tuple[list[JSON], Sites]:
+        """The documents, with the place of each of their fields."""
+        outer, sites = self.state.sites, Sites()
+        self.state.sites = sites
+        try:
+            return self.render(file, names, lenient=lenient, form=form), sites
+        finally:
+            self.state.sites = outer
+
+    def value(self, node: Node, site: Site) -> File:
+        """A value of watches.yaml."""
+        file = File(self, site.path, (), is_value=True)
+        file.form, file.located = Form(file, (), Documents((node,))), located(site)
+        return file
+
+    def string(self, body: syntax.Body, site: Site) -> File:
+        """A string of watches.yaml."""
+        return File(self, site.path, body, site)
+
+    def compute(self, expression: syntax.Expr, body: syntax.Body) -> Compute:
+        """The function of an expression of watches.yaml, whose statements are `body`."""
+        compute = self.expressions.condition(expression)
+        count = None if self.probe is None else self.probe.counter([body])
+        if count is None:
+            return compute
+
+        def counted(scope: Scope) -> Any:
+            count()
+            return compute(scope)
+
+        return counted
+
+    def file(self, name: str) -> File:
+        found = self._files.get(name)
+        if found is None:
+            tree = self._tree(name)
+            inherited = Inherited.of(tree, self._tree)
+            found = self._files[name] = File(self, tree.site.path, inherited.body, origins=inherited.origins)
+            found.blocks = {each: Form(found, (block,)) for each, block in inherited.blocks.items()}
+        return found
+
+    def plain_text(self, name: str) -> str:
+        """The text of a file outside of tags, with a mark for each `{{ }}`."""
+        parts = (each for each in walk(self._tree(name)) if isinstance(each, (syntax.Data, syntax.Print)))
+        return "".join(each.text if isinstance(each, syntax.Data) else "_" for each in parts)
+
+    def _tree(self, name: str) -> syntax.Template:
+        parsed = self._parsed(name)
+        if parsed is None:
+            raise Fault(f"no such template: {name}")
+        return parsed
+
+    def _render(self, name: str, scope: Scope) -> str:
+        """`render('x.j2')`: the text of a template with the names of the render, without those that were set since."""
+        if scope.root is NO_NAMES:
+            raise Fault("render() has no resource here: this template is included or imported without context")
+        if self.state.renders >= MAX_RENDERS:
+            raise Exhausted("render: templates render each other recursively")
+        self.state.renders += 1
+        try:
+            return Piece(self.file(name).form, self.scope(scope.root)).as_text()
+        finally:
+            self.state.renders -= 1
+
+    def read_captured(self, value: Any, what: str) -> Any:
+        """`from_yaml`: a piece is data as it is written, like a template; any other text is read as plain data."""
+        if isinstance(value, Dump):
+            return value.data
+        if isinstance(value, Piece):
+            found: list[JSON] = []
+            try:
+                value.form.prepare()
+            except RuleErrors as errors:
+                first = errors.mistakes[0]
+                raise Fault(f"{what}: {first.message}").at(first.site, "") from None
+            outer = self.state.begin(lenient=False)
+            try:
+                value.form.evaluate(value.scope, found)
+            finally:
+                self.state.lenient, self.state.weight = outer
+            return found[0] if found else None
+        text = scalar_text(value)
+        charge_render(parsed(text))
+        read, mistakes = read_yaml(text, what)
+        if mistakes:
+            raise Fault(f"{what}: not YAML, or YAML with anchors or tags")
+        return read[0].data() if read else None
+
+
+def _uncounted(_: syntax.Expr) -> None:
+    """Nothing counts the outcomes of conditions."""

@@ -1,0 +1,171 @@
+"""The cluster as planning reads it: objects from the stores, and for each kind its schema and whether it is served.
+
+A plan on the event loop reads the cache itself, which does not change meanwhile. A plan in another thread reads a
+snapshot, which the loop takes in one turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.operator.cache.informers import Informer, InformerSnapshot
+from ruleop.operator.cache.kind_infos import Published, kind_info
+from ruleop.operator.cache.watch_specs import child_need, observe_need
+from ruleop.operator.wire.watch.store import State, Store, StoreSnapshot
+from ruleop.planning import KindInfo, Query, Served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.kubernetes.builtin.table import ResourceInfo
+    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.language.rules import Observe
+    from ruleop.operator.cache.informers import WatchSpec
+    from ruleop.operator.cache.share import Share
+    from ruleop.planning import Kinds
+
+Known = TypeVar("Known", Informer, InformerSnapshot)
+Stored = TypeVar("Stored", Store, StoreSnapshot)
+
+_SERVED = {
+    State.SYNCED: Served.SYNCED,
+    State.FORBIDDEN: Served.FORBIDDEN,
+    State.UNSERVED: Served.UNSERVED,
+    State.PENDING: Served.PENDING,
+}
+
+
+class CacheView(Generic[Known]):
+    """All that a plan reads."""
+
+    lookup: Callable[[Kind], ResourceInfo | None]
+    namespaces: tuple[str, ...]
+    share: Share
+    children_of: dict[GroupKind, list[Known]]  # one per version that rules write
+    observed: dict[GroupKind, list[Known]]
+    patched_kinds: dict[GroupKind, list[Known]]  # of `observed`, those whose objects rules patch
+    definitions: dict[GroupKind, CustomResourceDefinition]
+    shapes: dict[Kind, Shape]
+    published: dict[Kind, Mapping[str, Any]]  # schemas of kinds whose definition cannot be read
+    _infos: dict[tuple[Kind, str], KindInfo]
+    _states: dict[tuple[WatchSpec, str], Served]
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        offered = [
+            informer.store_for(key)
+            for informer in self._informers_of(key.group_kind)
+            if _serves(informer, version, partial=partial)
+        ]
+        for store in _synced_or_all([store for store in offered if store is not None]):
+            if (found := store.get(key)) is not None:
+                return found
+        return None
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        for informers in self.children_of.values():
+            for informer in informers:
+                for store in informer.stores():
+                    yield from store.children(part_of)
+
+    def patched(self, part_of: str) -> Iterable[Object]:
+        found: dict[ObjectKey, Object] = {}
+        for informers in self.patched_kinds.values():
+            for informer in informers:
+                for store in informer.stores():
+                    found |= {ObjectKey.of(obj): obj for obj in store.patched(part_of)}
+        return [found[key] for key in sorted(found)]
+
+    def select(self, query: Query) -> Iterator[Object]:
+        informers = [
+            informer
+            for informer in self.observed.get(query.kind, ())
+            if _serves(informer, query.version, partial=query.partial)
+        ]
+        stores = [
+            store
+            for informer in informers
+            for store in informer.stores()
+            if query.namespace is None or store.source.namespace in {"", query.namespace}
+        ]
+        holders: dict[ObjectKey, Store | StoreSnapshot] = {}
+        for store in _synced_or_all(stores):
+            keys = store.owned_keys(query.owner, query.namespace) if query.owner else store.select_keys(query.namespace)
+            holders |= dict.fromkeys(keys, store)
+        for key in sorted(holders):
+            holder = holders[key]
+            if (entry := holder.entry(key)) is not None and query.matches(entry.parsed_labels()):
+                yield holder.parse(entry)
+
+    def _informers_of(self, kind: GroupKind) -> Iterator[Known]:
+        yield from self.children_of.get(kind, ())
+        yield from self.observed.get(kind, ())
+
+    # -- kinds ---------------------------------------------------------------------------------------------------------
+
+    def info(self, kind: Kind, namespace: str = "") -> KindInfo:
+        """The information about a kind. With a namespace, its state is that of the watch of this namespace."""
+        infos = self._infos
+        found = infos.get((kind, namespace))
+        if found is None:
+            found = infos[kind, namespace] = self._build_info(kind, namespace)
+        return found
+
+    def state_of(self, observe: Observe, namespace: str = "") -> Served:
+        return self._state(observe_need(observe), namespace)
+
+    def seen_from(self, namespace: str) -> Kinds:
+        """The kinds as a CR in this namespace sees them: permissions that are missing in other namespaces concern only
+        CRs with children there."""
+        return _NamespaceView(self, namespace) if self.namespaces else self
+
+    def _build_info(self, kind: Kind, namespace: str) -> KindInfo:
+        need = self.share.of(child_need(kind))
+        return kind_info(
+            kind,
+            self.lookup(kind),
+            self.definitions.get(kind.versionless),
+            Published(self.shapes.get(kind), self.published.get(kind)),
+            state=self._state(need, namespace),
+            places={each: self._state(need, each) for each in self.namespaces} or None,
+        )
+
+    def _state(self, need: WatchSpec, namespace: str) -> Served:
+        """The state of the watch for this need. Watches of the same kind for other needs, or in other versions, do not
+        count."""
+        states = self._states
+        found = states.get((need, namespace))
+        if found is None:
+            found = states[need, namespace] = self._read_state(need, namespace)
+        return found
+
+    def _read_state(self, need: WatchSpec, namespace: str) -> Served:
+        if self.lookup(need.kind) is None:
+            return Served.UNSERVED
+        informer = next(
+            (informer for informer in self._informers_of(need.kind.versionless) if informer.need == need), None
+        )
+        return _SERVED[informer.state_in(namespace)] if informer is not None else Served.PENDING
+
+
+class _NamespaceView:
+    def __init__(self, cache: CacheView[Any], namespace: str) -> None:
+        self.cache, self.namespace = cache, namespace
+
+    def info(self, kind: Kind) -> KindInfo:
+        return self.cache.info(kind, self.namespace)
+
+    def state_of(self, observe: Observe) -> Served:
+        return self.cache.state_of(observe, "" if observe.all_namespaces else self.namespace)
+
+
+def _serves(informer: Informer | InformerSnapshot, version: str, *, partial: bool) -> bool:
+    return version in {"", informer.need.kind.version} and (partial or not informer.need.metadata_only)
+
+
+def _synced_or_all(stores: list[Stored]) -> list[Stored]:
+    """The synced stores; if there are none, all of them, with the objects that they held last."""
+    return [store for store in stores if store.state is State.SYNCED] or stores

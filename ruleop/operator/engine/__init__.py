@@ -1,1 +1,0 @@
-"""The loop: what to reconcile when, and carrying out its plan."""

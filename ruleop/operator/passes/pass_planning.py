@@ -1,0 +1,179 @@
+"""Plans a pass from the stores, and makes the live reads that the plan asks for.
+
+With `--record` the pass is written to a file as well.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.templates.values.cost import Account, Allowance, for_descriptions
+from ruleop.operator.passes.live_reads import LiveReads
+from ruleop.planning import Observed, Plan, plan
+from ruleop.planning.guard import GUARD, SECONDS
+from ruleop.planning.model.marks import part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.language.rules import Rule
+    from ruleop.operator.cache.cache_view import CacheView
+    from ruleop.operator.cache.index import Index
+    from ruleop.operator.passes.pass_log import PassLog
+    from ruleop.operator.passes.shared_objects import Environment
+    from ruleop.operator.queue.request import Request
+    from ruleop.operator.telemetry.metrics import ControllerMetrics
+    from ruleop.planning import History, Objects, Query
+    from ruleop.planning.model.conditions import Condition
+
+
+class Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the next one starts when all is synced
+    """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
+
+
+@dataclass(slots=True)
+class CurrentPass:
+    """One reconcile of one CR, and what it has learned so far."""
+
+    request: Request
+    rule: Rule
+    resource: Object
+    history: History
+    held_until: str = ""  # RFC 3339: no deletions before this time, because the rules have just changed
+    rollout: Condition | None = None  # names the revision of the rules
+    namespace_terminating: bool = False
+    again: bool = False  # it has written the status, which its rule reads
+    status_in: float | None = None  # seconds until the status is written, if it is delayed
+    descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
+    used: float = 0.0  # by its plans together: parts of the account, or of the CPU time, that a plan has
+    is_large: bool = False  # its plans take long: they are made in the thread, and it is its turn
+    longest: float = 0.0  # the seconds of CPU time of the longest of them
+
+
+class PassPlanning:
+    """Plans the passes of one watched kind."""
+
+    def __init__(
+        self, kind: Kind, environment: Environment, metrics: ControllerMetrics, pass_log: PassLog, index: Index
+    ) -> None:
+        self.kind, self.environment, self.metrics = kind, environment, metrics
+        self.pass_log, self.index = pass_log, index
+        self.cache, self.clock = environment.cache, environment.clock
+        self.live_reads = LiveReads(self.cache, environment.executor, self.clock, str(kind.versionless))
+
+    async def begin(self, current: CurrentPass) -> None:
+        """Reads live what no store holds and the pass needs in any case."""
+        if current.rule.needs_key:
+            await self.environment.owner_key.ensure()
+        if current.history.conflicting:
+            current.history = await self.live_reads.refresh(current.request, current.history)
+        rule = current.rule
+        deletes_as_account = rule.reach.write_as is not None and rule.annotates_children
+        is_checked = bool(rule.finalize) or rule.has_order or deletes_as_account
+        if is_checked or self.environment.inventory.of(rule.kind.versionless).patched:
+            current.namespace_terminating = await self.live_reads.is_namespace_terminating(
+                current.resource, self.environment.finalizer
+            )
+
+    async def plan(self, current: CurrentPass) -> Plan:
+        """Plans on the loop, by the cache as it is; or in the thread, by a snapshot of the cache: one instant in either
+        case. Raises TooSlow."""
+        large_plans, account, used = self.environment.large_plans, Account(), 0.0
+        if current.is_large:
+            (planned, document), seconds = await large_plans.make_in_thread(
+                lambda: self._prepared(current, self.cache.snapshot(part_of(current.resource)), account)
+            )
+            current.longest, used = max(current.longest, seconds), seconds / SECONDS
+        else:
+            start = time.perf_counter()
+            planned, document = GUARD.within(GUARD.patience, self._prepared(current, self.cache, account))
+            seconds = time.perf_counter() - start
+        self.metrics.plan_time.observe(seconds)
+        current.used += max(account.share, used)
+        if planned.late is not current.history.late:
+            current.history = replace(current.history, late=planned.late)
+        if document and self.environment.pass_files is not None:
+            self.environment.pass_files.write(ObjectKey.of(current.resource), document)
+        return planned
+
+    def _prepared(
+        self, current: CurrentPass, cache: CacheView[Any], account: Account
+    ) -> Callable[[], tuple[Plan, Object]]:
+        """Makes the plan, and with `--record` the document of the pass, from what is known now."""
+        if not self.cache.is_synced(self.kind.versionless):
+            raise Unsynced
+        rule, resource, history = current.rule, current.resource, current.history
+        inventoried = self.environment.inventory.of(rule.kind.versionless)
+        known = inventoried.conditions
+        observed = Observed(
+            objects=ParsedObjects(cache),
+            kinds=cache.seen_from(current.request.namespace),
+            now=self.clock.now(),
+            clock=self.clock.monotonic(),
+            seed=self.clock.seed(),
+            finalizer=self.environment.finalizer,
+            retired=known - {each.type for each in rule.status.conditions} if known else (),
+            held_until=current.held_until,
+            rollout=current.rollout,
+            namespace_terminating=current.namespace_terminating,
+            expects_refusals=self.environment.dry_run,
+            proofs=self.environment.owner_key.proofs(),
+            own=self.environment.own,
+            patched=inventoried.patched,
+            resource_of=self.environment.resource_of,
+            sharded=self.environment.sharded,
+        )
+        predict_status, files = self.environment.dry_run, self.environment.pass_files
+
+        def make() -> tuple[Plan, Object]:
+            if files is None:
+                planned = plan(
+                    rule, resource, observed, history, predict_status=predict_status, masks=False, account=account
+                )
+                return planned, {}
+            recorder = files.recorder(observed)
+            planned = plan(rule, resource, recorder.observed, history, predict_status=predict_status, account=account)
+            seen = replace(history, late=planned.late)
+            return planned, recorder.document(rule, resource, seen, planned, predict_status=predict_status)
+
+        return make
+
+    async def plan_actions(self, current: CurrentPass) -> Plan:
+        """Plans, and repeats this after the live reads that the plan asks for."""
+        label = part_of(current.resource)
+        self.index.add(current.request, label)
+        planned, news = await self.plan(current), True
+        while planned.reads and news:
+            current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
+            if news:
+                planned = await self.plan(current)
+        current.history = current.history.with_plan(planned, self.clock.monotonic())
+        if planned.field_conflicts:
+            self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
+        if self.index.update(current.request, label, planned.watches) and current.is_large:
+            planned = await self.plan(current)  # what it began to watch may have changed since it was read
+        return planned
+
+
+class ParsedObjects:
+    """The objects of the cache for one plan, in which each child is parsed only once."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self.patched = objects.patched
+        self._children: dict[tuple[ObjectKey, str], Object] = {}
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        return self._children.get((key, version)) or self._objects.get(key, version=version, partial=partial)
+
+    def children(self, part_of: str) -> Iterator[Object]:
+        for child in self._objects.children(part_of):
+            self._children[ObjectKey.of(child), child["apiVersion"].rpartition("/")[2]] = child
+            yield child
+
+    def select(self, query: Query) -> Iterable[Object]:
+        return self._objects.select(query)

@@ -1,0 +1,141 @@
+"""The rules that a custom resource has, by the stored record of its rollout.
+
+Only the stored record decides, never the rules on disk: so the record is written before the first custom resource is
+reconciled with new rules, and all processes agree.
+
+Rules of an earlier revision come from memory, or from the revisions that are stored. If they cannot be loaded, because
+they are no longer kept, the custom resources that have them are frozen: nothing is written for them until their wave.
+The new rules would reach all at once, which is what the author did not want. One that is being deleted does not wait:
+it is deleted by the rules on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+
+from ruleop.operator.rollouts.rollout_store import watch_key
+from ruleop.planning import choose_rule
+from ruleop.planning.rollout.rollout_record import Record, Revision, member_of
+from ruleop.planning.rollout.waves import condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ruleop.kubernetes.kinds import GroupKind, Object
+    from ruleop.language.rules import Project, Rule
+    from ruleop.operator.revisions.revision_store import RevisionStore
+    from ruleop.planning.model.conditions import Condition
+
+
+RETRY_INTERVAL: Final = 60.0  # seconds until a revision that cannot be loaded is looked up again
+
+
+class Choice(NamedTuple):
+    """The rules of one custom resource."""
+
+    rule: Rule | None  # None: no rule matches it
+    condition: Condition | None = None  # names its revision
+    is_frozen: bool = False  # the rules that it has cannot be loaded
+
+
+class Rollouts:
+    def __init__(self, revisions: RevisionStore, prefix: str = "") -> None:
+        self.revisions = revisions
+        self.prefix = prefix  # of the records of this process
+        self.records: Mapping[str, Record] = {}  # as stored, by watch
+        self.disk: Project | None = None
+        self.projects: dict[Revision, Project] = {}  # of revisions that differ from the rules on disk
+        self._retry_at = 0.0
+        self._missing: set[Revision] = set()  # those that cannot be loaded
+        self.log = structlog.get_logger()
+
+    def choose(self, rules: Sequence[Rule], resource: Object) -> Choice:
+        """The rule for a custom resource. `rules`: those on disk, of its kind."""
+        rule = choose_rule(rules, resource)
+        record = (
+            self.records.get(watch_key(rule, self.prefix)) if rule is not None and rule.rollout is not None else None
+        )
+        if rule is None or record is None:
+            return Choice(rule)
+        uid = resource["metadata"].get("uid") or ""
+        revision, condition = record.revision_of(member_of(uid)), condition_of(record, uid)
+        if self.disk is not None and revision.is_same(Revision(rule.revision, self.disk.revision)):
+            return Choice(rule, condition)
+        if (project := self.projects.get(revision)) is not None:
+            return Choice(choose_rule(project.rules, resource), condition)
+        if resource["metadata"].get("deletionTimestamp"):
+            return Choice(rule)
+        return Choice(None, condition, is_frozen=True)
+
+    # -- the rules on disk ---------------------------------------------------------------------------------------------
+
+    def put_in_force(self, project: Project) -> None:
+        """Called before anything is reconciled with the new rules on disk: from now on they are the target, and the
+        ones before are kept as long as a custom resource may have them."""
+        before, self.disk = self.disk, project
+        if before is None:
+            return
+        known = {watch_key(rule, self.prefix): rule for rule in before.rules}
+        adopted: dict[str, Record] = {}
+        for rule in project.rules:
+            if rule.rollout is None or (old := known.get(watch_key(rule, self.prefix))) is None:
+                continue
+            revision = Revision(old.revision, before.revision)
+            record = self.records.get(watch_key(rule, self.prefix))
+            if record is None:  # the edit adds `rollout`
+                record = adopted[watch_key(rule, self.prefix)] = Record.complete(revision)
+            for each in (revision, *record.revisions):
+                if each.rule == old.revision:
+                    self.projects[each] = before
+        self.records = {**self.records, **adopted}
+
+    def rules_of(self, kind: GroupKind) -> Iterator[Rule]:
+        """The rules of earlier revisions that custom resources of a kind may have."""
+        on_disk = {rule.revision for rule in self.disk.rules} if self.disk is not None else set()
+        found = {rule.revision: rule for project in self.projects.values() for rule in project.rules}
+        for revision, rule in found.items():
+            if rule.kind.versionless == kind and revision not in on_disk:
+                yield rule
+
+    # -- earlier revisions ---------------------------------------------------------------------------------------------
+
+    async def load_earlier(self) -> bool:
+        """Loads the revisions that custom resources may have, and drops the others. Whether any was loaded or dropped.
+        Raises RuleopError."""
+        before = set(self.projects)
+        for revision in self._needed() - before:
+            if (project := await self._load(revision)) is not None:
+                self.projects[revision] = project
+        needed = self._needed()  # the records or the rules may have changed meanwhile
+        self.projects = {each: project for each, project in self.projects.items() if each in needed}
+        self._missing &= needed
+        return before != self.projects.keys()
+
+    def _needed(self) -> set[Revision]:
+        on_disk = {rule.revision for rule in self.disk.rules} if self.disk is not None else set()
+        return {each for record in self.records.values() for each in record.revisions if each.rule not in on_disk}
+
+    async def _load(self, revision: Revision) -> Project | None:
+        now = time.monotonic()
+        if revision in self._missing and now < self._retry_at:
+            return None
+        project = await self.revisions.find(revision.project)
+        if project is not None:
+            self._missing.discard(revision)
+            return project
+        self._retry_at = now + RETRY_INTERVAL
+        if revision not in self._missing:
+            self._missing.add(revision)
+            self.log.error(
+                "earlier rules cannot be loaded; the CRs that have them are not reconciled until their wave",
+                revision=revision.short,
+            )
+        return None
+
+    @property
+    def frozen(self) -> frozenset[Revision]:
+        """Revisions that custom resources have and that cannot be loaded."""
+        return frozenset(self._missing)

@@ -1,0 +1,332 @@
+"""Decides which custom resources this process reconciles, and keeps its Lease and what it watches in step with that.
+
+With `--shards auto` it is one of the pods of a StatefulSet, and has some of 64 buckets of resources (`Sharding`).
+Without, it has those that its selector matches, except what an earlier process reconciles (`BySelector`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
+from ruleop.kubernetes.builtin.table import ResourceInfo
+from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.labels import labels_of, meets
+from ruleop.kubernetes.names import EPOCH
+from ruleop.kubernetes.permissions import READ, STORED, grant, place
+from ruleop.kubernetes.selector_text import matched_by_none
+from ruleop.operator.cache.share import Share
+from ruleop.operator.telemetry.probes import Check
+from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.server_errors import ApiError, Problem
+from ruleop.operator.wire.leader.election import LEASES
+from ruleop.operator.wire.leader.shards import (
+    NO_SHARD,
+    Claims,
+    Confirm,
+    Drain,
+    Epoch,
+    ListLeases,
+    Shard,
+    requirements,
+)
+from ruleop.operator.wire.watch.store import Change, State
+from ruleop.operator.wire.watch.watcher import Watcher
+from ruleop.planning import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.operator.controllers.controller_set import ControllerSet
+    from ruleop.operator.passes.pass_log import Events
+    from ruleop.operator.shards.process_leases import ProcessLeases
+    from ruleop.operator.shards.unowned import UnownedResources
+    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.wire.leader.election import Election
+    from ruleop.operator.wire.leader.shards import ProcessLease, Roster
+
+STATEFUL_SETS: Final = ResourceInfo(
+    "statefulsets", namespaced=True, status_subresource=True, kind=Kind("apps", "v1", "StatefulSet")
+)
+AGAIN: Final = 1.0  # seconds until the Leases are listed again, while others still hold buckets
+LISTS: Final = 3  # of the Leases while one lasts, by processes without shards
+REPORT: Final = 30.0  # seconds between two reports of unowned buckets
+
+log = structlog.get_logger(__name__)
+
+
+class Ownership(Protocol):
+    """The custom resources that this process reconciles. They may change at any time."""
+
+    def owns(self, resource: Object) -> bool: ...
+    def is_alone(self) -> bool:
+        """Whether no other process works with the same inventory, so that this one can tell what is obsolete."""
+        ...
+
+    def checks(self) -> Iterator[Check]: ...
+    async def find_unowned(self, controller_set: ControllerSet) -> None:
+        """Counts the CRs that no process has, if this is the process to do that, until it ends. It may take long, and
+        delays nothing else."""
+        ...
+
+
+class BySelector:
+    """Of a process without shards."""
+
+    def __init__(
+        self, roster: Roster, selector: str, leases: ProcessLeases, events: Events, unowned: UnownedResources
+    ) -> None:
+        self.roster, self.selector, self.leases, self.events = roster, selector, leases, events
+        self.claims, self.unowned = Claims(roster.name, 0), unowned
+
+    def other_owner(self, resource: Object) -> ProcessLease | None:
+        return self.claims.owner_of(labels_of(resource)) if self.claims.earlier else None
+
+    def owns(self, resource: Object) -> bool:
+        """Asked before a reconcile. If another process has the resource, it gets an Event."""
+        other = self.other_owner(resource)
+        if other is None:
+            return True
+        which = f'with the selector "{other.selector}"' if other.selector else "without a selector"
+        message = (
+            f"not reconciled by {self.roster.name}: another process {which} does that ({other.holder}, Lease "
+            f"{self.leases.namespace}/{other.name}); let only one of their selectors match it"
+        )
+        self.events.record(resource, [Event("Warning", "ReconciledElsewhere", message)])
+        return False
+
+    def is_alone(self) -> bool:
+        return not self.selector and not self.claims.earlier
+
+    def checks(self) -> Iterator[Check]:
+        for each in self.claims.earlier:
+            yield Check(
+                f"process {each.name}", False, f"reconciles {each.selector or 'all'}, and was here before", False
+            )
+        yield from self.unowned.checks()
+
+    async def begin(self, election: Election) -> None:
+        """Called when this process holds its Lease, before its first reconcile. Raises ApiError."""
+        self.claims = Claims(self.roster.name, election.since)
+        try:
+            self.claims.listed(await self.leases.list(), time.monotonic())
+        except ApiError as error:
+            if error.problem is not Problem.FORBIDDEN:
+                raise
+            needed = grant(LEASES.title, place(self.leases.namespace), ("list",))
+            log.warning("other processes of this operator are not noticed", error=str(error), grant=needed)
+
+    async def run(self, controller_set: ControllerSet) -> None:
+        """Takes over what an earlier process has left. A process without a selector has everything else, too."""
+        while self.selector or self.claims.earlier:
+            await asyncio.sleep(self.roster.duration / LISTS)
+            with contextlib.suppress(ApiError):
+                leases, now = await self.leases.list(), time.monotonic()
+                self.roster.listed(leases, now)
+                if self.claims.listed(leases, now):
+                    controller_set.enqueue_everything("another process ended")
+
+    async def find_unowned(self, controller_set: ControllerSet) -> None:
+        while self.selector:
+            await asyncio.sleep(self.roster.duration / LISTS)
+            await self._find(controller_set, self.roster.selectors, time.monotonic())
+
+    async def _find(self, controller_set: ControllerSet, selectors: frozenset[str], now: float) -> None:
+        each_of = [requirements(each) for each in sorted(selectors)]
+        if not self.roster.is_first or () in each_of:
+            self.unowned.clear()
+        elif self.roster.is_due(now) and await self.unowned.find(
+            controller_set,
+            lambda resource: not any(meets(labels_of(resource), each) for each in each_of),
+            labels=matched_by_none(each_of),
+        ):
+            self.roster.looked(selectors, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a StatefulSet, by its name."""
+
+    namespace: str
+    name: str
+
+    @property
+    def ordinal(self) -> int:
+        return int(self.name.rpartition("-")[2])
+
+    @property
+    def stateful_set(self) -> ObjectKey:
+        return ObjectKey("apps", "StatefulSet", self.namespace, self.name.rpartition("-")[0])
+
+
+class Sharding:
+    """Of a pod of a StatefulSet: does the steps of its `Shard`."""
+
+    controller_set: ControllerSet
+
+    def __init__(
+        self, pod: Pod, leases: ProcessLeases, metrics: Metrics, unowned: UnownedResources, *, duration: float
+    ) -> None:
+        """`duration` of the Lease."""
+        self.unowned_resources = unowned
+        self.pod, self.leases, self.metrics, self.duration = pod, leases, metrics, duration
+        self.shard = Shard(pod.ordinal)
+        self.ready: frozenset[int] = frozenset()  # buckets for which the inventory was read
+        self._changed = asyncio.Event()
+        self._problem = ""
+        self._unowned_since: dict[int, float] = {}
+        key = pod.stateful_set
+        source = Source(STATEFUL_SETS, key.namespace, fields=f"metadata.name={key.name}")
+        self.watcher = Watcher(leases.client, source, needed=lambda: READ)
+        self.watcher.store.subscribe(self._read)
+        self.watcher.store.subscribe_state(lambda _: self._changed.set())
+
+    # -- what others ask -----------------------------------------------------------------------------------------------
+
+    def owns(self, resource: Object) -> bool:
+        return bucket_of(resource["metadata"].get("uid") or "") in self.shard.held & self.ready
+
+    def is_alone(self) -> bool:
+        return len(self.shard.held) == BUCKETS
+
+    def checks(self) -> Iterator[Check]:
+        shard = self.shard
+        if shard.target is None:
+            yield Check("shards", False, self._missing())
+            return
+        mine = buckets_of(shard.ordinal, shard.target.count)
+        text = f"{len(shard.held)} of {len(mine)} buckets, shard {shard.ordinal} of {shard.target.count}"
+        blockers = sorted({f"{each.name} (held by {each.holder})" for each in shard.blocked.values()})
+        if blockers:
+            text += f"; {len(shard.blocked)} buckets are still held by {', '.join(blockers)}"
+        yield Check("shards", shard.held == mine, self._problem or text, counts=False)
+        if unowned := self.unowned():
+            missing = sorted({owner_of(bucket, shard.target.count) for bucket in unowned})
+            names = ", ".join(f"{self.pod.stateful_set.name}-{each}" for each in missing)
+            yield Check("unowned buckets", False, f"{len(unowned)} buckets have no process: is {names} running?", False)
+        yield from self.unowned_resources.checks()
+
+    def _missing(self) -> str:
+        store, key = self.watcher.store, self.pod.stateful_set
+        if store.state is State.SYNCED and key not in store:
+            return f"StatefulSet {key.namespace}/{key.name} not found: --shards auto is for its pods"
+        return store.problem or f"StatefulSet {key.namespace}/{key.name} is not read yet"
+
+    def unowned(self) -> frozenset[int]:
+        """Buckets without a process for longer than a Lease lasts."""
+        now = time.monotonic()
+        return frozenset(bucket for bucket, since in self._unowned_since.items() if now >= since + self.duration)
+
+    # -- the count -----------------------------------------------------------------------------------------------------
+
+    def _read(self, change: Change) -> None:
+        if change.new is None:
+            return  # its pods will end; until then the count stays
+        spec = change.new.parsed().get("spec") or {}
+        count = spec.get("replicas", 1)
+        if isinstance(count, int):
+            self.shard.aim(Epoch(change.new.version, count))
+            self._changed.set()
+
+    async def share(self) -> Share:
+        """Waits until the count is known. What is to be watched while this process waits for its Lease."""
+        self.watcher.start()
+        while self.shard.target is None:
+            self._changed.clear()
+            await self._changed.wait()
+            if self.shard.target is None:
+                log.warning("the number of shards is not known", problem=self._missing())
+        return Share(buckets=buckets_of(self.shard.ordinal, self.shard.target.count))
+
+    # -- the steps -----------------------------------------------------------------------------------------------------
+
+    async def run(
+        self, election: Election, controller_set: ControllerSet, load_inventory: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Called when this process holds its Lease."""
+        self.shard.since, self.controller_set = election.since, controller_set
+        while True:
+            self._changed.clear()
+            step = self.shard.next()
+            try:
+                if isinstance(step, Drain):
+                    await self._drain(step)
+                elif isinstance(step, Confirm):
+                    await election.annotate({EPOCH: str(step.epoch)})
+                    self.shard.confirmed(step.epoch)
+                elif isinstance(step, ListLeases):
+                    if step.again:
+                        await self._pause(AGAIN)
+                    await self._list(load_inventory)
+                else:  # also if the inventory could not be read for what is held
+                    await self._pause(REPORT if self.shard.held <= self.ready else AGAIN)
+                    await self._list(load_inventory)
+                self._problem = ""
+            except ApiError as error:
+                if self._problem != str(error):
+                    needed = grant(LEASES.title, place(self.leases.namespace), ("list", *STORED))
+                    grants = {"grant": needed} if error.problem is Problem.FORBIDDEN else {}
+                    log.warning("Leases of the shards cannot be listed; will retry", error=str(error), **grants)
+                self._problem = str(error)
+                await asyncio.sleep(AGAIN)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+
+    async def _drain(self, step: Drain) -> None:
+        """From now on no pass begins on what this process loses. Those that run are finished first: the others wait for
+        that."""
+        self.ready &= self.shard.held
+        await self.controller_set.finish_running()
+        self.controller_set.set_share(Share(buckets=step.buckets), lambda uid: bucket_of(uid) in step.buckets)
+        self.shard.drained(step.buckets)
+
+    async def _list(self, load_inventory: Callable[[], Awaitable[None]]) -> None:
+        shard, before = self.shard, self.shard.held
+        shard.listed(await self.leases.list(), time.monotonic())
+        if shard.held - self.ready:
+            # Others may have written children of kinds that this process does not know yet.
+            added = shard.held
+            await load_inventory()
+            self.ready = added
+            self.controller_set.update_watches()
+            self.controller_set.enqueue_everything("it belongs to this shard")
+        self.ready &= shard.held
+        if shard.held != before:
+            log.info(
+                "buckets changed",
+                shard=shard.ordinal,
+                held=len(shard.held),
+                waiting=len(shard.blocked),
+                epoch=str(shard.target),
+            )
+        now = time.monotonic()
+        self._unowned_since = {bucket: self._unowned_since.get(bucket, now) for bucket in shard.unowned()}
+        self.metrics.unowned_buckets.set(len(self.unowned()))
+        self.metrics.shard_info.clear()
+        self.metrics.shard_info.labels(shard.ordinal, shard.target.count if shard.target is not None else 0).set(1)
+        self.metrics.shard_buckets.set(len(shard.held))
+
+    async def find_unowned(self, controller_set: ControllerSet) -> None:
+        while True:
+            await asyncio.sleep(REPORT)
+            await self._find(controller_set, self.unowned())
+
+    async def _find(self, controller_set: ControllerSet, buckets: frozenset[int]) -> None:
+        if not buckets or any(NO_SHARD < each.ordinal < self.shard.ordinal for each in self.shard.others):
+            self.unowned_resources.clear()
+            return
+        await self.unowned_resources.find(
+            controller_set,
+            lambda resource: bucket_of(resource["metadata"].get("uid") or "") in buckets,
+            hashes=hash_range(buckets),
+        )

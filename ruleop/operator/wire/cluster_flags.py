@@ -1,0 +1,16 @@
+"""Options that name a cluster and an operator. This module imports little, so that commands import it at no cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ruleop.kubernetes.names import DEFAULT_OPERATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""  # of the custom resources; empty: the context's
+    name: str = DEFAULT_OPERATOR  # of the operator
+    operator_namespace: str = ""  # empty: searched

@@ -1,0 +1,90 @@
+"""Digests of the rendered objects from when each was last in sync. They distinguish drift from an edit.
+
+An object that differs from the rendered one has drifted only if the same was rendered when it was last in sync: then
+another client has changed it. If something else was rendered then, or if that is unknown (in the first pass after a
+start, or after an edit of the CR or of the rules), the write is called a patch. An object that existed, was not deleted
+by ruleop, and is missing now was deleted by another client.
+
+There is one entry for every child of every CR, so it consists of hashes. A pass that changes nothing computes none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ruleop.planning.changes.writes import Verb, is_mark, verb_of
+from ruleop.planning.model.actions import Create, Delete, Patch, ServerSideApply
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.model.actions import Action
+    from ruleop.planning.rendering.desired import Desired
+
+_UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
+_EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The objects of one CR that were in sync."""
+
+    digests: Mapping[int, int] = field(default_factory=lambda: _EMPTY)
+    uid: int = 0  # of the CR, hashed
+    basis: int = 0  # the rule and the CR's generation, hashed
+    count: int = -1  # objects in sync by the last plan; -1: compare them again
+
+    def with_in_sync(self, found: Sequence[Desired], rule_digest: str, resource: Object) -> Synced:
+        """The value after a plan that found these objects in sync."""
+        metadata = resource["metadata"]
+        basis, uid = hash((rule_digest, metadata.get("generation"))), hash(metadata.get("uid") or "")
+        if (basis, uid, len(found)) == (self.basis, self.uid, self.count):
+            return self
+        digests = dict(self.digests)
+        if uid != self.uid:  # another CR of this name, with other children
+            digests.clear()
+        elif basis != self.basis:
+            digests = dict.fromkeys(digests, _UNKNOWN)
+        for each in found:
+            digests[hash(each.key)] = hash(each.digest)
+        return Synced(digests, uid, basis, len(found))
+
+    def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
+        """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes."""
+        verb = verb_of(action)
+        if not self.had(action):
+            return verb
+        if isinstance(action, Create):
+            return Verb.RECREATE
+        # ruleop's own metadata may change for reasons that are not rendered, such as `deletion`.
+        return verb if all(is_mark(each, uid) for each in changed) else Verb.REVERT
+
+    def had(self, action: Action) -> bool:
+        """Whether the action restores what was in sync: the same rendered object, or one that was not deleted."""
+        if isinstance(action, Create):
+            return hash(action.key) in self.digests
+        if not isinstance(action, (Patch, ServerSideApply)) or action.why != "changed":
+            return False
+        return self.digests.get(hash(action.key)) == hash(action.desired_digest)
+
+    def done(self, actions: Iterable[Action], *, clean: bool) -> Synced:
+        """The value after these writes. `clean`: all actions succeeded, so the next plan need not be compared."""
+        digests, count = dict(self.digests), self.count
+        for action in actions:
+            if isinstance(action, (Create, Patch, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
+                digests[hash(action.key)] = hash(action.desired_digest)
+                count += 1
+            elif isinstance(action, (Delete, Patch)):
+                digests.pop(hash(action.key), None)
+        return replace(self, digests=digests, count=count if clean else -1)
+
+    def restricted_to(self, desired: Collection[ObjectKey]) -> Synced:
+        """The value without any other objects."""
+        if len(self.digests) <= len(desired):
+            return self
+        known = {hash(key) for key in desired}
+        return replace(self, digests={key: digest for key, digest in self.digests.items() if key in known})
