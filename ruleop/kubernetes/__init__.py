@@ -1,1 +1,1 @@
-"""The Kubernetes API: kinds, names, schemas, CEL, defaults, validation and merging. Nothing here knows ruleop."""
+"""The Kubernetes API: kinds, names, schemas, CEL, defaults, validation and merging."""

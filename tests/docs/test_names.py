@@ -22,7 +22,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 def test_the_page_has_every_label_and_annotation_of_the_code_and_no_other() -> None:
     source = "\n".join(
         file.read_text(encoding="utf-8")
-        for part in ("core", "operator")
+        for part in ("kubernetes", "planning", "operator")
         for file in (ROOT / "ruleop" / part).rglob("*.py")
     )
     code = set(re.findall(r'f"\{RESERVED_PREFIX\}([a-z][a-z-]*[a-z])', source))

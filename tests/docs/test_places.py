@@ -8,7 +8,11 @@ import pytest
 
 from tests.docs.messages import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+WINGS = sorted((ROOT / "ruleop").glob("*/README.md"))
+PAGES = [
+    *sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]),
+    *WINGS,
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -22,8 +26,19 @@ def ends(folder: str) -> list[str]:
     return ["/".join(parts[number:]) for number in range(len(parts))]
 
 
-def test_the_map_names_every_folder_of_the_package():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", WINGS, ids=lambda page: page.parent.name)
+def test_rooms_that_the_page_of_a_wing_names_exist(page):
+    rooms = [
+        name
+        for row in re.findall(r"^\| (`.*?`) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in row.split(", ")
+    ]
+    assert len(rooms) > 2
+    assert [room for room in rooms if not (page.parent / room.strip("`")).exists()] == []
+
+
+def test_the_pages_of_the_wings_name_every_folder_of_the_package():
+    text = "".join(page.read_text(encoding="utf-8") for page in [ROOT / "CONTRIBUTING.md", *WINGS])
     folders = {file.parent.relative_to(ROOT / "ruleop").as_posix() for file in (ROOT / "ruleop").rglob("*.py")} - {"."}
     inner = {folder for folder in folders if any(other.startswith(f"{folder}/") for other in folders)}
     missing = [folder for folder in sorted(folders - inner) if not any(f"`{end}/`" in text for end in ends(folder))]
