@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ruleop.authoring.dev.dev_session import Session, Settings, View
-from ruleop.authoring.report.tree import is_ready, tree_lines
+from ruleop.authoring.report.tree import tree_lines, view_row
+from ruleop.authoring.report.views import is_ready
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.outputs.terminal import print_lines
@@ -80,7 +81,7 @@ class Demo:
             await asyncio.sleep(0.02)
 
     def tree(self) -> None:
-        print_lines(tree_lines(self.session.tree()))
+        print_lines(tree_lines([view_row(each) for each in self.session.tree()]))
 
     async def run(self) -> None:
         app = await self.until(APPS + "app-sample", is_ready)

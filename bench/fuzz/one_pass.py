@@ -25,7 +25,7 @@ import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.spans import text_of
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
@@ -256,7 +256,7 @@ class Passes:
         self.reading.longest = max([self.reading.longest, *map(len, messages), *map(_length, lines)])
 
     def _shown(self, planned: Plan) -> Plan:
-        text_of(show(planned, self.resource, self.kinds))
+        text_of(plan_lines(planned, self.resource, self.kinds))
         return planned
 
     def _plan(self, history: History) -> Plan:

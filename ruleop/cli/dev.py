@@ -184,7 +184,7 @@ async def _run(session: Session) -> int:
 def _unready_lines(session: Session) -> Iterator[Line]:
     why = ", and only an edit can change that" if session.is_stuck() else f" within {session.settings.timeout:g} s"
     yield (Span(f"not ready{why}:", Tone.BAD),)
-    for node, problems in session.unready():
-        message = f": {node.message}" if node.message else ""
-        yield (Span(f"  {node.title} is {node.state}{message}", Tone.WAIT),)
+    for view, problems in session.unready():
+        message = f": {view.message}" if view.message else ""
+        yield (Span(f"  {view.title} is {view.state}{message}", Tone.WAIT),)
         yield from ((Span(f"    {title}: {problem}", Tone.PLAIN),) for problem, title in problems.items())

@@ -8,8 +8,8 @@ import click
 
 from ruleop.authoring.live.historian import Historian
 from ruleop.authoring.live.reading.open_cluster import open_cluster
-from ruleop.authoring.report.changes_of_resource import as_json
-from ruleop.authoring.report.history_text import history_lines
+from ruleop.authoring.report.documents import as_document
+from ruleop.authoring.report.view_text import history_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import read_target, run_on_cluster
 from ruleop.cli.inputs.named_cluster import read_access
@@ -19,7 +19,7 @@ from ruleop.cli.program import DONE, Command, output_option
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
-    from ruleop.authoring.report.changes_of_resource import ResourceHistory
+    from ruleop.authoring.report.views import ResourceHistory
     from ruleop.operator.wire.cluster_flags import Access
 
 
@@ -40,7 +40,7 @@ def command(folder: str, names: tuple[str, ...], output: str, **flags: Any) -> i
     kind, name = read_target(names, "name the custom resource: KIND/NAME")
     history = run_on_cluster(_history(read_access(folder, flags), kind, name))
     if output == "json":
-        print_text(json_document(as_json(history)))
+        print_text(json_document(as_document(history)))
     else:
         print_lines(history_lines(history))
     return DONE

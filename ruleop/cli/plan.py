@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.report.change_summary import ChangeSummary
-from ruleop.authoring.report.plan_documents import as_json
-from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.plan_documents import plan_document
+from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.named_cluster import read_access
@@ -101,7 +101,7 @@ def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
 def _print_passes(passes: Passes, output: str) -> int:
     if output == "json":
         plans = [
-            {**as_json(planned.plan, planned.resource, planned.answers), **({"pass": number} if number else {})}
+            {**plan_document(planned.plan, planned.resource, planned.answers), **({"pass": number} if number else {})}
             for planned in passes.planned
             for number in (planned.number,)
         ]
@@ -111,6 +111,10 @@ def _print_passes(passes: Passes, output: str) -> int:
         place = passes.folder.place
         for each in passes.planned:
             heading: list[Line] = [(Span(f"pass {each.number}", Tone.FAINT),)] if each.number else []
-            lines += [(), *heading, *show(each.plan, each.resource, passes.kinds, place=place, answers=each.answers)]
+            lines += [
+                (),
+                *heading,
+                *plan_lines(each.plan, each.resource, passes.kinds, place=place, answers=each.answers),
+            ]
         print_lines(lines[1:])
     return NO if passes.failed else DONE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.authoring.report.mistakes import mistake
-from ruleop.authoring.report.plan_documents import rendered_as_json
+from ruleop.authoring.report.plan_documents import rendered_document
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
@@ -44,7 +44,7 @@ def command(
     # Random, because the output may be applied: everybody would know a password that is the same each time.
     passes = make_passes(folder, env_files, files, existing, time=time, seed=os.urandom(32), dated=True)
     if output == "json":
-        resources = [rendered_as_json(planned.plan) for planned in passes.planned]
+        resources = [rendered_document(planned.plan) for planned in passes.planned]
         print_text(json_document({"resources": resources, **passes.unplanned()}))
     else:
         print_text("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))

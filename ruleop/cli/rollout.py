@@ -10,7 +10,8 @@ import click
 from ruleop.authoring.live.live_rollouts import change_rollout, read_revisions, read_rollouts
 from ruleop.authoring.live.operator import missing_processes
 from ruleop.authoring.live.reading.open_cluster import open_cluster
-from ruleop.authoring.report.rollout_table import revision_lines, revisions_json, rollout_lines, rollouts_json
+from ruleop.authoring.report.documents import as_document
+from ruleop.authoring.report.rollout_views import RolloutView, revision_lines, rollout_lines, rollout_views
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import run_on_cluster
 from ruleop.cli.inputs.named_cluster import read_access
@@ -21,9 +22,9 @@ from ruleop.planning.rollout.rollout_record import paused, resumed, reverted
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from ruleop.authoring.report.rollout_table import RevisionInForce
+    from ruleop.authoring.report.rollout_views import RevisionView
     from ruleop.operator.wire.cluster_flags import Access
     from ruleop.planning.rollout.rollout_record import Record
 
@@ -57,7 +58,7 @@ def _add_change(name: str, how: Callable[[Record], Record], *details: str) -> No
     @project_options
     def change(folder: str, watch: str, **flags: Any) -> int:
         changed, record = run_on_cluster(_change(read_access(folder, flags), watch, how))
-        print_lines(rollout_lines({changed: record}, ()))
+        print_lines(rollout_lines([RolloutView.of(changed, record)]))
         return DONE
 
 
@@ -82,7 +83,7 @@ def _undo(folder: str, watch: str, to: str, **flags: Any) -> int:
     until they change, or until `resume`.
     """
     changed, record = run_on_cluster(_change(read_access(folder, flags), watch, reverted, to=to))
-    print_lines(rollout_lines({changed: record}, ()))
+    print_lines(rollout_lines([RolloutView.of(changed, record)]))
     return DONE
 
 
@@ -104,13 +105,13 @@ def _history(folder: str, watch: str, output: str, **flags: Any) -> int:
     """
     revisions = run_on_cluster(_revisions(read_access(folder, flags), watch))
     if output == "json":
-        print_text(json_document(revisions_json(revisions)))
+        print_text(json_document(as_document(revisions)))
     else:
         print_lines(revision_lines(revisions))
     return DONE
 
 
-async def _revisions(access: Access, watch: str) -> list[RevisionInForce]:
+async def _revisions(access: Access, watch: str) -> list[RevisionView]:
     async with open_cluster(access) as cluster:
         return await read_revisions(cluster, watch)
 
@@ -126,27 +127,23 @@ def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) ->
 
     Exit status 1: a rollout is stopped.
     """
-    records = run_on_cluster(_show(read_access(folder, flags), watch, output, follow=follow))
-    return NO if any(record.phase == "Stopped" for record in records.values()) else DONE
+    views = run_on_cluster(_show(read_access(folder, flags), watch, output, follow=follow))
+    return NO if any(each.phase == "Stopped" for each in views) else DONE
 
 
-async def _show(access: Access, watch: str, output: str, *, follow: bool) -> Mapping[str, Record]:
-    shown: tuple[Mapping[str, Record], Sequence[str]] | None = None
+async def _show(access: Access, watch: str, output: str, *, follow: bool) -> Sequence[RolloutView]:
+    shown: Sequence[RolloutView] | None = None
     async with open_cluster(access) as cluster:
         while True:
             records = await read_rollouts(cluster, watch)
             progresses = any(record.phase == "Progressing" for record in records.values())
             missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
-            if (records, missing) != shown:
-                _print(records, missing, output)
-            shown = records, missing
+            views = rollout_views(records, missing)
+            if views != shown and output == "json":
+                print_text(json_document(as_document(views)))
+            elif views != shown:
+                print_lines(rollout_lines(views))
+            shown = views
             if not follow or not progresses:
-                return records
+                return views
             await asyncio.sleep(INTERVAL)
-
-
-def _print(records: Mapping[str, Record], missing: Sequence[str], output: str) -> None:
-    if output == "json":
-        print_text(json_document(rollouts_json(records, missing)))
-    else:
-        print_lines(rollout_lines(records, missing))

@@ -20,6 +20,7 @@ from ruleop.printable import json_document, printable_lines
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from ruleop.authoring.report.views import LastWrite, ObjectView
     from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.page.source import Source
 
@@ -91,13 +92,12 @@ def _document(value: Any) -> str:
     return shortened(json_document(value).strip(), MAX_DOCUMENT)
 
 
-def _writes(explained: Mapping[str, Any]) -> list[Mapping[str, str]]:
+def _writes(found: ObjectView) -> list[LastWrite]:
     """The last write of each client that owns fields of an object, the latest first."""
-    managers = [one for each in explained["fields"] for one in each["managers"]]
-    if explained["lastChange"] is not None:
-        managers.append(explained["lastChange"])
-    found = {(each["manager"], each["operation"]): each for each in sorted(managers, key=lambda each: each["time"])}
-    return sorted(found.values(), key=lambda each: each["time"], reverse=True)
+    writes = [*(one for each in found.fields for one in each.managers), *filter(None, [found.last_change])]
+    writes.sort(key=lambda each: each.time)
+    latest = {(each.manager, each.operation): each for each in writes}
+    return sorted(latest.values(), key=lambda each: each.time, reverse=True)
 
 
 def _environment() -> Environment:

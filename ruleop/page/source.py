@@ -14,8 +14,9 @@ from ruleop.authoring.live.explainer import Explainer
 from ruleop.authoring.live.operator import Operator
 from ruleop.authoring.live.reading.open_cluster import LiveCluster
 from ruleop.authoring.live.reading.read_only_connection import Connection, ReadingClient
-from ruleop.authoring.report.explain_documents import as_json
-from ruleop.authoring.report.rollout_table import rollouts_json
+from ruleop.authoring.report.documents import as_document
+from ruleop.authoring.report.rollout_views import RolloutView
+from ruleop.authoring.report.spans import Tone
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
-    from ruleop.authoring.report.explain_documents import Explanation
+    from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import GroupKind, Object
     from ruleop.language.rules import Loaded, Project, Rule
     from ruleop.operator.controllers.controllers import Controller
@@ -207,7 +208,7 @@ class Source:
         return found[0]
 
     async def resource(self, title: str, namespace: str, name: str, node: str = "") -> dict[str, Any]:
-        """The document of `explain -o json` of a custom resource, and the graph of its rule. `node`: the child whose
+        """The view of a custom resource that `explain` prints, and the graph of its rule. `node`: the child whose
         objects are shown as rendered. Raises NotFound and RuleopError."""
         kind = self.controller(title).kind
         key = ObjectKey(kind.group, kind.kind, namespace, name)
@@ -216,7 +217,7 @@ class Source:
         if live is None:
             raise NotFound(f"{title} {f'{namespace}/' if namespace else ''}{name} does not exist")
         project = self._project_of(live)
-        found = as_json(await _explanation(cluster, project, live, node))
+        found = await _explanation(cluster, project, live, node)
         rule = choose_rule(project.rules, live)
         graph = await self._graph(project, rule) if rule is not None else None
         return {
@@ -275,10 +276,12 @@ class Source:
         disk = known.disk or self.manager.project
         rules = {watch_key(rule, known.prefix): rule for rule in disk.rules if rule.rollout is not None}
         records = {watch: record for watch, record in known.records.items() if watch in rules}
-        documents = rollouts_json(records, ())
         return [
-            {**document, "groups": [group async for group in self._groups(record, rules[watch])]}
-            for (watch, record), document in zip(sorted(records.items()), documents, strict=True)
+            {
+                **as_document(RolloutView.of(watch, record)),
+                "groups": [group async for group in self._groups(record, rules[watch])],
+            }
+            for watch, record in sorted(records.items())
         ]
 
     async def _groups(self, record: Record, rule: Rule) -> AsyncIterator[dict[str, Any]]:
@@ -336,7 +339,7 @@ class Source:
         }
 
 
-async def _explanation(cluster: LiveCluster, project: Project, live: Object, node: str) -> Explanation:
+async def _explanation(cluster: LiveCluster, project: Project, live: Object, node: str) -> ResourceView:
     """Without a plan, if something that it reads may not be read. Raises RuleopError."""
     try:
         return await Explainer(cluster, project).explain_resource(live, child=node)
@@ -364,22 +367,22 @@ def _unreported(key: ObjectKey, entry: Entry) -> _Line:
     return _Line(key, entry, reason or "Unknown", _state_of(obj), "")
 
 
-def _coloured(graph: Graph, explained: Mapping[str, Any], key: ObjectKey, chosen: str) -> Graph:
+def _coloured(graph: Graph, explained: ResourceView, key: ObjectKey, chosen: str) -> Graph:
     """The graph of the rule with the states of the objects of one custom resource."""
     states: dict[str, list[str]] = {}
-    for each in explained["objects"]:
-        states.setdefault(each["child"], []).append(each["state"])
+    for each in explained.objects:
+        states.setdefault(each.child, []).append(each.state)
     return replace(graph, nodes=tuple(_marked(node, states, explained, key, chosen) for node in graph.nodes))
 
 
 def _marked(
-    node: Node, states: Mapping[str, Sequence[str]], explained: Mapping[str, Any], key: ObjectKey, chosen: str
+    node: Node, states: Mapping[str, Sequence[str]], explained: ResourceView, key: ObjectKey, chosen: str
 ) -> Node:
     if node.role == "resource":
-        health = "ready" if explained["ready"] else _resource_health(explained)
+        health = "ready" if explained.ready else "failed" if explained.tone is Tone.BAD else "waiting"
         return replace(
             node,
-            lines=(node.lines[0], key.name, f"{_MARKS[health]} {explained['state']}"),
+            lines=(node.lines[0], key.name, f"{_MARKS[health]} {explained.state}"),
             state=health,
             href=resource_url(key),
         )
@@ -395,11 +398,6 @@ def _marked(
         state=(state or "none") + (" chosen" if node.name == chosen else ""),
         href=resource_url(key, node=node.name) + "#node",
     )
-
-
-def _resource_health(explained: Mapping[str, Any]) -> str:
-    stalled = (each for each in explained["conditions"] if isinstance(each, dict) and each.get("type") == "Stalled")
-    return "failed" if any(each.get("status") == "True" for each in stalled) else "waiting"
 
 
 def _place(record: Record, member: str) -> str:

@@ -23,7 +23,7 @@ def test_the_demo_runs_and_prints_its_results():
     for line in (
         r"\+ create Deployment/app-deployment",
         r"App default/app-sample +ready",
-        r"├─ Deployment app-deployment +ready: 3 of 3 pods",
+        r"├─ deployment +ready  Deployment/app-deployment: 3 of 3 pods",
         r"Service app-service: uid \S+ -> \S+",
         r"Deployment app-deployment: spec.replicas 9 -> 3",
         r"App default/app-other +ErrResourceExists: .*app-service.*",

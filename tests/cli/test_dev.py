@@ -68,8 +68,8 @@ def test_dev_once_prints_the_tree_and_exits_with_0_when_all_is_ready(sample, pro
     assert started.returncode == 0, err
     assert [line.split(":")[0].split() for line in out.splitlines()] == [
         ["Site", "default/front", "ready"],
-        ["├─", "ConfigMap", "front-config", "ready"],
-        ["└─", "Deployment", "front", "ready"],
+        ["├─", "config", "ready", "ConfigMap/front-config"],
+        ["└─", "web", "ready", "Deployment/front"],
     ]
 
 

@@ -6,10 +6,9 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ruleop.authoring.report.explain_documents import Explanation
-from ruleop.authoring.report.explain_text import explain_lines
 from ruleop.authoring.report.spans import text_of
-from ruleop.authoring.report.tree import resource_node
+from ruleop.authoring.report.view_text import view_lines
+from ruleop.authoring.report.views import ResourceView
 from ruleop.cli.program import program
 from ruleop.kubernetes.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
@@ -38,8 +37,8 @@ def test_the_tree_shows_the_state_of_each_child_and_who_changed_it_last(ready_si
     assert (status, err) == (0, "")
     assert without_names(out.splitlines()[:3]) == [
         "Site default/a  ready",
-        "├─ ConfigMap a-config  ready  (ruleop, now)",
-        "└─ Deployment a  ready: 2 of 2 pods  (ruleop, now)",
+        "├─ config  ready  ConfigMap/a-config  (ruleop, now)",
+        "└─ web  ready  Deployment/a: 2 of 2 pods  (ruleop, now)",
     ]
     assert "Why it is not ready" not in out
     assert section(out, "Fields") == ["  all 6 fields that ruleop sets are as it wrote them"]
@@ -54,8 +53,8 @@ def test_a_resource_that_a_rollout_holds_back_is_shown_with_its_revision():
         "metadata": {"name": "a", "namespace": "default", "generation": 1},
         "status": {"observedGeneration": 1, "conditions": [held]},
     }
-    explanation = Explanation(resource, resource_node(resource, ()), None, "2026-01-01T00:00:00Z")
-    text = " ".join(text_of(explain_lines(explanation)).split())
+    view = ResourceView(resource, now="2026-01-01T00:00:00Z")
+    text = " ".join(text_of(view_lines(view)).split())
     assert "It is held back: it has revision 0123456789ab; stopped. What follows is by the rules of the project" in text
 
 
@@ -72,14 +71,14 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
     status, out, _ = troubled.run("explain", "Shop/a")
     assert status == 0
     assert without_names(out.splitlines()[:8]) == [
-        "Shop default/a  Waiting: Deployment/a-db: 0 of 2 pods available; ConfigMap/a-cert: readyWhen is false;…",
-        "├─ ConfigMap a-config  ready  (ruleop, now)",
-        "├─ Deployment a-db  not ready: 0 of 2 pods available  (ruleop, now)",
-        "│  ├─ Pod a-db-POD  not ready: CrashLoopBackOff",
-        "│  └─ Pod a-db-POD  not ready: CrashLoopBackOff",
-        "├─ Deployment (web)  waiting: waitFor is not true",
-        "├─ ConfigMap a-cert  not ready: readyWhen is false  (ruleop, now)",
-        "└─ ConfigMap a-late  waiting: db to be ready",
+        "Shop default/a  Waiting: Deployment/a-db: 0 of 2 pods available; ConfigMap/a-cert: readyWhen is false; web waits for wa…",
+        "├─ config  ready  ConfigMap/a-config  (ruleop, now)",
+        "├─ db  not ready  Deployment/a-db: 0 of 2 pods available  (ruleop, now)",
+        "│  ├─  not ready  Pod/a-db-POD: CrashLoopBackOff",
+        "│  └─  not ready  Pod/a-db-POD: CrashLoopBackOff",
+        "├─ web  waiting  Deployment: waitFor is not true",
+        "├─ cert  not ready  ConfigMap/a-cert: readyWhen is false  (ruleop, now)",
+        "└─ late  waiting  ConfigMap/a-late: db to be ready",
     ]
     assert without_names(section(out, "Why it is not ready")) == [
         "  Deployment/a-db is not ready: 0 of 2 pods available",
@@ -183,8 +182,8 @@ def test_a_name_conflict_is_an_error_and_its_fields_are_not_ruleops(sites):
     conflict = (
         "ConfigMap a-config in namespace default already exists and is not managed by Site (it has no owner): rename"
     )
-    assert out.splitlines()[1].startswith(
-        "├─ ConfigMap a-config  name conflict: ConfigMap a-config in namespace default"
+    assert without_names(out.splitlines())[1].startswith(
+        "├─ config  name conflict  ConfigMap/a-config: ConfigMap a-config in namespace default"
     )
     assert section(out, "Why it is not ready")[:2] == [
         f"  ! config: {conflict}",
@@ -202,7 +201,7 @@ def test_explain_without_rules_reports_what_the_cluster_contains(troubled, tmp_p
     monkeypatch.chdir(empty)
     status, out, err = troubled.run("explain", "Shop/a", rules=False)
     assert (status, err) == (0, "")
-    assert "├─ ConfigMap a-cert  ready  (ruleop, now)" in without_names(out.splitlines())
+    assert "├─ cert  ready  ConfigMap/a-cert  (ruleop, now)" in without_names(out.splitlines())
     assert section(out, "Why it is not ready")[:2] == [
         "  ConfigMap/a-cert: readyWhen is false; web waits for waitFor: db.status.readyReplicas | default(0) >= 1 and",
         "  login.data.password; late waits for db to be ready",
@@ -308,7 +307,7 @@ def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported
     ready_sites.converge(lambda: "ApplyFailed" in ready_sites.reasons("Site"))
     status, out, _ = ready_sites.run("explain", "Site/a")
     assert status == 0
-    assert "ready: 2 of 2 pods; its last change failed" in out
+    assert "Deployment/a: 2 of 2 pods; its last change failed" in out
     first, *others = section(out, "Why it is not ready")
     assert first.startswith("  ! web: templates/web.yaml.j2:6: ")
     assert all(line.startswith("    ") for line in others), "one paragraph"
@@ -320,7 +319,7 @@ def test_a_deletion_that_an_error_holds_back_is_shown_as_such(ready_sites):
     ready_sites.edit("templates/config.yaml.j2", "-config", "-new")
     ready_sites.edit("templates/web.yaml.j2", "replicas: 2", "replicas: {{ spec.nope }}")
     _, out, _ = ready_sites.run("explain", "Site/a")
-    assert "ConfigMap a-config  not desired: its deletion is held back until config is written" in out
+    assert "not desired  ConfigMap/a-config: its deletion is held back until config is written" in out
     assert section(out, "Next reconcile")[0] == "  ! delete ConfigMap/a-config  held back until config is written"
     assert "to delete" not in out
 
@@ -330,7 +329,10 @@ def test_a_paused_resource_waits_for_the_annotation(ready_sites):
     ready_sites.apply(site("a", page="bye").replace("name: a,", "name: a, annotations: {ruleop.dev/paused: 'true'},"))
     status, out, _ = ready_sites.run("explain", "Site/a")
     assert status == 0
-    assert "├─ ConfigMap a-config  ready: will not be changed while the CR is paused" in out
+    assert (
+        "├─ config  ready  ConfigMap/a-config: will not be changed while the CR is paused  (ruleop, now)"
+        in without_names(out.splitlines())
+    )
     assert section(out, "Next reconcile") == ["  Nothing, while the annotation ruleop.dev/paused stops all changes."]
 
 
@@ -428,9 +430,9 @@ def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):
     status, out, _ = shops.run("explain", "Shop/a")
     assert status == 0
     tree = without_names(out.splitlines()[:8])
-    assert "└─ ConfigMap a-late  ready: its update waits for login.data.user  (ruleop, now)" in tree
-    assert "├─ ConfigMap a-new  missing: about to be created" in tree
-    assert "├─ ConfigMap a-cert  not desired: will be deleted  (ruleop, now)" in tree
+    assert "└─ late  ready  ConfigMap/a-late: its update waits for login.data.user  (ruleop, now)" in tree
+    assert "│  ├─  missing  ConfigMap/a-new: about to be created" in tree
+    assert "│  └─  not desired  ConfigMap/a-cert: will be deleted  (ruleop, now)" in tree
     assert not any("a-cert" in line for line in section(out, "Why it is not ready"))
 
 
@@ -465,7 +467,7 @@ def test_very_many_objects_of_one_child_are_counted(shops):
     shops.apply(shop("a").replace("page: hello", f"page: hello, sites: [{sites}]").replace("pod: ok", "pod: not-ready"))
     status, out, _ = shops.run("explain", "Shop/a")
     assert status == 0
-    assert "├─ and 8 more" in out
+    assert "│  └─ and 12 more" in out
     shops.converge(lambda: len(shops.objects("Pod")) == 42)
     _, out, _ = shops.run("explain", "Shop/a")
     assert "  and 9 more objects are not ready" in section(out, "Why it is not ready")

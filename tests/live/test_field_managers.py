@@ -50,7 +50,7 @@ def obj(*entries, record=RECORD, **spec):
 
 
 def by_path(found):
-    return {each.path: [one.name for one in each.managers] for each in managed_fields(found)}
+    return {each.path: [one.manager for one in each.managers] for each in managed_fields(found)}
 
 
 def test_each_recorded_field_has_its_manager():
@@ -75,7 +75,7 @@ def test_a_field_that_another_manager_took_is_changed():
 def test_the_latest_of_several_managers_is_first():
     other = entry("helm", {"f:spec": {"f:replicas": {}}}, "2026-01-01T00:05:00Z", "Apply")
     found = {each.path: each for each in managed_fields(obj(entry("ruleop", OWN), other))}
-    assert [each.name for each in found["spec.replicas"].managers] == ["helm", "ruleop"]
+    assert [each.manager for each in found["spec.replicas"].managers] == ["helm", "ruleop"]
     assert not found["spec.replicas"].changed
 
 
@@ -135,7 +135,7 @@ def test_the_last_change_leaves_the_status_out():
     edited = entry("kubectl-edit", {}, "2026-01-01T00:05:00Z")
     found = last_change(obj(entry("ruleop", OWN), edited, status))
     assert found is not None
-    assert found.name == "kubectl-edit"
+    assert found.manager == "kubectl-edit"
     assert last_change({"metadata": {}}) is None
 
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
-from ruleop.authoring.report.explain_documents import FieldManager
-from ruleop.authoring.report.history_text import history_lines
+from ruleop.authoring.report.view_text import history_lines
+from ruleop.authoring.report.views import LastWrite, PastChange, ResourceHistory, What
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.requests.write_options import WriteOptions
@@ -68,7 +67,7 @@ def told(change):
 APP = ObjectKey("example.com", "App", "shop", "web")
 DEPLOYMENT = ObjectKey("apps", "Deployment", "shop", "web")
 ELSEWHERE = ObjectKey("", "Secret", "vault", "a-name-that-is-longer-than-the-column-of-names")
-KUBECTL, RULEOP = (FieldManager(name, "Update", "") for name in ("kubectl-edit", "ruleop"))
+KUBECTL, RULEOP = (LastWrite(name, "Update", "") for name in ("kubectl-edit", "ruleop"))
 PATHS = tuple(f"spec.template.spec.containers[name=app].{name}" for name in ("image", "name", "ports", "resources"))
 
 
@@ -82,9 +81,9 @@ def test_the_text_is_a_line_for_each_change_with_the_time_and_the_age():
         },
         "2026-01-05T12:00:00Z",
         (
-            Change("2026-01-01T08:00:00Z", What.RULES, revision=ONE, reads_environment=True),
-            Change("2026-01-02T08:00:00Z", What.CREATED, APP),
-            Change(
+            PastChange("2026-01-01T08:00:00Z", What.RULES, revision=ONE, environment=True),
+            PastChange("2026-01-02T08:00:00Z", What.CREATED, APP),
+            PastChange(
                 "2026-01-02T08:00:01Z",
                 What.WRITTEN,
                 DEPLOYMENT,
@@ -92,11 +91,11 @@ def test_the_text_is_a_line_for_each_change_with_the_time_and_the_age():
                 ("metadata.labels.app", "spec.replicas", *PATHS),
                 ("metadata.labels", "spec.replicas", "spec.template"),
             ),
-            Change("2026-01-02T08:00:02Z", What.STATUS, APP, RULEOP, ("status.conditions",)),
-            Change(
+            PastChange("2026-01-02T08:00:02Z", What.STATUS, APP, RULEOP, ("status.conditions",)),
+            PastChange(
                 "2026-01-05T11:00:00Z", What.WRITTEN, APP, KUBECTL, ("spec.image", "spec.size"), ("spec",), generation=3
             ),
-            Change(
+            PastChange(
                 "2026-01-05T11:00:01Z",
                 What.EVENT,
                 APP,
@@ -105,9 +104,11 @@ def test_the_text_is_a_line_for_each_change_with_the_time_and_the_age():
                 message="Patched Deployment/web",
                 count=4,
             ),
-            Change("2026-01-05T11:59:00Z", What.WRITTEN, DEPLOYMENT, KUBECTL, ("spec.replicas",), ("spec.replicas",)),
-            Change("2026-01-05T11:59:30Z", What.RULES, revision=ONE, again=True),
-            Change("2026-01-05T11:59:58Z", What.DELETION, ELSEWHERE),
+            PastChange(
+                "2026-01-05T11:59:00Z", What.WRITTEN, DEPLOYMENT, KUBECTL, ("spec.replicas",), ("spec.replicas",)
+            ),
+            PastChange("2026-01-05T11:59:30Z", What.RULES, revision=ONE, again=True),
+            PastChange("2026-01-05T11:59:58Z", What.DELETION, ELSEWHERE),
         ),
         ("not permitted to list: events",),
     )
@@ -137,7 +138,9 @@ not permitted to list: events
 
 
 def test_the_latest_of_very_many_changes_are_listed():
-    created = tuple(Change(f"2026-01-01T00:{each // 60:02}:{each % 60:02}Z", What.CREATED, APP) for each in range(300))
+    created = tuple(
+        PastChange(f"2026-01-01T00:{each // 60:02}:{each % 60:02}Z", What.CREATED, APP) for each in range(300)
+    )
     resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop"}}
     lines = ["".join(span.text for span in line) for line in history_lines(ResourceHistory(resource, NOW, created))]
     assert lines[2] == "  100 earlier changes are not shown (-o json has them)"

@@ -35,7 +35,7 @@ def test_fields_of_an_object_of_others_are_explained_and_planned(tmp_path):
         live.converge(lambda: live.reasons("Team") == ["Ready"])
         status, out, err = live.run("explain", "Team/a")
         assert (status, err) == (0, "")
-        assert "Namespace default  ready" in out
+        assert "ready  Namespace/default" in out
         assert "all 1 fields that ruleop sets are as it wrote them" in out
         assert "Nothing to do." in out
         status, out, _ = live.run("plan", "--live", "Team/a")
@@ -64,8 +64,8 @@ def test_fields_of_all_objects_that_match_are_planned_and_those_that_no_longer_m
         assert "Nothing to do." in out
         status, out, _ = live.run("explain", "Team/a")
         assert status == 0
-        assert "Namespace a  ready" in out
-        assert "Namespace b  ready" in out
+        assert "ready  Namespace/a" in out
+        assert "ready  Namespace/b" in out
         live.edit("watches.yaml", 'tier: "{{ spec.tier }}"', "tier: db")
         status, out, _ = live.run("plan", "--live", "Team/a")
         assert status == 0
@@ -85,9 +85,9 @@ def test_fields_that_another_custom_resource_holds_are_not_ready(tmp_path):
         status, out, err = live.run("explain", "Team/b")
         assert (status, err) == (0, "")
         held = "metadata.labels.team is held by the child label of Team/a; let only one of them set it"
-        assert "Namespace default  not ready: metadata.labels.team is held by" in out
+        assert "not ready  Namespace/default: metadata.labels.team is held by" in out
         assert "(ruleop's child label, " in out
         assert f"Namespace/default is not ready: {held}" in out
         assert "force" not in out
         status, out, _ = live.run("explain", "Team/a")
-        assert "Namespace default  ready" in out
+        assert "ready  Namespace/default" in out

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from ruleop.authoring.report.server_answers import Answer, Verdict
+from ruleop.authoring.report.documents import as_document
+from ruleop.authoring.report.plan_documents import Answer, StoredField, Verdict
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.operator.wire.client import requests, server_errors
@@ -280,14 +281,14 @@ def test_a_dry_run_of_a_deletion_has_the_option_in_its_body():
 
 
 def test_an_answer_names_the_fields_that_the_server_changes():
-    changed = (Difference("spec.replicas", 3, 5), Difference("spec.paused", True, NOTHING))
+    changed = tuple(map(StoredField.of, (Difference("spec.replicas", 3, 5), Difference("spec.paused", True, NOTHING))))
     answer = Answer(Verdict.ACCEPTED, "web", changed=changed, added=tuple("abcdef"))
     assert list(answer.lines()) == [
         "accepted by the server; the server adds a, b, c, d and 2 more",
         "the server changes spec.replicas: 3 -> 5",
         "the server changes spec.paused: true -> (removed)",
     ]
-    assert answer.as_json()["changed"] == [
+    assert as_document(answer)["changed"] == [
         {"field": "spec.replicas", "sent": 3, "stored": 5},
         {"field": "spec.paused", "sent": True, "stored": None},
     ]

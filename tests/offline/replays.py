@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from ruleop.authoring.report.plan_documents import as_json
+from ruleop.authoring.report.plan_documents import plan_document
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules import Rule
 from ruleop.planning import History, Observed, Plan, plan
@@ -29,7 +29,7 @@ def replayed(rule: Rule, resource: Object, observed: Observed, history: History,
     assert replay.rule_digest == rule.digest
     found = plan(rule, replay.resource, replay.observed, replay.history)
     if "Secret" not in orjson.dumps(document).decode():
-        assert as_json(found, replay.resource) == as_json(planned, resource)
+        assert plan_document(found, replay.resource) == plan_document(planned, resource)
         return found
     assert outline(found) == outline(planned), f"{outline(found)} instead of {outline(planned)}"
     return found

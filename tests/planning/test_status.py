@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.authoring.report.plan_text import show
+from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.spans import text_of
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
@@ -146,7 +146,7 @@ def test_a_condition_whose_type_is_not_text_is_kept_as_it_is(type_, paused):
     assert harness.status["conditions"][0] == theirs
     assert harness.plan(retired=frozenset({"Old"})).status.patch is None
     harness.resource["status"]["x"] = "other"
-    shown = text_of(show(harness.plan(), harness.resource, harness))
+    shown = text_of(plan_lines(harness.plan(), harness.resource, harness))
     assert max(map(len, shown.splitlines())) < 200
 
 

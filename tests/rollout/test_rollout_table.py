@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
+from ruleop.authoring.report.documents import as_document
+from ruleop.authoring.report.rollout_views import rollout_lines, rollout_views
 from ruleop.planning.rollout.rollout_record import Record, Revision, reverted
 
 OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
@@ -14,7 +15,10 @@ COMPLETE = replace(Record.complete(NEW), previous=OLD, total=3)
 
 
 def table(record: Record, *missing: str) -> list[str]:
-    return ["".join(span.text for span in line) for line in rollout_lines({"Site.example.com": record}, missing)]
+    return [
+        "".join(span.text for span in line)
+        for line in rollout_lines(rollout_views({"Site.example.com": record}, missing))
+    ]
 
 
 def test_a_stopped_rollout_names_the_revision_to_which_undo_goes() -> None:
@@ -40,9 +44,9 @@ def test_after_an_undo_there_is_nothing_to_go_back_to() -> None:
 
 
 def test_the_document_has_the_same_numbers() -> None:
-    (found,) = rollouts_json({"Site.example.com": COMPLETE}, ["no"])
+    (found,) = as_document(rollout_views({"Site.example.com": COMPLETE}, ["no"]))
     assert (found["revision"], found["from"], found["rejected"]) == (NEW.project, OLD.project, "")
-    (found,) = rollouts_json({"Site.example.com": reverted(COMPLETE)}, ["no"])
+    (found,) = as_document(rollout_views({"Site.example.com": reverted(COMPLETE)}, ["no"]))
     assert (found["revision"], found["from"], found["rejected"]) == (OLD.project, "", NEW.project)
     assert found["waits"] == ["no"]
 

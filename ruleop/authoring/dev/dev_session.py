@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.authoring.report.object_problems import object_problems
-from ruleop.authoring.report.tree import Node, is_ready, resource_node
+from ruleop.authoring.report.views import is_ready, view_of_objects
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.kinds import Kind
+from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
     from ruleop.localcluster.store.object_store import Event, Resource
@@ -274,20 +275,19 @@ class Session:
         served = self.cluster.registry.of_kind(kind)
         return served.resource if served is not None else None
 
-    def unready(self) -> Iterator[tuple[Node, dict[str, str]]]:
+    def unready(self) -> Iterator[tuple[ResourceView, dict[str, str]]]:
         """The custom resources that are not ready, each with what is wrong with its children."""
-        for node in self.tree():
-            if not is_ready(node.obj):
-                yield (
-                    node,
-                    {
-                        problem: title
-                        for child in node.children
-                        for problem, title in problems(self.cluster, child.obj).items()
-                    },
-                )
+        for resource, children, patched in self._with_objects():
+            if not is_ready(resource):
+                objects = sorted((*children, *patched), key=lambda each: ObjectKey.of(each)[1:])
+                wrong = {problem: title for each in objects for problem, title in problems(self.cluster, each).items()}
+                yield view_of_objects(resource, children, patched), wrong
 
-    def tree(self) -> list[Node]:
+    def tree(self) -> list[ResourceView]:
+        return [view_of_objects(*each) for each in self._with_objects()]
+
+    def _with_objects(self) -> Iterator[tuple[Object, Sequence[Object], Sequence[Object]]]:
+        """The custom resources, each with its children and the objects of others that have its fields."""
         children: dict[str, list[Object]] = {}
         patched: dict[str, list[Object]] = {}
         for resource in list(self.cluster.store.resources()):
@@ -296,11 +296,8 @@ class Session:
                     children.setdefault(label, []).append(each.obj)
                 for label in {manager.part_of for manager in managers_on(each.obj)}:
                     patched.setdefault(label, []).append(each.obj)
-        return [
-            resource_node(each, children.get(label, ()), patched.get(label, ()))
-            for each in self.resources()
-            for label in [part_of(each)]
-        ]
+        for found in self.resources():
+            yield found, children.get(part_of(found), ()), patched.get(part_of(found), ())
 
 
 def _needs_edit(resource: Object) -> bool:

@@ -1,23 +1,30 @@
-"""Reads one custom resource of a cluster and its children by their labels alone, and finds the one to which an object
-belongs: as its child, or as something that a child has made."""
+"""Reads one custom resource of a cluster, its children by their labels alone, and Events; and finds the custom resource
+to which an object belongs: as its child, or as something that a child has made."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
+from ruleop.authoring.report.views import EventView
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning.model.marks import PART_OF, named_owner, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.live.reading.reader import LiveObjects, Reader
     from ruleop.language.rules import Project
+
+EVENT: Final = Kind("", "v1", "Event")
+MAX_EVENTS: Final = 12
+SINGLE: Final = 6
+"""Names of objects whose Events are listed one by one."""
 
 MAX_LEVELS: Final = 6
 """A pod belongs to a replica set, that to a deployment, and that to a custom resource."""
@@ -113,6 +120,23 @@ class ResourceReader:
                 return place or None
         return ""
 
+    async def events(self, keys: Collection[ObjectKey], limit: int = MAX_EVENTS) -> list[EventView]:
+        """The last Events about these objects, the latest first; none, with a note, if they cannot be listed. Raises
+        ApiError."""
+        found: list[EventView] = []
+        try:
+            for namespace in sorted({key.namespace or "default" for key in keys}):
+                for fields in _selectors(keys, namespace):
+                    async for page in self.reader.pages(EVENT, namespace, fields=fields):
+                        found += [
+                            event for event in map(_event, page) if event and event.key in keys and _matters(event)
+                        ]
+                        found = sorted(found, key=lambda each: each.time, reverse=True)[:limit]
+        except ApiError as error:
+            self.note_forbidden("events", error)
+            return []
+        return found
+
     def note_forbidden(self, what: str, error: ApiError) -> None:
         """Notes that something cannot be read; raises any other error."""
         if error.problem is not Problem.FORBIDDEN:
@@ -120,3 +144,28 @@ class ResourceReader:
         note = f"not permitted to list: {what}"
         if note not in self.notes:
             self.notes.append(note)
+
+
+def _selectors(keys: Collection[ObjectKey], namespace: str) -> Iterable[str]:
+    """A list for each name while they are few: a namespace may have many thousand Events about other objects."""
+    names = sorted({key.name for key in keys if (key.namespace or "default") == namespace and key.name})
+    return [f"involvedObject.name={name}" for name in names] if len(names) <= SINGLE else [""]
+
+
+def _matters(event: EventView) -> bool:
+    """The normal life of a pod does not explain why it is not ready."""
+    return event.type == "Warning" or event.key.kind != "Pod"
+
+
+def _event(event: Mapping[str, Any]) -> EventView | None:
+    about = event.get("involvedObject")
+    if not isinstance(about, Mapping):
+        return None
+    kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
+    key = ObjectKey(kind.group, kind.kind, about.get("namespace") or "", str(about.get("name", "")))
+    series: Mapping[str, Any] = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    time = next(filter(None, times), None) or event["metadata"].get("creationTimestamp") or ""
+    count = series.get("count") or event.get("count") or 1
+    type_, reason, message = (str(event.get(name) or "") for name in ("type", "reason", "message"))
+    return EventView(key, type_, reason, message.strip(), f"{time[:19]}Z" if time else "", count)

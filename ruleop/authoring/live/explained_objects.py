@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.field_managers import last_change, managed_fields
-from ruleop.authoring.report.explain_documents import ExplainedObject
 from ruleop.authoring.report.object_problems import object_problems, pod_reason
-from ruleop.authoring.report.tree import child_node
+from ruleop.authoring.report.views import ObjectView, object_view
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.language.rules import Once, Patched, Scheduled
 from ruleop.planning import Owner, State
 from ruleop.planning.changes.writes import changes
-from ruleop.planning.child.existing import read_record
 from ruleop.planning.child.field_patches import HELD_ADVICE
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.actions import Delete, ResourceAction
@@ -36,20 +34,20 @@ POD: Final = Kind("", "v1", "Pod")
 MAX_PODS: Final = 5
 
 
-async def unready_pods(reader: Reader, workload: Object) -> list[ExplainedObject]:
+async def unready_pods(reader: Reader, workload: Object) -> list[ObjectView]:
     """The pods of a workload that are not ready, at most `MAX_PODS`; none for other objects. Raises ApiError."""
     labels = _match_labels(workload)
     if not labels:
         return []
     selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
-    found: list[ExplainedObject] = []
+    found: list[ObjectView] = []
     async for page in reader.pages(POD, workload["metadata"].get("namespace", ""), labels=selector):
         for pod in page:
             state = readiness(pod)
             if not state.ready and len(found) < MAX_PODS:
                 word = "failed" if state.failed else "not ready"
                 found.append(
-                    ExplainedObject(
+                    ObjectView(
                         ObjectKey.of(pod),
                         word,
                         pod_reason(pod),
@@ -89,7 +87,7 @@ class Found:
     plan: Plan | None = None
 
 
-def explained_objects(found: Found) -> Iterator[ExplainedObject]:
+def explained_objects(found: Found) -> Iterator[ObjectView]:
     """The desired objects in the order of the rules, then the others that the custom resource owns."""
     owner = Owner.of(found.resource)
     owned = {
@@ -104,7 +102,7 @@ def explained_objects(found: Found) -> Iterator[ExplainedObject]:
             owned.pop(each.key, None)
             yield _desired(report, each, found)
         if not report.objects:
-            existing = [key for key, obj in owned.items() if _child_of(obj) == report.id]
+            existing = [key for key, obj in owned.items() if object_view(obj).child == report.id]
             if not existing and (report.state is not State.READY or _has_runs(report, found)):
                 yield _absent(report, found)
             held = {each.key for each in found.plan.held} if found.plan is not None else set()
@@ -115,23 +113,23 @@ def explained_objects(found: Found) -> Iterator[ExplainedObject]:
         yield _other(key, obj, found)
 
 
-def _desired(report: ChildReport, each: ObjectReport, found: Found) -> ExplainedObject:
+def _desired(report: ChildReport, each: ObjectReport, found: Found) -> ObjectView:
     assert found.plan is not None
     live, plan = found.objects.find(each.key), found.plan
     state, message = _WORDS[each.state], _message(each.message)
     if live is None:
         missing = "missing" if each.state is State.PROGRESSING else state
-        return ExplainedObject(each.key, missing, message, report.id, exists=False)
+        return ObjectView(each.key, missing, message, report.id, exists=False)
     action = _action_on(each.key, plan)
     is_stopped = is_paused(found.resource) and each.message.startswith("not ")
     if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
-        node, more = child_node(live), ""
+        own, more = object_view(live), ""
         if is_stopped:
             more = "will not be changed while the CR is paused"
         elif action is not None:
             failed = report.id in _failed_children(found.resource)
             more = "its last change failed" if failed else "will be changed"
-        state, message = node.state, _joined(node.message, more)
+        state, message = own.state, _joined(own.message, more)
     elif each.state is State.WAITING:
         message = f"its update waits for {message}"
     planned = [change.path for change in changes(action, found.kinds, plan.masks)] if action is not None else []
@@ -145,7 +143,7 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
     return _of_live(live, state, message, report.id, planned)
 
 
-def _absent(report: ChildReport, found: Found) -> ExplainedObject:
+def _absent(report: ChildReport, found: Found) -> ObjectView:
     """A child without objects: it waits, or cannot be rendered."""
     assert found.rule is not None
     child = next((each for each in found.rule.every_child if each.id == report.id), None)
@@ -153,7 +151,7 @@ def _absent(report: ChildReport, found: Found) -> ExplainedObject:
     kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
     key = ObjectKey(*kind, found.resource["metadata"].get("namespace") or "", "")
     message = "its run has succeeded" if report.state is State.READY else _message(report.message)
-    return ExplainedObject(key, _WORDS[report.state], message, report.id, exists=False)
+    return ObjectView(key, _WORDS[report.state], message, report.id, exists=False)
 
 
 def _has_runs(report: ChildReport, found: Found) -> bool:
@@ -162,29 +160,29 @@ def _has_runs(report: ChildReport, found: Found) -> bool:
     return child is not None and isinstance(child.form, Once | Scheduled)
 
 
-def _held_back(obj: Object, report: ChildReport) -> ExplainedObject:
+def _held_back(obj: Object, report: ChildReport) -> ObjectView:
     """An object of a child that waits, cannot be rendered, or has runs that ended: it stays as it is."""
-    node, message = child_node(obj), _message(report.message)
+    own, message = object_view(obj), _message(report.message)
     more = f"its update {message}" if message.startswith("waits for ") else f"its update: {message}" if message else ""
-    return _of_live(obj, node.state, _joined(node.message, more), report.id)
+    return _of_live(obj, own.state, _joined(own.message, more), report.id)
 
 
-def _other(key: ObjectKey, obj: Object, found: Found) -> ExplainedObject:
+def _other(key: ObjectKey, obj: Object, found: Found) -> ObjectView:
     """An owned object that is not among the desired ones, or of which no rules are known."""
-    node, action = child_node(obj), _action_on(key, found.plan) if found.plan is not None else None
-    state, message = node.state, node.message
+    own, action = object_view(obj), _action_on(key, found.plan) if found.plan is not None else None
+    state, message = own.state, own.message
     held = next((each for each in found.plan.held if each.key == key), None) if found.plan is not None else None
     if action is not None:
         state, message = "not desired", "will be deleted" if isinstance(action, Delete) else "will be released"
     elif held is not None:
         state, message = "not desired", f"its {held.verb} is held back {held.why}"
-    return _of_live(obj, state, message, _child_of(obj))
+    return _of_live(obj, state, message, own.child)
 
 
 def _of_live(
     obj: Object, state: str, message: str, child: str, planned: Sequence[str] = (), manager: str = RULEOP
-) -> ExplainedObject:
-    return ExplainedObject(
+) -> ObjectView:
+    return ObjectView(
         ObjectKey.of(obj),
         state,
         message,
@@ -199,12 +197,6 @@ def _manager(live: Object, resource: Object, child: str) -> str:
     """The manager by which a child has set fields of an object; empty if it has not."""
     label = part_of(resource)
     return next((each.name for each in managers_on(live) if (each.part_of, each.child) == (label, child)), "")
-
-
-def _child_of(obj: Object) -> str:
-    """The id of the child that an object is, by its record."""
-    record = read_record(obj)
-    return record.id if record is not None else ""
 
 
 def _action_on(key: ObjectKey, plan: Plan) -> Action | None:

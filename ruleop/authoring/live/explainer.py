@@ -7,41 +7,40 @@ would do, is not.
 from __future__ import annotations
 
 import datetime as dt
+import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.explained_objects import Found, explained_objects, unready_pods
-from ruleop.authoring.live.happenings import EVENT, events_about
 from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.live.rendered_lines import rendered_lines
-from ruleop.authoring.report.explain_documents import Blocker, ExplainedObject, Explanation
 from ruleop.authoring.report.plan_documents import with_masked_texts
-from ruleop.authoring.report.spans import Tone
-from ruleop.authoring.report.tree import Node, resource_node
+from ruleop.authoring.report.views import ObjectView, ReadValue, RenderedLine, ResourceView, WaitView
 from ruleop.files import read_regular
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import MAX_CRD_BYTES
 from ruleop.language.secrets.masks import NO_MASKS
+from ruleop.messages import shortened
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.planning import State, choose_rule
 from ruleop.planning.child.shown import is_wait_of
 from ruleop.planning.model.actions import distinct
-from ruleop.planning.model.conditions import find_condition
+from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.authoring.report.explain_documents import Occurrence
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
     from ruleop.planning import ChildReport, Plan
 
-_TONES: Final = {"ready": Tone.GOOD, "failed": Tone.BAD, "name conflict": Tone.BAD}
+MAX_VALUE: Final = 400
+"""Characters of a value of a rendered object."""
 
 
 class Explainer:
@@ -54,33 +53,33 @@ class Explainer:
             self.notes.append(cluster.operator.problem)
         self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    async def explain(self, kind: str, name: str) -> Explanation:
+    async def explain(self, kind: str, name: str) -> ResourceView:
         """Raises NotFoundError, UnknownKindError and ApiError."""
         return await self.explain_resource(await self.resource_reader.resource(kind, name, self.project))
 
-    async def explain_resource(self, live: Object, *, child: str = "") -> Explanation:
+    async def explain_resource(self, live: Object, *, child: str = "") -> ResourceView:
         """Of one that was read. `child`: the one whose objects are shown as rendered. Raises ApiError."""
         key = ObjectKey.of(live)
         found = await self._found(live, child)
         masks = found.plan.masks if found.plan is not None else NO_MASKS
         objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
-        if found.plan is not None and (lines := rendered_lines(found.plan)):
-            objects = [replace(each, rendered=lines.get(each.key, ())) for each in objects]
-        events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
+        if found.plan is not None and (lines := _rendered(found.plan)):
+            objects = [replace(each, rendered=lines.get(each.key)) for each in objects]
+        keys = {key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
+        events = await self.resource_reader.events(keys)
         plan = with_masked_texts(found.plan) if found.plan is not None else None
         status = found.resource.get("status")
         resource = {**found.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
-        return Explanation(
-            resource=resource,
-            tree=_tree(resource, objects, plan),
+        return ResourceView(
+            resource,
             kinds=self.cluster.kinds,
             now=self.now,
-            rule=found.rule.title if found.rule is not None else "",
-            objects=tuple(objects),
-            blockers=tuple(self._blockers(plan)) if plan is not None else (),
+            plan=plan,
+            rule=found.rule.title if found.rule is not None else None,
             problems=tuple(f"{each.child}: {each.message}" for each in distinct(plan.problems if plan else ())),
-            events=tuple(events),
-            plan=found.plan,
+            waits=tuple(self._waits(plan)) if plan is not None else (),
+            objects=tuple(objects),
+            events=tuple(replace(each, message=masks.text(each.message)) for each in events),
             operator=await process_of(self.reader, self.cluster.operator, found.resource),
             notes=tuple(self.notes),
         )
@@ -102,22 +101,22 @@ class Explainer:
         await self.resource_reader.read_children(live, objects)
         return Found(live, objects, self.cluster.kinds)
 
-    async def _with_pods(self, objects: Sequence[ExplainedObject], found: Found) -> list[ExplainedObject]:
+    async def _with_pods(self, objects: Sequence[ObjectView], found: Found) -> list[ObjectView]:
         result = []
         for each in objects:
             live = found.objects.find(each.key)
-            pods: list[ExplainedObject] = []
-            if live is not None and not each.is_ready:
+            pods: list[ObjectView] = []
+            if live is not None and not each.ready:
                 try:
                     pods = await unready_pods(self.reader, live)
                 except ApiError as error:
                     self.resource_reader.note_forbidden("pods", error)
-            result.append(replace(each, parts=tuple(pods)) if pods else each)
+            result.append(replace(each, pods=tuple(pods)) if pods else each)
         return result
 
     # -- why, and what happened ----------------------------------------------------------------------------------------
 
-    def _blockers(self, plan: Plan) -> Iterator[Blocker]:
+    def _waits(self, plan: Plan) -> Iterator[WaitView]:
         blocking = {(each.child, each.key): each for each in plan.blocking}
         states = {each.id: each for each in plan.children}
         for wait in plan.waits:
@@ -126,16 +125,16 @@ class Explainer:
                 del blocking[wait.child, "waitFor"]
             else:
                 expression = None
-            values = (
-                expression.values if expression is not None else tuple(_child_value(wait.for_what, wait.why, states))
-            )
+            found = expression.values if expression is not None else _child_value(wait.for_what, wait.why, states)
+            values = tuple(ReadValue(path, value) for path, value in found)
             text = expression.expression if expression is not None else ""
-            yield Blocker(wait.child, wait.for_what, wait.why, wait.site, text, values, self._source(wait.site))
+            yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, values, self._source(wait.site))
         for each in blocking.values():
             if each.key == "readyWhen":
                 for_what = f"readyWhen: {each.expression}"
                 source = self._source(each.site)
-                yield Blocker(each.child, for_what, "ready", each.site, each.expression, each.values, source)
+                values = tuple(ReadValue(path, value) for path, value in each.values)
+                yield WaitView(each.child, for_what, "ready", each.site, each.expression, values, source)
 
     def _source(self, site: Site | None) -> str:
         """The line of the project at a place."""
@@ -147,14 +146,6 @@ class Explainer:
             return ""
         lines = text.split("\n")
         return lines[site.line - 1].strip() if site.line <= len(lines) else ""
-
-    async def _events(self, key: ObjectKey, objects: Sequence[ExplainedObject]) -> list[Occurrence]:
-        keys = {key, *(each.key for each in objects), *(part.key for each in objects for part in each.parts)}
-        try:
-            return await events_about(self.reader, keys)
-        except ApiError as error:
-            self.resource_reader.note_forbidden(EVENT.kind.lower() + "s", error)
-            return []
 
 
 def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
@@ -169,20 +160,20 @@ def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Ite
     yield report.id, "; ".join([report.state.value, *titles])
 
 
-def _tree(resource: Object, objects: Sequence[ExplainedObject], plan: Plan | None) -> Node:
-    namespace = resource["metadata"].get("namespace", "")
-    node = replace(resource_node(resource, ()), children=tuple(_node(each, namespace) for each in objects))
-    if plan is None or plan.status is not None or plan.conditions is None or find_condition(resource, "Ready"):
-        return node
-    ready = plan.conditions.ready  # the rule writes no status
-    is_ready = ready.status == "True"
-    state, tone = ("ready", Tone.GOOD) if is_ready else (ready.reason, Tone.WAIT)
-    return replace(node, state=state, message=ready.message, tone=tone)
+def _rendered(plan: Plan) -> dict[ObjectKey, tuple[RenderedLine, ...]]:
+    """Of the objects that the plan has traced, with values of Secrets masked."""
+    objects = {ObjectKey.of(obj): obj for _, _, obj in plan.rendered}
+    return {key: tuple(_rendered_lines(plan, objects[key])) for key in plan.traced if key in objects}
 
 
-def _node(each: ExplainedObject, namespace: str) -> Node:
-    key = each.key
-    stub = {"kind": key.kind or "child", "metadata": {"name": key.name or f"({each.child})"}}
-    own = key.namespace if key.namespace != namespace else ""
-    parts = tuple(_node(part, key.namespace) for part in each.parts)
-    return Node(stub, each.state, each.message, _TONES.get(each.state, Tone.WAIT), parts, own)
+def _rendered_lines(plan: Plan, rendered: Object) -> Iterator[RenderedLine]:
+    """The masked object has the same lines, unless a name of a field is masked: then no line is known."""
+    masked = list(islice(lines_of(plan.masks.object(rendered)), MAX_LINES))
+    sites = plan.traced[ObjectKey.of(rendered)]
+    is_same = [path for path, _ in masked] == [path for path, _ in islice(lines_of(rendered), MAX_LINES)]
+    for number, (path, value) in enumerate(masked):
+        name = step if isinstance(step := path[-1], str) else "-"
+        has_more = isinstance(value, dict | list) and bool(value)
+        text = None if has_more else shortened(json.dumps(value, ensure_ascii=False), MAX_VALUE)
+        site = sites[number] if is_same and number < len(sites) else None
+        yield RenderedLine(len(path) - 1, name, text, site)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from ruleop.authoring.report.explain_documents import FieldManager, ManagedField
+from ruleop.authoring.report.views import LastWrite, ManagedField
 from ruleop.kubernetes.merge.fields import Fields, KeyedFields, MapFields
 from ruleop.messages import format_path
 from ruleop.planning.child.existing import read_record
@@ -24,7 +24,7 @@ Step: TypeAlias = str | tuple[tuple[str, Any], ...]
 """A field's name, or the keys of a list item and their values."""
 
 
-def last_change(obj: Object) -> FieldManager | None:
+def last_change(obj: Object) -> LastWrite | None:
     """The manager that changed an object last, apart from its status."""
     managers = [_manager(each) for each in _entries(obj) if each.get("subresource") != "status"]
     return max(managers, key=lambda each: each.time, default=None)
@@ -34,7 +34,7 @@ def last_change(obj: Object) -> FieldManager | None:
 class Write:
     """All fields of an object that a manager owns. Its last write was at `manager.time`."""
 
-    manager: FieldManager
+    manager: LastWrite
     is_status: bool
     fields: tuple[str, ...]
     groups: tuple[str, ...]  # the fields of the second level that these are in
@@ -79,7 +79,7 @@ def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str =
     return found
 
 
-def _owners(entries: Sequence[Mapping[str, Any]], path: Sequence[Step]) -> list[FieldManager]:
+def _owners(entries: Sequence[Mapping[str, Any]], path: Sequence[Step]) -> list[LastWrite]:
     """The managers of a field; if there are none, those of a field above it: it may be owned as a whole."""
     exact = [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=True)]
     return exact or [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=False)]
@@ -116,8 +116,8 @@ def _entries(obj: Object) -> list[Mapping[str, Any]]:
     return [each for each in found or () if isinstance(each, Mapping) and each.get("manager")]
 
 
-def _manager(entry: Mapping[str, Any]) -> FieldManager:
-    return FieldManager(str(entry["manager"]), str(entry.get("operation", "")), str(entry.get("time") or ""))
+def _manager(entry: Mapping[str, Any]) -> LastWrite:
+    return LastWrite(str(entry["manager"]), str(entry.get("operation", "")), str(entry.get("time") or ""))
 
 
 def _recorded(fields: Fields, path: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.field_managers import writes_of
-from ruleop.authoring.live.happenings import events_about
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
+from ruleop.authoring.report.views import PastChange, ResourceHistory, What
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
@@ -61,14 +60,9 @@ class Historian:
         await self.resource_reader.read_children(live, objects)
         return [each for each in objects.children(owner.part_of) if claim_on(each, ObjectKey.of(each), owner).owned]
 
-    async def _events(self, key: ObjectKey) -> list[Change]:
-        try:
-            events = await events_about(self.reader, {key}, limit=MAX_EVENTS)
-        except ApiError as error:
-            self.resource_reader.note_forbidden("events", error)
-            return []
+    async def _events(self, key: ObjectKey) -> list[PastChange]:
         return [
-            Change(
+            PastChange(
                 each.time,
                 What.EVENT,
                 each.key,
@@ -77,10 +71,10 @@ class Historian:
                 message=each.message,
                 count=each.count,
             )
-            for each in events
+            for each in await self.resource_reader.events({key}, MAX_EVENTS)
         ]
 
-    async def _revisions(self, live: Object) -> list[Change]:
+    async def _revisions(self, live: Object) -> list[PastChange]:
         """Those that were in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
         operator, notes = self.cluster.operator, self.resource_reader.notes
@@ -102,13 +96,13 @@ class Historian:
         released = []
         if record is not None and member in record.pending:
             time = dt.datetime.fromtimestamp(record.pending[member], dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            released = [Change(time, What.RELEASED, ObjectKey.of(live), revision=record.target.number)]
+            released = [PastChange(time, What.RELEASED, ObjectKey.of(live), revision=record.target.number)]
         return released + [
-            Change(
+            PastChange(
                 each.since,
                 What.RULES,
                 revision=each.digest,
-                reads_environment=each.reads_environment,
+                environment=each.reads_environment,
                 again=any(each.digest == earlier.digest for earlier in index[:number]),
                 held_back=number >= reached,
             )
@@ -141,17 +135,17 @@ def _reached(index: Sequence[Revision], record: Record, member: str) -> int:
     return max((number for number, each in enumerate(index, 1) if each.digest == current.project), default=len(index))
 
 
-def _of_object(obj: Object) -> Iterator[Change]:
+def _of_object(obj: Object) -> Iterator[PastChange]:
     key, metadata = ObjectKey.of(obj), obj["metadata"]
     if created := metadata.get("creationTimestamp"):
-        yield Change(created, What.CREATED, key)
+        yield PastChange(created, What.CREATED, key)
     for write in writes_of(obj):
         if write.is_status:
-            yield Change(write.manager.time, What.STATUS, key, write.manager, write.fields, write.groups)
+            yield PastChange(write.manager.time, What.STATUS, key, write.manager, write.fields, write.groups)
         elif write.fields:
-            yield Change(write.manager.time, What.WRITTEN, key, write.manager, write.fields, write.groups)
+            yield PastChange(write.manager.time, What.WRITTEN, key, write.manager, write.fields, write.groups)
     if deleted := metadata.get("deletionTimestamp"):
-        yield Change(_requested(deleted, metadata.get("deletionGracePeriodSeconds") or 0), What.DELETION, key)
+        yield PastChange(_requested(deleted, metadata.get("deletionGracePeriodSeconds") or 0), What.DELETION, key)
 
 
 def _requested(deleted: str, grace: int) -> str:
@@ -160,7 +154,7 @@ def _requested(deleted: str, grace: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _with_generation(changes: list[Change], live: Object) -> Iterator[Change]:
+def _with_generation(changes: list[PastChange], live: Object) -> Iterator[PastChange]:
     """The last edit of more than metadata led to the present generation."""
     edits = [each for each in changes if each.what is What.WRITTEN and not _is_metadata(each)]
     last = max(edits, key=lambda each: each.time, default=None)
@@ -168,14 +162,14 @@ def _with_generation(changes: list[Change], live: Object) -> Iterator[Change]:
         yield replace(each, generation=live["metadata"].get("generation")) if each is last else each
 
 
-def _is_metadata(change: Change) -> bool:
-    return all(each.startswith("metadata.") for each in change.fields)
+def _is_metadata(change: PastChange) -> bool:
+    return all(each.startswith("metadata.") for each in change.fields or ())
 
 
-def _masked(change: Change, masks: Masks) -> Change:
+def _masked(change: PastChange, masks: Masks) -> PastChange:
     return replace(
         change,
-        fields=tuple(map(masks.text, change.fields)),
+        fields=tuple(map(masks.text, change.fields)) if change.fields is not None else None,
         groups=tuple(map(masks.text, change.groups)),
-        message=masks.text(change.message),
+        message=masks.text(change.message) if change.message is not None else None,
     )

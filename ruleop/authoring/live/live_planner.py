@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.live.operator import Operator
     from ruleop.authoring.live.reading.reader import Reader
     from ruleop.authoring.live.reading.served_kinds import LiveKinds
-    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.authoring.report.plan_documents import Answer
     from ruleop.kubernetes.labels import Requirement
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Failed

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.operator import CONFIG_MAP
-from ruleop.authoring.report.rollout_table import RevisionInForce
+from ruleop.authoring.report.rollout_views import RevisionView, WatchView
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
@@ -118,7 +118,7 @@ async def _read_revisions(cluster: LiveCluster) -> Revisions:
     return decode(await cluster.get(CONFIG_MAP, revisions_key(cluster.operator.namespace, cluster.operator.name)))
 
 
-async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionInForce]:
+async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionView]:
     """The revisions of the rules, the newest first. Of the watches with `rollout` only that of this name, if there is
     one. Raises RuleopError."""
     records = await _store(cluster).read()
@@ -129,14 +129,14 @@ async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[Revision
     found = []
     for number, each in enumerate(revisions.index):
         before = files.get(revisions.index[number - 1].digest) if number else None
-        counts = {
-            name: count
-            for name, record in records.items()
+        watches = tuple(
+            WatchView(name.replace("_", "/"), count)
+            for name, record in sorted(records.items())
             for revision, count in record.counts().items()
             if revision.number == each.digest and last[each.digest] == number
-        }
+        )
         changed = _changed(before, files.get(each.digest))
-        found.append(RevisionInForce(each.digest, each.since, each.digest in revisions.packed, changed, counts))
+        found.append(RevisionView(each.digest, each.since, each.digest in revisions.packed, changed, watches))
     return found[::-1]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.read_only_connection import DryRunClient
-from ruleop.authoring.report.server_answers import Answer, Verdict
+from ruleop.authoring.report.plan_documents import Answer, StoredField, Verdict
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.kubernetes.permissions import place
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.planning import Action, Failed, Outcome
-    from ruleop.planning.changes.differences import Difference
     from ruleop.planning.changes.writes import Change
     from ruleop.planning.model.observed import KindInfo
 
@@ -184,7 +183,7 @@ class ServerDryRun:
 
     def _differences(
         self, action: Create | Change, answer: Object, planned: Plan
-    ) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[StoredField, ...], tuple[str, ...]]:
         """The fields that the server would store with other values than it was sent, and those that it would add to
         what was sent and to what exists."""
         masks, shape = planned.masks, self.cluster.kinds.info(Kind.of(answer)).shape
@@ -194,7 +193,7 @@ class ServerDryRun:
         if not isinstance(action, Create) and action.live is not None:
             new = differences(*masks.pair(_own_fields(action.live), stored), shape)
             added = dict.fromkeys(each.path for each in new if each.path in added)
-        return tuple(each for each in found if each.before is not NOTHING), tuple(added)
+        return tuple(StoredField.of(each) for each in found if each.before is not NOTHING), tuple(added)
 
 
 def _is_in(action: Action, actions: Sequence[Action | None]) -> bool:

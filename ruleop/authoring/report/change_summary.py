@@ -5,14 +5,15 @@ Each plan is added and dropped: the summary keeps counts and a few names, not pl
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ruleop.authoring.report.plan_documents import site_json, with_masked_texts
-from ruleop.authoring.report.plan_text import sign_of
-from ruleop.authoring.report.server_answers import Verdict
-from ruleop.authoring.report.spans import Line, Place, Span, Tone
+from ruleop.authoring.report.documents import HIDDEN, as_document
+from ruleop.authoring.report.plan_documents import Verdict, with_masked_texts
+from ruleop.authoring.report.plan_text import SIGNS, sign_of
+from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, listed
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.planning.changes.writes import changes, is_mark, verb_of
@@ -22,7 +23,7 @@ from ruleop.planning.rollout.waves import View, in_order, size_of_wave
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.authoring.report.plan_documents import Answer
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.language.rules import Rollout, Rule
@@ -32,37 +33,37 @@ if TYPE_CHECKING:
 MAX_NAMES: Final = 3
 """The number of custom resources that are named for one change."""
 
-WIDTH: Final = 120
-
 MAX_GROUPS: Final = 200
 """The number of different changes, and of different problems, that are kept."""
 
 MARKS: Final = "only ruleop's own metadata"
-_TONES: Final = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE}
 
 
-class Change(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FieldChange:
     """One kind of change: what is done to a child, and to which field of it."""
 
     rule: str
     child: str
-    sign: str
-    verb: str
+    sign: str = dataclasses.field(metadata=HIDDEN)
+    action: str
     kind: str
-    path: str = ""  # empty: the whole object
+    field: str = ""  # empty: the whole object
 
 
-class Cause(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ProblemCause:
     """One kind of problem. The messages of several custom resources may differ in names and values."""
 
     rule: str
     child: str
     reason: str
-    site: Site | None = None
+    site: Site | None
 
 
-class Remark(NamedTuple):
-    """Something that the API server says of a write, besides its verdict."""
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence of the API server about a write, besides its verdict."""
 
     rule: str
     child: str
@@ -70,29 +71,33 @@ class Remark(NamedTuple):
 
 
 @dataclass(slots=True)
-class Group:
+class ChangeGroup:
     """The custom resources with the same change, or with the same problem."""
 
     resources: int = 0
     objects: int = 0
-    names: list[str] = field(default_factory=list)
-    values: set[tuple[str, str]] = field(default_factory=set)  # before and after; two are enough to see that they vary
-    last: str = ""
-    message: str = ""  # of the first
+    examples: list[str] = field(default_factory=list)
+    message: str | None = None  # of the first problem
+    values: set[tuple[str, str]] = field(default_factory=set, metadata=HIDDEN)
+    """Before and after; two are enough to see that they vary."""
+    last: str = field(default="", metadata=HIDDEN)
 
     def add(self, name: str, values: tuple[str, str] | None = None) -> None:
         self.objects += 1
         if name != self.last:
             self.last = name
             self.resources += 1
-            if len(self.names) < MAX_NAMES:
-                self.names.append(name)
+            if len(self.examples) < MAX_NAMES:
+                self.examples.append(name)
         if values is not None and len(self.values) < 2:
             self.values.add(values)
 
-    def titles(self) -> str:
-        more = self.resources - len(self.names)
-        return ", ".join(self.names) + (f" and {more} more" if more else "")
+    def __str__(self) -> str:
+        more = self.resources - len(self.examples)
+        return f"in {self.resources}: {', '.join(self.examples)}" + (f" and {more} more" if more else "")
+
+
+K = TypeVar("K", FieldChange, ProblemCause, Remark)
 
 
 @dataclass(slots=True)
@@ -103,17 +108,17 @@ class ChangeSummary:
     held: int = 0  # with deletions that are held back
     failed: int = 0  # with problems, or without a plan
     unmatched: int = 0
-    changes: dict[Change, Group] = field(default_factory=dict)
-    problems: dict[Cause, Group] = field(default_factory=dict)
+    changes: dict[FieldChange, ChangeGroup] = field(default_factory=dict)
+    problems: dict[ProblemCause, ChangeGroup] = field(default_factory=dict)
     more: int = 0  # changes and problems that are not kept
     verdicts: Counter[Verdict] = field(default_factory=Counter)  # of the API server on the writes
-    remarks: dict[Remark, Group] = field(default_factory=dict)  # what else it says
+    remarks: dict[Remark, ChangeGroup] = field(default_factory=dict)  # what else it says
     rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict)  # by rule, the CRs in waves
 
     def add(self, plan: Plan, kinds: Kinds, answers: Iterable[Answer] = ()) -> None:
         plan = with_masked_texts(plan)
         self.resources += 1
-        name = _title(plan.resource)
+        name = _name(plan.resource)
         if plan.actions:
             self.changed += 1
             for action in plan.actions:
@@ -125,7 +130,7 @@ class ChangeSummary:
         if plan.problems:
             self.failed += 1
             for problem in plan.problems:
-                cause = Cause(plan.rule, problem.child, problem.reason, problem.site)
+                cause = ProblemCause(plan.rule, problem.child, problem.reason, problem.site)
                 self._group(self.problems, cause, problem.message).add(name)
         for answer in answers:
             self._add_answer(plan.rule, answer, name)
@@ -149,7 +154,7 @@ class ChangeSummary:
         """Adds a custom resource that cannot be planned."""
         self.resources += 1
         self.failed += 1
-        self._group(self.problems, Cause(rule, "", "Unplanned"), message).add(_title(key))
+        self._group(self.problems, ProblemCause(rule, "", "Unplanned", None), message).add(_name(key))
 
     def add_unmatched(self) -> None:
         """Adds a custom resource that no rule selects."""
@@ -161,24 +166,24 @@ class ChangeSummary:
         if isinstance(action, Delete) and action.why == "recreate":
             verb = "delete and recreate"
         if isinstance(action, FinalizerAction):
-            self._group(self.changes, Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
+            self._group(self.changes, FieldChange(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
-        whole = Change(plan.rule, action.child, sign, verb, action.key.kind)
+        whole = FieldChange(plan.rule, action.child, sign, verb, action.key.kind)
         found = changes(action, kinds, plan.masks)
         shown = [each for each in found if not is_mark(each, plan.uid)]
         for each in shown:
-            self._group(self.changes, whole._replace(path=each.path)).add(name, _values(each))
+            self._group(self.changes, replace(whole, field=each.path)).add(name, _values(each))
         if found and not shown:
-            self._group(self.changes, whole._replace(path=MARKS)).add(name)
+            self._group(self.changes, replace(whole, field=MARKS)).add(name)
         elif not found:
             self._group(self.changes, whole).add(name)
 
-    def _group(self, groups: dict[Any, Group], key: tuple[Any, ...], message: str = "") -> Group:
+    def _group(self, groups: dict[K, ChangeGroup], key: K, message: str | None = None) -> ChangeGroup:
         """The group of a change, a problem or a remark; one that is not kept if there are too many."""
         if key not in groups and len(groups) >= MAX_GROUPS:
             self.more += 1
-            return Group()
-        return groups.setdefault(key, Group(message=message))
+            return ChangeGroup()
+        return groups.setdefault(key, ChangeGroup(message=message))
 
     # -- as text -------------------------------------------------------------------------------------------------------
 
@@ -199,26 +204,26 @@ class ChangeSummary:
         if self.more:
             yield (Span(f"and {self.more} more of other kinds", Tone.FAINT),)
         if total := self.verdicts.total():
-            counts = ", ".join(f"{count} {verdict.value}" for verdict in Verdict if (count := self.verdicts[verdict]))
+            counts = ", ".join(f"{count} {_word(verdict)}" for verdict in Verdict if (count := self.verdicts[verdict]))
             yield (Span(f"{total} write{'' if total == 1 else 's'} by dry run: {counts}."),)
         yield self._total()
 
     def _changes_of(self, rule: str) -> Iterator[Line]:
-        objects: dict[Change, list[tuple[Change, Group]]] = {}
+        objects: dict[FieldChange, list[tuple[FieldChange, ChangeGroup]]] = {}
         for change, group in self.changes.items():
             if change.rule == rule:
-                objects.setdefault(change._replace(path=""), []).append((change, group))
+                objects.setdefault(replace(change, field=""), []).append((change, group))
         for whole, fields in objects.items():
             child = f"  {whole.child}" if whole.child else ""
-            alone = fields[0][1] if len(fields) == 1 and not fields[0][0].path else None
-            count = f"  {_count(alone)}" if alone is not None else ""
+            alone = fields[0][1] if len(fields) == 1 and not fields[0][0].field else None
+            count = f"  {alone}" if alone is not None else ""
             yield (
-                Span(f"{whole.sign} {whole.verb} ", _TONES[whole.sign]),
+                Span(f"{whole.sign} {whole.action} ", SIGNS[whole.sign]),
                 Span(whole.kind, Tone.TITLE),
                 Span(f"{child}{count}", Tone.FAINT),
             )
             for change, group in fields:
-                if change.path:
+                if change.field:
                     yield from _field_lines(change, group)
 
     def _total(self) -> Line:
@@ -238,57 +243,41 @@ class ChangeSummary:
     # -- for programs --------------------------------------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        """The values before and after a change are there if they are the same in all objects."""
+        changes: list[dict[str, Any]] = []
+        for change, group in self.changes.items():
+            before, after = next(iter(group.values)) if len(group.values) == 1 else (None, None)
+            changes.append({**as_document(change), **as_document(group), "before": before, "after": after})
+        found: dict[str, Any] = {
             "resources": self.resources,
             "changed": self.changed,
             "statusOnly": self.status_only,
             "heldBack": self.held,
             "failed": self.failed,
             "unmatched": self.unmatched,
-            "changes": [
-                {
-                    "rule": change.rule,
-                    "child": change.child,
-                    "action": change.verb,
-                    "kind": change.kind,
-                    "field": change.path,
-                    **_counts(group),
-                    "before": _same(group, 0),
-                    "after": _same(group, 1),
-                }
-                for change, group in self.changes.items()
-            ],
-            "problems": [
-                {
-                    "rule": cause.rule,
-                    "child": cause.child,
-                    "reason": cause.reason,
-                    "site": site_json(cause.site),
-                    "message": group.message,
-                    **_counts(group),
-                }
-                for cause, group in self.problems.items()
-            ],
+            "changes": changes,
+            "problems": [{**as_document(cause), **as_document(group)} for cause, group in self.problems.items()],
             "more": self.more,
-            **({"rollouts": self._rollouts_json()} if self.rollouts else {}),
-            **({"server": self._server_json()} if self.verdicts or self.remarks else {}),
         }
+        if self.rollouts:
+            found["rollouts"] = [
+                {
+                    "rule": rule,
+                    "resources": len(views),
+                    "maxUnavailable": size_of_wave(rollout, len(views)),
+                    "pauseAfter": rollout.pause_after,
+                    "first": [each.title for each in _first_wave(rollout, views)],
+                }
+                for rule, (rollout, views) in self.rollouts.items()
+            ]
+        if self.verdicts or self.remarks:
+            remarks = [{**as_document(remark), **as_document(group)} for remark, group in self.remarks.items()]
+            found["server"] = {**{each.value: self.verdicts[each] for each in Verdict}, "remarks": remarks}
+        return found
 
-    def _rollouts_json(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "rule": rule,
-                "resources": len(views),
-                "maxUnavailable": size_of_wave(rollout, len(views)),
-                "pauseAfter": rollout.pause_after,
-                "first": [each.title for each in _first_wave(rollout, views)],
-            }
-            for rule, (rollout, views) in self.rollouts.items()
-        ]
 
-    def _server_json(self) -> dict[str, Any]:
-        remarks = [{**remark._asdict(), **_counts(group)} for remark, group in self.remarks.items()]
-        return {**{verdict.name.lower(): self.verdicts[verdict] for verdict in Verdict}, "remarks": remarks}
+def _word(verdict: Verdict) -> str:
+    return "cannot be asked" if verdict is Verdict.UNASKED else verdict.value
 
 
 def _first_wave(rollout: Rollout, views: list[View]) -> list[View]:
@@ -303,54 +292,29 @@ def _rollout_lines(rule: str, rollout: Rollout, views: list[View]) -> Iterator[L
         Span(f"{rule}: ", Tone.TITLE),
         Span(f"{total} in waves of at most {len(first)}{pause}; stops when more than {threshold} fail"),
     )
-    more = f" and {len(first) - MAX_NAMES} more" if len(first) > MAX_NAMES else ""
-    yield (Span(f"    first {', '.join(first[:MAX_NAMES])}{more}", Tone.FAINT),)
+    yield (Span(f"    first {listed(first, MAX_NAMES)}", Tone.FAINT),)
 
 
-def _problem_lines(cause: Cause, group: Group, place: Place) -> Iterator[Line]:
+def _problem_lines(cause: ProblemCause, group: ChangeGroup, place: Place) -> Iterator[Line]:
     child = f"{cause.child}: " if cause.child else ""
     where = f"{place(cause.site)}: " if cause.site is not None else ""
     yield from _with_count((Span(f"! {child}", Tone.BAD), Span(f"{where}{group.message}")), group)
 
 
-def _field_lines(change: Change, group: Group) -> Iterator[Line]:
+def _field_lines(change: FieldChange, group: ChangeGroup) -> Iterator[Line]:
     values: tuple[Span, ...] = ()
     if len(group.values) == 1:
         ((before, after),) = group.values
-        values = (
-            (Span(f": {before}", Tone.REMOVE), Span(" -> "), Span(after, Tone.ADD))
-            if before
-            else (
-                Span(": "),
-                Span(f"{after}", Tone.ADD),
-            )
-        )
+        old = (Span(f": {before}", Tone.REMOVE), Span(" -> ")) if before else (Span(": "),)
+        values = (*old, Span(after, Tone.ADD))
     elif group.values:
         values = (Span(": different values", Tone.FAINT),)
-    yield from _with_count((Span(f"    {change.path}"), *values), group)
+    yield from _with_count((Span(f"    {change.field}"), *values), group)
 
 
-def _with_count(line: Line, group: Group) -> Iterator[Line]:
+def _with_count(line: Line, group: ChangeGroup) -> Iterator[Line]:
     """The line with the custom resources that it concerns, which have a line of their own if it gets too wide."""
-    count = Span(f"  {_count(group)}", Tone.FAINT)
-    if sum(len(span.text) for span in (*line, count)) <= WIDTH:
-        yield (*line, count)
-    else:
-        yield line
-        yield (Span(f"      {count.text}", Tone.FAINT),)
-
-
-def _count(group: Group) -> str:
-    return f"in {group.resources}: {group.titles()}"
-
-
-def _counts(group: Group) -> dict[str, Any]:
-    return {"resources": group.resources, "objects": group.objects, "examples": list(group.names)}
-
-
-def _same(group: Group, side: int) -> str | None:
-    """The value before or after the change, if it is the same in all of them."""
-    return next(iter(group.values))[side] if len(group.values) == 1 else None
+    return fitted(line, (Span(str(group), Tone.FAINT),), " " * 8)
 
 
 def _values(difference: Difference) -> tuple[str, str]:
@@ -361,5 +325,5 @@ def _text(value: Any) -> str:
     return "" if value is NOTHING else shortened(flow(value))
 
 
-def _title(key: ObjectKey) -> str:
+def _name(key: ObjectKey) -> str:
     return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"

@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.report.plan_documents import with_masked_texts
-from ruleop.authoring.report.server_answers import Verdict
-from ruleop.authoring.report.spans import Line, Place, Span, Tone
+from ruleop.authoring.report.plan_documents import Verdict, with_masked_texts
+from ruleop.authoring.report.spans import Line, Place, Span, Tone, counted, in_words, sections
+from ruleop.authoring.report.tree import TreeRow, many, tree_lines
 from ruleop.language.definitions.status_limits import unwritten
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
@@ -33,13 +33,10 @@ from ruleop.planning.model.conditions import NEGATIVE, type_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.authoring.report.plan_documents import Answer
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.planning.model.observed import Kinds
     from ruleop.planning.plan import Plan
-
-MAX_OBJECTS = 8
-"""The number of listed objects of one child."""
 
 MAX_LINES = 16
 """The number of shown lines of a changed text."""
@@ -49,7 +46,7 @@ _LONG = 60  # characters of a value in a line with another one
 _OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
 
 
-_SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE, "!": Tone.BAD}
+SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE, "!": Tone.BAD}
 _TOTALS = {"+": "create", "~": "change", "-": "delete"}
 _TONES = {
     State.READY: Tone.GOOD,
@@ -62,7 +59,7 @@ _TONES = {
 }
 
 
-def show(
+def plan_lines(
     plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str, answers: Sequence[Answer] = ()
 ) -> list[Line]:
     """The plan as text. `resource` is the CR that it was made for, `answers` those of the API server to a dry run."""
@@ -74,19 +71,12 @@ def show(
         Span(f"  by the rule {plan.rule}", Tone.FAINT),
         Span(f", written as the ServiceAccount {plan.account}" if plan.account is not None else "", Tone.FAINT),
     )
-    parts = [
-        [head, *text.tree()],
-        list(text.problems()),
-        list(text.actions()),
-        list(text.status()),
-        list(text.events()),
-        [*text.time_check(), text.summary()],
-    ]
-    shown_parts = [part for part in parts if part]
-    return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
+    tree, end = [head, *text.tree()], [*text.time_check(), text.summary()]
+    parts = (tree, text.problems(), text.actions(), text.status(), text.events(), end)
+    return [*sections(("", part) for part in parts)]
 
 
-def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place) -> list[Line]:
+def action_lines(plan: Plan, resource: Object, kinds: Kinds, *, place: Place) -> list[Line]:
     """The writes of the plan, and a summary."""
     text = _PlanText(with_masked_texts(plan), resource, kinds, place)
     return [*text.actions(), *text.time_check(), text.summary()]
@@ -106,56 +96,31 @@ class _PlanText:
     # -- children ----------------------------------------------------------------------------------------------------
 
     def tree(self) -> Iterator[Line]:
-        children = self.plan.children
-        wide = max((len(child.id) for child in children), default=0)
-        for number, child in enumerate(children, 1):
-            last = number == len(children)
-            yield (
-                Span("└─ " if last else "├─ ", Tone.FAINT),
-                Span(f"{child.id:<{wide}}  "),
-                Span(f"{child.state.value:<11}  ", _TONES[child.state]),
-                *self._description(child),
-            )
-            if len(child.objects) > 1:
-                yield from self._objects(child, "   " if last else "│  ")
+        return tree_lines([self._row(child) for child in self.plan.children], rooted=False)
 
-    def _description(self, child: ChildReport) -> Iterator[Span]:
-        spans = [span for span in self._details(child) if span.text]
-        yield from spans
-        if child.state in {State.FAILED, State.UNWANTED}:
-            yield Span(f"{'  ' if spans else ''}{child.template}", Tone.FAINT)
-
-    def _details(self, child: ChildReport) -> Iterator[Span]:
+    def _row(self, child: ChildReport) -> TreeRow:
         waits = [wait for wait in self.plan.waits if wait.child == child.id]
+        sites = dict.fromkeys(self.place(wait.site) for wait in waits if wait.site is not None)
+        notes = [*sites, *([child.template] if child.state in {State.FAILED, State.UNWANTED} else [])]
+        text = ""
+        rows: tuple[TreeRow, ...] = ()
         if waits:
-            yield Span("; ".join(dict.fromkeys(f"waits for {wait.for_what}" for wait in waits)))
-            sites = dict.fromkeys(self.place(wait.site) for wait in waits if wait.site is not None)
-            yield Span(f"  {' '.join(sites)}" if sites else "", Tone.FAINT)
-        elif len(child.objects) > 1:
-            yield Span(f"{len(child.objects)} objects")
-        elif len(child.objects) == 1:
-            yield Span(self._object(child.objects[0]))
+            text = "; ".join(dict.fromkeys(f"waits for {wait.for_what}" for wait in waits))
+        elif child.objects:
+            several = len(child.objects) > 1
+            text = f"{len(child.objects)} objects" if several else self._object(child.objects[0])
         elif all(problem.child != child.id for problem in self.plan.problems):
-            yield Span(child.message)
+            text = child.message
+        if len(child.objects) > 1:
+            objects = (TreeRow("", one.state.value, _TONES[one.state], self._object(one)) for one in child.objects)
+            rows = many(objects)
+        return TreeRow(child.id, child.state.value, _TONES[child.state], text, "  ".join(notes), rows)
 
     def _object(self, report: ObjectReport) -> str:
         if not report.message or any(report.message == problem.message for problem in self.plan.problems):
             return self.title(report.key)
         joint = " " if report.message.startswith("is ") else ": "
         return f"{self.title(report.key)}{joint}{report.message}"
-
-    def _objects(self, child: ChildReport, indent: str) -> Iterator[Line]:
-        """The first objects of a child, those that are not ready before the others."""
-        ordered = sorted(child.objects, key=lambda report: report.state is State.READY)
-        for number, report in enumerate(ordered[:MAX_OBJECTS], 1):
-            last = number == len(ordered)
-            yield (
-                Span(f"{indent}{'└─ ' if last else '├─ '}", Tone.FAINT),
-                Span(f"{report.state.value:<11}  ", _TONES[report.state]),
-                Span(self._object(report)),
-            )
-        if len(ordered) > MAX_OBJECTS:
-            yield (Span(f"{indent}└─ and {len(ordered) - MAX_OBJECTS} more", Tone.FAINT),)
 
     def problems(self) -> Iterator[Line]:
         for problem in distinct(self.plan.problems):
@@ -206,7 +171,7 @@ class _PlanText:
 
     def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
         return (
-            Span(f"{sign} {verb.do} ", _SIGNS[sign]),
+            Span(f"{sign} {verb.do} ", SIGNS[sign]),
             Span(title, Tone.TITLE),
             Span(f"  {why}" if why else "", Tone.FAINT),
         )
@@ -272,7 +237,7 @@ class _PlanText:
     def time_check(self) -> Iterator[Line]:
         check = self.plan.time_check
         if check is not None:
-            yield (Span(f"Reconciled again in {_in_words(check.seconds)}: {check.reason}.", Tone.FAINT),)
+            yield (Span(f"Reconciled again in {in_words(check.seconds)}: {check.reason}.", Tone.FAINT),)
 
     def summary(self) -> Line:
         writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
@@ -281,7 +246,7 @@ class _PlanText:
         waiting = len({wait.child for wait in self.plan.waits})
         parts += [f"{len(self.plan.held)} held back"] if self.plan.held else []
         parts += [f"{waiting} waiting"] if waiting else []
-        parts += [_counted_errors(len(self.plan.problems))] if self.plan.problems else []
+        parts += [counted(len(self.plan.problems), "error")] if self.plan.problems else []
         tone = Tone.BAD if self.plan.problems else Tone.TITLE
         if parts:
             return (Span(f"{', '.join(parts)}.", tone),)
@@ -294,10 +259,6 @@ def _answer_lines(answer: Answer) -> Iterator[Line]:
     for text in answer.lines():
         yield (Span(f"      {text}", tone),)
         tone = Tone.CHANGE
-
-
-def _counted_errors(number: int) -> str:
-    return f"{number} error{'' if number == 1 else 's'}"
 
 
 def _turn(was: str | None, now: str) -> str:
@@ -358,14 +319,3 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
         yield (Span(f"{indent}{line[:1]} {shortened(line[1:], 100)}", tone),)
     if len(lines) > MAX_LINES:
         yield (Span(f"{indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
-
-
-def _in_words(seconds: float) -> str:
-    """A duration by its two largest units."""
-    rest = round(seconds)
-    parts: list[str] = []
-    for unit, word in (86400, "d"), (3600, "h"), (60, "min"), (1, "s"):
-        amount, rest = divmod(rest, unit)
-        if amount or parts:
-            parts.append(f"{amount} {word}")
-    return " ".join(parts[:2])

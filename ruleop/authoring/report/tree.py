@@ -1,116 +1,92 @@
-"""Custom resources with their children as a tree: what is ready, what waits and for what, what happened last.
+"""The tree of a custom resource: a row for each child with its state, and rows of its objects below it.
 
-It is made from objects alone, so that a cluster in memory and a real one give the same.
+`plan`, `explain` and `dev` have the same tree: the id of the child, the state, and the object with what is known of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.report.spans import Line, Span, Tone
-from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.planning.child.readiness import readiness
-from ruleop.planning.model.conditions import find_condition
+from ruleop.authoring.report.spans import WIDTH, Line, Span, Tone
+from ruleop.messages import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.kubernetes.kinds import Object
+    from ruleop.authoring.report.views import ObjectView, ResourceView
+
+MAX_OBJECTS: Final = 8
+"""The number of listed objects of one child."""
+
+LEAST_TEXT: Final = 24
+"""Characters of a text, even if the line gets wider than `WIDTH`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One object of a tree."""
-
-    obj: Object
-    state: str
-    message: str = ""
-    tone: Tone = Tone.WAIT
-    children: tuple[Node, ...] = field(default=())
-
-    namespace: str = ""  # shown for a custom resource; its children are in the same one, or in their own
+class TreeRow:
+    name: str
+    state: str = ""
+    tone: Tone = Tone.PLAIN
+    text: str = ""
     note: str = ""
-
-    @property
-    def title(self) -> str:
-        name = self.obj["metadata"]["name"]
-        return f"{self.obj['kind']} {self.namespace}/{name}" if self.namespace else f"{self.obj['kind']} {name}"
+    rows: tuple[TreeRow, ...] = ()
 
 
-def resource_node(resource: Object, children: Iterable[Object], patched: Iterable[Object] = ()) -> Node:
-    """A custom resource, by its Ready condition, above its children and the objects of others that have its fields."""
-    namespace = resource["metadata"].get("namespace", "")
-    nodes = [
-        *(child_node(each, namespace) for each in children),
-        *(Node(each, "has its fields", "", Tone.GOOD, (), _other(each, namespace)) for each in patched),
-    ]
-    nodes.sort(key=lambda node: ObjectKey.of(node.obj)[1:])
-    state, message, tone = _resource_state(resource)
-    return Node(resource, state, message, tone, tuple(nodes), namespace)
+def many(rows: Iterable[TreeRow]) -> tuple[TreeRow, ...]:
+    """The first rows of objects, those that are not ready before the others, and the number of the others."""
+    ordered = sorted(rows, key=lambda row: row.tone is Tone.GOOD)
+    more = (TreeRow(f"and {len(ordered) - MAX_OBJECTS} more", tone=Tone.FAINT),) if len(ordered) > MAX_OBJECTS else ()
+    return (*ordered[:MAX_OBJECTS], *more)
 
 
-def _other(obj: Object, namespace: str) -> str:
-    """The namespace of an object, if it is not this one."""
-    own: str = obj["metadata"].get("namespace", "")
-    return own if own != namespace else ""
+def tree_lines(rows: Sequence[TreeRow], *, rooted: bool = True, fit: bool = False) -> Iterator[Line]:
+    """`rooted`: the rows are custom resources, whose rows are children. `fit`: texts are cut at `WIDTH`."""
+    found = [*_branches(rows)] if not rooted else [pair for row in rows for pair in [("", row), *_branches(row.rows)]]
+    names = max((len(prefix) + len(row.name) for prefix, row in found if row.state), default=0)
+    states = max((len(row.state) for prefix, row in found if prefix and row.text), default=0)
+    for prefix, row in found:
+        name = Span(row.name, Tone.FAINT if not row.state else Tone.PLAIN if prefix else Tone.TITLE)
+        gap = " " * (names - len(prefix) - len(row.name) + 2)
+        state = f"{row.state:<{states}}" if prefix else row.state
+        joint = "" if not row.text else "  " if prefix else ": "
+        note = f"  {row.note}" if row.note and (row.text or row.state) else row.note
+        taken = names + 2 + len(state) + len(joint) + len(note)
+        text = shortened(row.text, max(LEAST_TEXT, WIDTH - taken)) if fit else row.text
+        head = (Span(prefix, Tone.FAINT), name, Span(gap if row.state else ""))
+        yield (*head, Span(state, row.tone), Span(f"{joint}{text}"), Span(note, Tone.FAINT))
 
 
-def _resource_state(resource: Object) -> tuple[str, str, Tone]:
-    ready = find_condition(resource, "Ready")
-    message = str(ready.get("message", ""))
-    if resource["metadata"].get("deletionTimestamp"):
-        return "is being deleted", message, Tone.WAIT
-    if not ready:
-        return "without a condition Ready", "", Tone.WAIT
-    if is_ready(resource):
-        return "ready", "", Tone.GOOD
-    is_stalled = find_condition(resource, "Stalled").get("status") == "True"
-    return str(ready.get("reason", "")), message, Tone.BAD if is_stalled else Tone.WAIT
+def _branches(rows: Sequence[TreeRow], indent: str = "") -> Iterator[tuple[str, TreeRow]]:
+    for number, row in enumerate(rows, 1):
+        last = number == len(rows)
+        yield f"{indent}{'└─ ' if last else '├─ '}", row
+        yield from _branches(row.rows, f"{indent}{'   ' if last else '│  '}")
 
 
-def child_node(obj: Object, parent_namespace: str = "") -> Node:
-    found = readiness(obj)
-    namespace = _other(obj, parent_namespace)
-    if found.ready:
-        return Node(obj, "ready", _pods(obj) or found.message, Tone.GOOD, (), namespace)
-    tone = Tone.BAD if found.failed else Tone.WAIT
-    message = f"{found.message}: {found.detail}" if found.detail else found.message
-    return Node(obj, "failed" if found.failed else "not ready", message, tone, (), namespace)
+def view_row(view: ResourceView, notes: dict[int, str] | None = None, note: str = "") -> TreeRow:
+    """A view as the root of a tree. `notes`: of its objects, by their number."""
+    namespace = view.obj["metadata"].get("namespace") or ""
+    by_child: dict[object, list[TreeRow]] = {}
+    for number, each in enumerate(view.objects):
+        row = _object_row(each, namespace, (notes or {}).get(number, ""))
+        by_child.setdefault(each.child or number, []).append(row)
+    rows = [_child_row(found) for found in by_child.values()]
+    return TreeRow(view.title, view.state, view.tone, view.message, note, tuple(rows))
 
 
-def _pods(obj: Object) -> str:
-    """The numbers of ready and of desired pods of a workload."""
-    spec, status = obj.get("spec"), obj.get("status")
-    if not isinstance(spec, dict) or not isinstance(status, dict) or "replicas" not in spec:
-        return ""
-    return f"{status.get('readyReplicas', 0)} of {spec['replicas']} pods"
+def _object_row(each: ObjectView, namespace: str, note: str = "") -> TreeRow:
+    title = each.key.title(namespace) if each.key.name else each.key.kind
+    text = ": ".join(filter(None, (title, each.message)))
+    pods = tuple(_object_row(pod, each.key.namespace) for pod in each.pods)
+    return TreeRow(each.child, each.state, each.tone, text, note, pods)
 
 
-def is_ready(obj: Object) -> bool:
-    """Whether Ready is True for the current generation."""
-    ready, metadata = find_condition(obj, "Ready"), obj["metadata"]
-    return (
-        ready.get("status") == "True"
-        and ready.get("observedGeneration", metadata.get("generation")) == metadata.get("generation")
-        and not metadata.get("deletionTimestamp")
-    )
-
-
-def tree_lines(roots: Iterable[Node]) -> Iterator[Line]:
-    nodes = list(roots)
-    rows = [row for node in nodes for row in _rows(node)]
-    width = max((len(prefix) + len(node.title) for prefix, node in rows), default=0)
-    for prefix, node in rows:
-        gap = " " * (width - len(prefix) - len(node.title) + 2)
-        title = Span(node.title, Tone.TITLE if not prefix else Tone.PLAIN)
-        message = Span(f": {node.message}" if node.message else "", Tone.PLAIN)
-        note = Span(f"  {node.note}" if node.note else "", Tone.FAINT)
-        yield (Span(prefix, Tone.FAINT), title, Span(gap, Tone.PLAIN), Span(node.state, node.tone), message, note)
-
-
-def _rows(node: Node, prefix: str = "", indent: str = "") -> Iterator[tuple[str, Node]]:
-    yield prefix, node
-    for number, child in enumerate(node.children, 1):
-        last = number == len(node.children)
-        yield from _rows(child, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")
+def _child_row(rows: Sequence[TreeRow]) -> TreeRow:
+    """The row of a child: that of its only object, or one above the rows of several."""
+    if len(rows) == 1:
+        return rows[0]
+    worst = min(rows, key=lambda row: (Tone.BAD, Tone.WAIT, Tone.GOOD).index(row.tone))
+    ready = sum(row.tone is Tone.GOOD for row in rows)
+    text = f"{len(rows)} objects" + (f", {ready} ready" if ready < len(rows) else "")
+    return TreeRow(worst.name, worst.state, worst.tone, text, "", many(replace(row, name="") for row in rows))

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from ruleop.authoring.report.colours import styled
 from ruleop.authoring.report.mistakes import excerpt, mistake
-from ruleop.authoring.report.spans import Span
+from ruleop.authoring.report.spans import Span, styled
 from ruleop.authoring.ruletests.cases import parse_file, project_of, read_test_file
 from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects

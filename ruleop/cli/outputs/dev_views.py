@@ -13,12 +13,12 @@ from rich.text import Text
 
 from ruleop.authoring.dev.dev_session import View
 from ruleop.authoring.report.spans import Span, Tone
-from ruleop.authoring.report.tree import tree_lines
+from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
 from ruleop.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.dev.dev_session import Session
     from ruleop.authoring.report.spans import Line
@@ -57,7 +57,7 @@ class PlainView(View):
         print_diagnostics([_event_line(obj)])
 
     def ended(self, session: Session) -> None:
-        print_lines(tree_lines(session.tree()))
+        print_lines(_tree(session))
 
 
 class LiveView(View):
@@ -100,10 +100,14 @@ class LiveView(View):
 
     def _paint(self, session: Session) -> None:
         self._waiting, self._painted = False, time.monotonic()
-        lines = [*tree_lines(session.tree())] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
+        lines = [*_tree(session)] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
         parts = [self.findings, lines, [_event_line(each) for each in self.events]]
         shown = [line for part in parts if part for line in (*part, _EMPTY)][:-1]
         self.live.update(Group(*map(_rich, shown)), refresh=True)
+
+
+def _tree(session: Session) -> Iterator[Line]:
+    return tree_lines([view_row(each) for each in session.tree()])
 
 
 def _head(session: Session) -> list[Line]:

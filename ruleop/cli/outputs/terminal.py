@@ -6,8 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.report.colours import styled
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone, styled
 from ruleop.cli.program import write_to
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from ruleop.authoring.offline.stand_in import (
     prepare,
     undecided,
 )
+from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.mistakes import excerpt, mistake
-from ruleop.authoring.report.plan_documents import identity
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
@@ -37,7 +37,7 @@ from ruleop.planning.rendering.time_functions import parse_time
 
 if TYPE_CHECKING:
     from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.authoring.report.plan_documents import Answer
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema.schema_findings import SchemaFinding
     from ruleop.language.rules import Project
@@ -104,12 +104,12 @@ class Passes:
         """The custom resources without a plan, as plain JSON."""
         refused = [
             {
-                **identity(key),
+                **as_document(key),
                 "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
             }
             for key, findings in self.refused
         ]
-        return {"refused": refused, "unmatched": [identity(key) for key in self.unruled]}
+        return {"refused": refused, "unmatched": as_document(self.unruled)}
 
 
 def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:
