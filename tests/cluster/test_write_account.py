@@ -213,7 +213,9 @@ def test_a_resource_that_expires_is_deleted_by_the_operator(operator: GeneratedR
     eventually("the child", desk.page)
     eventually("the resource to be gone", lambda: desk.live() is None)
     eventually("the child to be gone", lambda: desk.page() is None)
-    events = operator.admin.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
-    assert [each["note"] for each in events if each["reason"] == "Expired"] == [
-        "Deleted Desk/desk: expired 5s after its creation"
-    ]
+    # Events are written beside the passes, so it may come after the deletion.
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    notes = eventually(
+        "the event", lambda: [each["note"] for each in operator.admin.get(path)["items"] if each["reason"] == "Expired"]
+    )
+    assert notes == ["Deleted Desk/desk: expired 5s after its creation"]
