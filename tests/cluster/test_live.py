@@ -181,8 +181,8 @@ def test_without_rules_the_children_are_found_by_their_labels(
     stopped.operator.project = tmp_path / "empty"
     status, out, _ = ruleop(stopped, control_plane.kubeconfig(), "explain", "app/web", "--name", "none")
     assert status == 0
-    assert "─ Deployment web-app" in out
-    assert "─ Service web-service" in out
+    assert " Deployment/web-app" in out
+    assert " Service/web-service" in out
     assert "no watches.yaml in this folder" in out
 
 
