@@ -321,7 +321,7 @@ def test_a_new_project_becomes_ready_under_dev(here, process, ruleop):
     dev = process("dev", "-C", "app", "--apply", "app/examples/", "--once")
     out, err = dev.communicate(timeout=PATIENCE)
     assert dev.returncode == 0, err
-    assert "App default/app-sample    ready" in out
+    assert "App default/app-sample  ready" in out
 
 
 @pytest.mark.slow
@@ -331,7 +331,7 @@ def test_a_project_from_manifests_becomes_ready_under_dev(here, process, ruleop)
     dev = process("dev", "-C", "op", "--apply", "op/existing/", "--apply", "op/examples/", "--once")
     out, err = dev.communicate(timeout=PATIENCE)
     assert dev.returncode == 0, err
-    assert "Deployment news  ready: 2 of 2 pods" in out
+    assert "ready  Deployment/news: 2 of 2 pods" in out
 
 
 @pytest.mark.slow
