@@ -15,7 +15,7 @@ from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
 from ruleop.authoring.checking.unchecked_kinds import unchecked_kinds
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone, counted
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
@@ -141,9 +141,9 @@ def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles:
 
 def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:
     errors, warnings = found.count(findings)
-    warned = f", {found.counted(warnings, 'warning')}" if warnings else ""
+    warned = f", {counted(warnings, 'warning')}" if warnings else ""
     if project is None or errors:
-        return Span(f"{found.counted(errors, 'error')}{warned}.", Tone.BAD)
+        return Span(f"{counted(errors, 'error')}{warned}.", Tone.BAD)
     children = sum(len(rule.children) + len(rule.finalize) for rule in project.rules)
     parts = (
         ("rule", len(project.rules)),
@@ -151,5 +151,5 @@ def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:
         ("template", len(project.templates)),
         ("CRD", len(project.crds)),
     )
-    what = ", ".join(found.counted(number, word) for word, number in parts).replace("childs", "children")
+    what = ", ".join(counted(number, word) for word, number in parts).replace("childs", "children")
     return Span(f"No errors{warned} in {what}.", Tone.WAIT if warnings else Tone.GOOD)

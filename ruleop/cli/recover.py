@@ -8,7 +8,7 @@ import click
 
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.recovery import find_unproven, sign
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone, counted
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import run_on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
@@ -67,7 +67,7 @@ async def _recover(access: Access, project: Project, *, yes: bool) -> int:
 def _listed(unproven: list[Unproven]) -> Iterator[Line]:
     yield from ((Span(_title(each)),) for each in unproven)
     yield (Span(""),)
-    what = found.counted(len(unproven), "object")
+    what = counted(len(unproven), "object")
     yield (
         Span(f"{what} would be believed. ", Tone.WAIT),
         Span(

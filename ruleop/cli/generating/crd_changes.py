@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.authoring.generate.crd.breaking_changes import breaking_changes
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone, counted
 from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import NO, UsageError
 from ruleop.kubernetes.crd.crds import parse_crd
@@ -43,8 +42,8 @@ def compared(crds: Iterable[Object], in_use: Iterable[Object]) -> tuple[list[Lin
         old = known.get((spec["group"], spec["names"]["kind"]))
         changes = breaking_changes(old, crd) if old is not None else []
         is_breaking |= bool(changes)
-        counted = found.counted(len(changes), "breaking change") if changes else "no breaking change"
-        verdict = Span("new" if old is None else counted, Tone.BAD if changes else Tone.PLAIN)
+        breaking = counted(len(changes), "breaking change") if changes else "no breaking change"
+        verdict = Span("new" if old is None else breaking, Tone.BAD if changes else Tone.PLAIN)
         lines.append((Span(f"{crd['metadata']['name']}: ", Tone.TITLE), verdict))
         lines += [(Span("  "), Span(str(change))) for change in changes]
     return lines, is_breaking

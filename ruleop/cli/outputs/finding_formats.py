@@ -73,10 +73,6 @@ def count(findings: Iterable[Finding]) -> tuple[int, int]:
     return severities.count("error"), severities.count("warning")
 
 
-def counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
 # -- for programs ----------------------------------------------------------------------------------------------------
 
 

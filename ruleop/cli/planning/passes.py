@@ -23,6 +23,7 @@ from ruleop.authoring.offline.stand_in import (
 )
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.mistakes import excerpt, mistake
+from ruleop.authoring.report.spans import counted
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
@@ -119,7 +120,7 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
         project = with_definitions(load_with_sources(where, env_files)).project
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
-        count = found.counted(found.count(errors.findings)[0], "error")
+        count = counted(found.count(errors.findings)[0], "error")
         raise UsageError(f"the project has {count}: nothing can be planned") from None
     print_diagnostics(found.notes(project))
     return where, project
