@@ -9,6 +9,7 @@ import json
 import re
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -118,7 +119,11 @@ class Server:
     # -- the verbs, of which each returns the object -------------------------------------------------------------------
 
     def get(self, path: str, **query: Any) -> Any:
-        return self.send("GET", path, **query).ok()
+        """Reads, and again after the time that a busy server asks for: one whose CRD has just changed does so."""
+        deadline = time.monotonic() + PATIENCE
+        while (reply := self.send("GET", path, **query)).status == 429 and time.monotonic() < deadline:
+            time.sleep(reply.body["details"]["retryAfterSeconds"])
+        return reply.ok()
 
     def create(self, path: str, obj: Any, **query: Any) -> Any:
         return self.send("POST", path, obj, **query).ok()
