@@ -52,6 +52,9 @@ class RuleError(RuleopError):
         self.message = message
         self.site = site
 
+    def __reduce__(self) -> tuple[type[RuleError], tuple[str, Site]]:
+        return RuleError, (self.message, self.site)
+
 
 class RenderError(RuleopError):
     """A template or expression that cannot be evaluated for this CR."""

@@ -71,3 +71,12 @@ def resolve_inside(entry: Path, root: Path) -> Path:
 def why_unreadable(error: OSError) -> str:
     """The text of a message about a file, after the file's name."""
     return str(error.strerror) if isinstance(error, RefusedFileError) else f"cannot be read: {error.strerror}"
+
+
+def is_utf8(value: str) -> bool:
+    """Whether a variable or the name of a file is valid UTF-8. Python represents other bytes as unpaired surrogates."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

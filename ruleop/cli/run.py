@@ -22,7 +22,8 @@ from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.kubernetes.selector_text import label_requirements
-from ruleop.language.rules import ProjectErrors, build_unchecked, parse_duration
+from ruleop.language.rules import ProjectErrors, parse_duration
+from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.rule_checks import all_errors, errors_by_process

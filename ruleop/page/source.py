@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
     from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import GroupKind, Object
-    from ruleop.language.rules import Loaded, Project, Rule
+    from ruleop.language.rules import Project, Rule
+    from ruleop.language.rules.loading import Loaded
     from ruleop.operator.controllers.controllers import Controller
     from ruleop.operator.manager.manager import Manager
     from ruleop.operator.wire.watch.store import Entry

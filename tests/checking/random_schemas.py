@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ruleop.authoring.checking.inferred_definitions import whole_definitions
-from ruleop.language.rules import Findings, Loaded
+from ruleop.language.rules import Findings
 from ruleop.language.rules.checking import build_with_sources
 from ruleop.language.rules.keys.definitions import Definition
+from ruleop.language.rules.loading import Loaded
 
 GROUP = "random.example.com"
 API_TYPES = (

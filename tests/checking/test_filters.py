@@ -14,7 +14,8 @@ from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.types import declared, kind_of, of_data
 from ruleop.errors import RenderError, Site
 from ruleop.language.rules import Findings
-from ruleop.language.templates import FUNCTION_NAMES, Library, Waiting, view
+from ruleop.language.templates import FUNCTION_NAMES, Waiting, view
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.filters.registry import FILTERS, TESTS
 from ruleop.language.templates.functions import FUNCTIONS
 from ruleop.language.templates.values.declared_kinds import KINDS, declared_kinds

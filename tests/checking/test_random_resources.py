@@ -12,8 +12,8 @@ import pytest
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
-from ruleop.language.rules import Loaded
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
+from ruleop.language.rules.loading import Loaded
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
 from tests.checking.random_resources import ImpossibleError, resource
 from tests.checking.test_expressions import MISTAKES, QUIET

@@ -17,8 +17,8 @@ from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.authoring.generate.installation.manifests import installation
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
 from ruleop.kubernetes.kinds import Object
-from ruleop.language.rules import Loaded
 from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.rules.loading import Loaded
 from ruleop.language.rules.loading.operator_choices import Choices
 from tests.docs.messages import ROOT
 from tests.folders import write_files

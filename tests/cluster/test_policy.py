@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
-from ruleop.language.rules import Loaded
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
+from ruleop.language.rules.loading import Loaded
 from ruleop.language.rules.loading.operator_choices import Choices
 from tests.cluster.server import Client, RefusedError
 from tests.docs.messages import ROOT

@@ -16,8 +16,9 @@ from watchdog.observers.api import BaseObserver
 
 import ruleop.operator.manager.reload as module
 from ruleop.errors import Site
-from ruleop.language.rules import Project, ProjectErrors, RuleFiles, build_unchecked
+from ruleop.language.rules import Project, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import load_project
+from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.manager.reload import Reloader
 from tests.waiting import PATIENCE, a_moment
 

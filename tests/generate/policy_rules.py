@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
 from ruleop.kubernetes.kinds import Object
-from ruleop.language.rules import Loaded, Project, Rule
+from ruleop.language.rules import Project, Rule
 from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.loading import Loaded
 from ruleop.planning import FixedObjects, Observed, plan
 from tests.definitions import definition
 

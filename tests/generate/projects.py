@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.language.rules import Loaded
 from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.loading import Loaded
 
 WATCHES = """\
 - group: example.com

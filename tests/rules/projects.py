@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.language.rules import Project, ProjectErrors, Rule, RuleFiles, build_unchecked
+from ruleop.language.rules import Project, ProjectErrors, Rule, RuleFiles
 from ruleop.language.rules.checking import build_project
+from ruleop.language.rules.loading import build_unchecked
 from tests.definitions import definition
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ruleop.errors import RuleError, Site
-from ruleop.language.templates import Lazy, Library, TemplateFunction, YamlNode, read_yaml, view
+from ruleop.language.templates import Lazy, TemplateFunction, YamlNode, read_yaml, view
+from ruleop.language.templates.compile import Library
 
 Read = tuple[list[YamlNode], list[RuleError]]
 HERE = Site("watches.yaml", 7, 11)

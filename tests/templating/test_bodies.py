@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.errors import RenderError, Site
-from ruleop.language.templates import Library, RuleErrors, Waiting, YamlNode, view
+from ruleop.language.templates import RuleErrors, Waiting, YamlNode, view
 from ruleop.language.templates.bodies.search import read_file
+from ruleop.language.templates.compile import Library
 from tests.exploration import examples
 
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.language.templates import Library, RuleErrors
+from ruleop.language.templates import RuleErrors
+from ruleop.language.templates.compile import Library
 from tests.templating.rendering import documents, evaluate, render, scope
 
 

@@ -9,7 +9,8 @@ import jinja2.filters
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.language.templates import NONDETERMINISTIC, Library, read_yaml
+from ruleop.language.templates import NONDETERMINISTIC, read_yaml
+from ruleop.language.templates.compile import Library
 from tests.templating.rendering import documents, evaluate, scope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()

@@ -236,7 +236,8 @@ PARENT = """
 import json, os, resource, sys
 from ruleop.errors import RenderError
 from ruleop.planning.guard import TooSlow, GUARD, place_of
-from ruleop.language.templates import Library, RuleErrors, view
+from ruleop.language.templates import (RuleErrors, view)
+from ruleop.language.templates.compile import (Library)
 big = {f"k{i}": dict(a=i, b=[i] * 5, c="x" * 20) for i in range(2000)}
 spec = dict(
     s="s", numbers={f"n{i}": i for i in range(5000)}, megabyte="a" * 1000000, list=[f"item{i}" for i in range(20000)], deep=dict(x=[1, dict(y=2)]), big=big, copy=json.loads(json.dumps(big)),

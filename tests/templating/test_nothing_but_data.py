@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.language.templates import JINJA_NAMES, Library, RuleErrors, TemplateFunction
+from ruleop.language.templates import JINJA_NAMES, RuleErrors, TemplateFunction
+from ruleop.language.templates.compile import Library
 from tests.templating.rendering import documents, evaluate, render
 
 SHADOWED = ["items", "keys", "values", "get", "copy", "pop", "update", "clear", "setdefault", "popitem", "data", "field", "path", "origin", "parent", "key", "wrap", "missing",

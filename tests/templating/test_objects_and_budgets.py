@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.language.templates import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
+from ruleop.language.templates import Lazy, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.cost import MAX_OUTPUT, Exhausted, measure
 from ruleop.language.templates.values.faults import Fault
 from tests.templating.rendering import HERE, documents, evaluate, library, render, scope

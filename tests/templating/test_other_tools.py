@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from ruleop.language.templates import Library, RuleErrors
+from ruleop.language.templates import RuleErrors
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.compile.other_tools import (
     ALONE,
     FILTERS,

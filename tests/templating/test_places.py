@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.language.templates import Library, RuleErrors
+from ruleop.language.templates import RuleErrors
+from ruleop.language.templates.compile import Library
 from tests.templating.rendering import HERE, documents, library, render, scope
 
 FILES = {

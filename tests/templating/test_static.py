@@ -6,7 +6,8 @@ import pytest
 
 from ruleop.errors import Site
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.templates import Library, RuleErrors, read_yaml
+from ruleop.language.templates import RuleErrors, read_yaml
+from ruleop.language.templates.compile import Library
 from tests.templating.rendering import HERE, library, paths_read
 
 DEPLOYMENT, SERVICE, SECRET = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Service"), Kind("", "v1", "Secret")

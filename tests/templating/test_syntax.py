@@ -15,7 +15,8 @@ from jinja2.meta import TrackingCodeGenerator
 
 import ruleop
 from ruleop.errors import RenderError, Site
-from ruleop.language.templates import Library, RuleErrors, syntax
+from ruleop.language.templates import RuleErrors, syntax
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.compile.conversion import _Conversion
 from ruleop.language.templates.compile.free_names import free_names
 from ruleop.language.templates.syntax import find, source_of, walk

@@ -14,7 +14,6 @@ from ruleop.language.templates import (
     Fault,
     Later,
     Lazy,
-    Library,
     Missing,
     NotThereYet,
     Origin,
@@ -22,6 +21,7 @@ from ruleop.language.templates import (
     read_yaml,
     view,
 )
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.undefined import NotLive, Unknown
 from tests.templating.rendering import HERE, documents, evaluate, library, render, tree
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.language.templates import Library, RuleErrors
+from ruleop.language.templates import RuleErrors
+from ruleop.language.templates.compile import Library
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import documents, library, render, scope, tree

@@ -32,7 +32,8 @@ from ruleop.language.rules.checking import checked
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.language.rules import Finding, Loaded, RuleFiles
+    from ruleop.language.rules import Finding, RuleFiles
+    from ruleop.language.rules.loading import Loaded
 
 
 def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:

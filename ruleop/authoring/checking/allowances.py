@@ -20,7 +20,8 @@ from ruleop.language.rules.checks.allowed_checks import refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.language.rules import Finding, Loaded
+    from ruleop.language.rules import Finding
+    from ruleop.language.rules.loading import Loaded
 
 _COMMENT = re.compile(r"(?:^|(?<=[\s{]))#[-+]?[ \t]*ruleop:[ \t]*allow\b(?P<rest>.*?)(?:[-+]?#\}|$)")
 _ALONE = re.compile(r"\s*(?:#.*|\{#.*#\}\s*)")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.language.rules.facts.scopes import Part
-    from ruleop.language.templates import Library
+    from ruleop.language.templates.compile import Library
 
 
 def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[Body, ...]:

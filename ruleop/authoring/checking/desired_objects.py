@@ -23,8 +23,9 @@ from ruleop.kubernetes.schema.shape import unknown_to_shape
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.kubernetes.schema.violations import format_value
 from ruleop.kubernetes.validation.new_objects import creation_errors
-from ruleop.language.templates import Library, TextTemplate
+from ruleop.language.templates import TextTemplate
 from ruleop.language.templates.bodies.search import bodies_of
+from ruleop.language.templates.compile import Library
 from ruleop.planning import Problem
 
 if TYPE_CHECKING:

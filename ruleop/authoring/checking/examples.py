@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.language.rules import Findings, Loaded
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.loading import Loaded
 
 FOLDER: Final = "examples"
 _TEST: Final = ".test.yaml"

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kubernetes.merge import Path
-    from ruleop.language.rules import Findings, Loaded, Watch
+    from ruleop.language.rules import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft
+    from ruleop.language.rules.loading import Loaded, Watch
 
 
 def check_unused_names(loaded: Loaded, findings: Findings) -> None:

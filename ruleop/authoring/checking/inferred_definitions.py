@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.kubernetes.schema.schema_findings import FieldPath
-    from ruleop.language.rules import Loaded, Project, Watch
+    from ruleop.language.rules import Project
+    from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import YamlNode
 
 _SCALARS: Final[Mapping[frozenset[str], Schema]] = {

@@ -9,7 +9,8 @@ from ruleop.kubernetes.crd.crds import definition_of
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.language.rules import Loaded, Project
+    from ruleop.language.rules import Project
+    from ruleop.language.rules.loading import Loaded
 
 
 def unchecked_kinds(loaded: Loaded) -> tuple[Kind, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading import Loaded
 
 CONFIG_MAP: Final = "argocd-cm"
 _HEADER: Final = f"{MARK} argocd` from watches.yaml: change it there.\n"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
     from ruleop.kubernetes.kinds import JSON, GroupKind, Object
     from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.language.rules import Child, Condition, Loaded, Watch
+    from ruleop.language.rules import Child, Condition
+    from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import Expression
 
 _MARKUP: Final = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

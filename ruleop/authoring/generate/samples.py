@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading import Loaded
 
 
 def samples(loaded: Loaded, crds: Sequence[Object]) -> list[Object]:

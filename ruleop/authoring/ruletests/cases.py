@@ -19,7 +19,8 @@ from ruleop.files import read_inside, read_regular, why_unreadable
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted
 from ruleop.language.rules.keys.tables import TableOf
 from ruleop.language.rules.keys.value_types import Reading, wrong_type
-from ruleop.language.templates import Library, read_yaml
+from ruleop.language.templates import read_yaml
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.data import scalar_text
 from ruleop.language.templates.yaml.anchors import Anchors
 from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ruleop.language.rules import RESERVED_NAMES
+from ruleop.language.rules.loading import RESERVED_NAMES
 from ruleop.language.templates import JINJA_NAMES
 
 if TYPE_CHECKING:

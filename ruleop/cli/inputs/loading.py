@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.cli.inputs.project import Folder
-    from ruleop.language.rules import Finding, Loaded
+    from ruleop.language.rules import Finding
+    from ruleop.language.rules.loading import Loaded
 
 
 def load_with_sources(folder: Folder, env_files: Iterable[str]) -> Loaded:

@@ -1,6 +1,6 @@
-"""Loads watches.yaml and templates/ as typed, frozen rules. `ruleop.language.rules.checking` also checks them."""
+"""Rules as typed, frozen values, and the files of a project. `loading` makes the ones of the others, `checking` checks
+them."""
 
-from ruleop.language.rules.facts.scopes import RESERVED as RESERVED_NAMES
 from ruleop.language.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.language.rules.keys.durations import parse_duration
 from ruleop.language.rules.keys.model import (
@@ -25,14 +25,12 @@ from ruleop.language.rules.keys.model import (
     Share,
 )
 from ruleop.language.rules.keys.refused_metadata import REFUSED_METADATA
-from ruleop.language.rules.loading.loader import Loaded, RuleFiles, Watch, build_unchecked, digest_of_files
-from ruleop.language.rules.loading.project_files import MAX_CRD_BYTES
-from ruleop.language.rules.loading.watched_paths import Place, places
+from ruleop.language.rules.project_files import MAX_CRD_BYTES, RuleFiles, digest_of_files
+from ruleop.language.rules.watched_paths import Place, places
 
 __all__ = [
     "MAX_CRD_BYTES",
     "REFUSED_METADATA",
-    "RESERVED_NAMES",
     "Child",
     "Condition",
     "Finding",
@@ -40,7 +38,6 @@ __all__ = [
     "Form",
     "Given",
     "ItemEnd",
-    "Loaded",
     "Loop",
     "Observe",
     "Once",
@@ -58,8 +55,6 @@ __all__ = [
     "Scheduled",
     "Selector",
     "Share",
-    "Watch",
-    "build_unchecked",
     "digest_of_files",
     "parse_duration",
     "places",

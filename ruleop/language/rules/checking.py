@@ -37,7 +37,8 @@ from ruleop.language.rules.keys.definitions import read_definitions
 from ruleop.language.rules.keys.schema_keys import SchemaTable
 from ruleop.language.rules.keys.value_types import Analysis
 from ruleop.language.rules.keys.watches_yaml import ChildTable, ObserveTable, WatchTable
-from ruleop.language.rules.loading.loader import Loading, RuleFiles
+from ruleop.language.rules.loading.loader import Loading
+from ruleop.language.rules.project_files import RuleFiles
 from ruleop.language.templates.bodies.search import read_file, read_tags
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[
 
 def _without_bodies(loaded: Loaded) -> Project:
     """The project, whose templates keep the library in memory."""
-    loaded.library.forget_bodies()
+    loaded.library.finish()
     return loaded.project
 
 

@@ -1,11 +1,7 @@
 """Templates, rendered to objects. Values are inserted after YAML parsing, so they never change the structure."""
 
-from ruleop.language.templates.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
-from ruleop.language.templates.compile.environment import TemplateFunction
-from ruleop.language.templates.compile.library import Library
-from ruleop.language.templates.compile.other_tools import instead_of
-from ruleop.language.templates.compile.references import SAME_ITEMS, Reference
-from ruleop.language.templates.compile.value_flow import origins_of, slots_from
+from ruleop.language.templates.callables import TemplateFunction
+from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.filters.declarations import Trait
 from ruleop.language.templates.filters.registry import FILTER_NAMES, filters_with
 from ruleop.language.templates.functions import (
@@ -15,6 +11,7 @@ from ruleop.language.templates.functions import (
     SECRET_FUNCTIONS,
     TIME_FUNCTIONS,
 )
+from ruleop.language.templates.reads import Reference
 from ruleop.language.templates.values.data import (
     Lazy,
     MapView,
@@ -55,7 +52,6 @@ __all__ = [
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
-    "SAME_ITEMS",
     "SCOPE_FUNCTIONS",
     "SECRET_FUNCTIONS",
     "TIME_FUNCTIONS",
@@ -66,7 +62,6 @@ __all__ = [
     "Fault",
     "Later",
     "Lazy",
-    "Library",
     "LimitExceeded",
     "MapView",
     "Missing",
@@ -89,14 +84,11 @@ __all__ = [
     "Waiting",
     "YamlNode",
     "filters_with",
-    "instead_of",
     "loop_items",
-    "origins_of",
     "partial_view",
     "plain",
     "read_yaml",
     "resolve_scalar",
-    "slots_from",
     "view",
     "yaml_document",
     "yaml_text",

@@ -35,7 +35,8 @@ from watchdog.events import (
 from watchdog.observers import Observer
 
 from ruleop.errors import Site
-from ruleop.language.rules import Finding, Place, Project, ProjectErrors, RuleFiles, build_unchecked, places
+from ruleop.language.rules import Finding, Place, Project, ProjectErrors, RuleFiles, places
+from ruleop.language.rules.loading import build_unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.language.rules import RuleFiles, build_unchecked, digest_of_files
+from ruleop.language.rules import RuleFiles, digest_of_files
+from ruleop.language.rules.loading import build_unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

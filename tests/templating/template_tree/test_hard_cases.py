@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.language.templates import Library, Origin, RuleErrors, Waiting, view
+from ruleop.language.templates import Origin, RuleErrors, Waiting, view
+from ruleop.language.templates.compile import Library
 
 FILES = {
     "labels": "{% macro labels(part) %}\napp: web\npart: {{ part }}\n{% endmacro %}\n",

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.kubernetes.crd.crds import definition_of
 from ruleop.kubernetes.crd.structural import declares
-from ruleop.language.templates import NONDETERMINISTIC, TextTemplate, YamlNode, origins_of, slots_from, syntax
+from ruleop.language.templates import NONDETERMINISTIC, TextTemplate, YamlNode, syntax
+from ruleop.language.templates.compile import origins_of, slots_from
 from ruleop.language.templates.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
     from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.language.rules import Loaded, Watch
     from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import SlotPlace
     from ruleop.language.templates.bodies.body import Body
 

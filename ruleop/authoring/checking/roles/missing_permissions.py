@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.authoring.checking.roles.granting import GrantingChild
     from ruleop.kubernetes.kinds import Object
-    from ruleop.language.rules import Findings, Loaded
+    from ruleop.language.rules import Findings
+    from ruleop.language.rules.loading import Loaded
 
 ANYWHERE: Final = None
 UNKNOWN: Final = ""

@@ -37,7 +37,7 @@ from ruleop.language.templates.syntax import find, source_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.language.templates import Library
+    from ruleop.language.templates.compile import Library
 
 _MAX_DEPTH: Final = 8  # of macros and files inside each other
 _LOOP: Final = replace(

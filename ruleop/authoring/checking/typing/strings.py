@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ruleop.language.templates import Expression, Library, syntax
+    from ruleop.language.templates import Expression, syntax
+    from ruleop.language.templates.compile import Library
 
 
 def expression_node(library: Library, part: Expression) -> syntax.Expr:

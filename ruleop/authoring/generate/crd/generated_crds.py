@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.language.rules import Loaded
     from ruleop.language.rules.keys.definitions import Definition
+    from ruleop.language.rules.loading import Loaded
 
 MARK: Final = "# Made by `ruleop generate"
 """The beginning of a generated file, which may be overwritten."""

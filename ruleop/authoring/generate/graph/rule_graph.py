@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.language.rules import Child, Loaded, Observe, Rule, Watch
+    from ruleop.language.rules import Child, Observe, Rule
+    from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates.bodies.body import FieldPath
 
 Role = Literal["resource", "child", "observed", "status"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
 CAPABILITIES: Final = "Deep Insights"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules import Loaded, Rule
+    from ruleop.language.rules import Rule
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} bundle` from the rules and ruleop.yaml: change them there.\n"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.roles.needed_permissions import Permission
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER: Final = f"{MARK} helm` from the rules and ruleop.yaml: change them there.\n"

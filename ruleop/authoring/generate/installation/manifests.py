@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
 _HEADER = f"{MARK} manifests` from the rules and ruleop.yaml: change them there.\n"

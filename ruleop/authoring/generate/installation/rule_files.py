@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules import Loaded
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
 MOST_APPLIED: Final = 200 * 1024

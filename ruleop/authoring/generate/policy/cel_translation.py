@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ruleop.errors import Site
-    from ruleop.language.rules import Loaded, Watch
+    from ruleop.language.rules.loading import Loaded, Watch
 
 _ITEM: Final = "item"
 _TEXT: Final = SchemaNode({"type": "string"})

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules import Loaded, Rule
+    from ruleop.language.rules import Rule
     from ruleop.language.rules.keys.model import Validation
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
 VERSION: Final = "admissionregistration.k8s.io/v1"

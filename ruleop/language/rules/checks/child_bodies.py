@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.value_types import Templated
     from ruleop.language.rules.keys.watches_yaml import ObserveTable, PatchTable
-    from ruleop.language.templates import Library, StringTemplate, YamlNode
+    from ruleop.language.templates import StringTemplate, YamlNode
+    from ruleop.language.templates.compile import Library
 
 RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
 MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128

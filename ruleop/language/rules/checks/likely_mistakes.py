@@ -17,7 +17,7 @@ from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.language.rules.keys.env_vars import REFERENCE
 from ruleop.language.rules.keys.parsed import JOBS
-from ruleop.language.templates import Expression, Library, RuleErrors, TextTemplate
+from ruleop.language.templates import Expression, RuleErrors, TextTemplate
 from ruleop.language.templates.compile.named_files import quoted_names
 from ruleop.reachable import reached
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.compile import Library
 
 _METADATA = re.compile(r"^( *)metadata:.*(?:\n(?:\1 +.*| *))*", re.MULTILINE)
 _CONSTANT = re.compile(r"\{\{-?\s*(?:vars\.[\w.]+|(?:cr\.)?metadata\.namespace)\s*-?\}\}")

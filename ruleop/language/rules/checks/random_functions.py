@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ruleop.language.rules.facts.scopes import Part
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft
-    from ruleop.language.templates import Library, Reference
+    from ruleop.language.templates import Reference
+    from ruleop.language.templates.compile import Library
 
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -14,7 +14,8 @@ from ruleop.kubernetes.crd.structural import schema_at
 from ruleop.language.rules.facts.reads import names_read_by_let
 from ruleop.language.rules.facts.scopes import ALWAYS, RESERVED, Part
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
-from ruleop.language.templates import FUNCTION_NAMES, JINJA_NAMES, SCOPE_FUNCTIONS, Reference, instead_of
+from ruleop.language.templates import FUNCTION_NAMES, JINJA_NAMES, SCOPE_FUNCTIONS, Reference
+from ruleop.language.templates.compile import instead_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

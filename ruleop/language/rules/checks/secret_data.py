@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ruleop.language.rules.facts.scopes import Part
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
-    from ruleop.language.templates import Library, SlotPlace
+    from ruleop.language.templates import SlotPlace
+    from ruleop.language.templates.compile import Library
 
 _RECORDED_KEYS = frozenset({"once", "schedule", "timeZone"})
 """Their values are in the status, in names and labels of the objects, and in messages."""

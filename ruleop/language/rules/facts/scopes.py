@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.watches_yaml import FullSelectorTable
-    from ruleop.language.templates import Library, syntax
+    from ruleop.language.templates import syntax
+    from ruleop.language.templates.compile import Library
 
 RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
 ALWAYS = RESOURCE | {"live", "ready"}

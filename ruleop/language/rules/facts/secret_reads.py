@@ -23,15 +23,8 @@ from ruleop.language.secrets.secret_fields import (
     is_secret_field,
 )
 from ruleop.language.secrets.secret_values import SECRET
-from ruleop.language.templates import (
-    SAME_ITEMS,
-    SECRET_FUNCTIONS,
-    Reference,
-    TextTemplate,
-    origins_of,
-    slots_from,
-    syntax,
-)
+from ruleop.language.templates import SECRET_FUNCTIONS, Reference, TextTemplate, syntax
+from ruleop.language.templates.compile import SAME_ITEMS, origins_of, slots_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +32,8 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules.facts.scopes import Part
     from ruleop.language.rules.keys.parsed import Draft
-    from ruleop.language.templates import Library, SlotPlace, YamlNode
+    from ruleop.language.templates import SlotPlace, YamlNode
+    from ruleop.language.templates.compile import Library
 
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
 BODY_KEYS = _OBJECT_KEYS - {"forEach"}

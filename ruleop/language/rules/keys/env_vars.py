@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ruleop.files import is_utf8
 from ruleop.language.rules.findings import Findings
 from ruleop.language.templates import NotJson, resolve_scalar
 
@@ -116,12 +117,3 @@ class Constants:
 
     def _mistake(self, message: str, site: Site) -> None:
         self.findings.mistake("environment", message, site)
-
-
-def is_utf8(value: str) -> bool:
-    """Whether a variable or the name of a file is valid UTF-8. Python represents other bytes as unpaired surrogates."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -17,7 +17,7 @@ from ruleop.kubernetes.merge import Path, PathError, parse_path
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.language.rules.keys.durations import DAYS, PATTERN, parse_duration
 from ruleop.language.rules.keys.model import Share
-from ruleop.language.templates import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.language.templates import Expression, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.language.templates.compile.hints import has_templates
 from ruleop.language.templates.compile.library import NO_KIND
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ruleop.kubernetes.kinds import JSON
+    from ruleop.language.templates.compile import Library
 
 T = TypeVar("T")
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)

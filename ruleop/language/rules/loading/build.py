@@ -59,7 +59,8 @@ if TYPE_CHECKING:
         RolloutTable,
     )
     from ruleop.language.secrets.secrecy import Secrecy
-    from ruleop.language.templates import Library, Reference
+    from ruleop.language.templates import Reference
+    from ruleop.language.templates.compile import Library
 
 T = TypeVar("T")
 _CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status", "vars"}

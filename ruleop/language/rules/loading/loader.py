@@ -14,19 +14,28 @@ import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import Site
 from ruleop.language.rules.facts.scopes import Part, parts
-from ruleop.language.rules.findings import Finding, Findings, ProjectErrors
+from ruleop.language.rules.findings import Findings, ProjectErrors, did_you_mean_quoted
 from ruleop.language.rules.keys.env_vars import Constants, EnvVars
 from ruleop.language.rules.keys.model import Project, Rule
 from ruleop.language.rules.keys.parsed import Draft, Shared, join, read_file
 from ruleop.language.rules.keys.value_types import NO_ANALYSIS, Analysis, Reading
 from ruleop.language.rules.loading.build import build_rule
-from ruleop.language.rules.loading.project_files import WATCHES, included, read_files
-from ruleop.language.templates import Expression, Library, StringTemplate, TextTemplate, Tree, read_yaml
+from ruleop.language.rules.project_files import (
+    WATCHES,
+    RuleFiles,
+    digest_of,
+    digest_of_files,
+    has_wildcards,
+    is_inside,
+    matches,
+    normalise_pattern,
+)
+from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, read_yaml
+from ruleop.language.templates.compile import Library
 from ruleop.language.templates.compile.named_files import quoted_names
 from ruleop.reachable import reached
 
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.language.rules.keys.value_types import Word
     from ruleop.language.rules.keys.watches_yaml import FileTable
     from ruleop.language.templates.tree.templates import Instrument
 
@@ -112,42 +122,12 @@ class Loaded:
     variables: Mapping[str, str | None]  # that the rules read, with their defaults: None without one, "" for several
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFiles:
-    """The files of a project, before anything is made of them."""
-
-    root: str
-    texts: Mapping[str, str]  # by their relative paths
-    unreadable: tuple[Finding, ...] = ()
-
-    @classmethod
-    def read(cls, root: Path | str) -> RuleFiles:
-        texts: dict[str, str] = {}
-        findings = Findings(texts)
-        texts.update(read_files(Path(root), findings))
-        return cls(str(root), texts, findings.sorted())
-
-    @classmethod
-    def of(cls, project: Project) -> RuleFiles:
-        return cls(project.root, project.files)
-
-    def findings(self) -> Findings:
-        """For more findings about them."""
-        return Findings.of(self.texts, self.unreadable)
-
-    @property
-    def digest(self) -> str:
-        """Also of what cannot be read; `Project.revision` if there is nothing of the kind. Detects that nothing has
-        changed without loading."""
-        return _digest([*sorted(self.texts.items()), *(("", str(each)) for each in self.unreadable)])
-
-
 def build_unchecked(files: RuleFiles, *, environ: Mapping[str, str]) -> Project:
     """The rules of these files, without their CRDs. Raises ProjectErrors with the mistakes that make it impossible to
     build them; `rules.checking` finds all."""
     loading = Loading.of(files, environ)
     loaded = loading.built(loading.parsed())
-    loaded.library.forget_bodies()
+    loaded.library.finish()
     return loaded.project
 
 
@@ -278,20 +258,29 @@ class Loading:
     def _digest(self) -> str:
         """The digest of every file and every variable that was read."""
         read = self.constants.environment.read
-        return _digest(
+        return digest_of(
             [*sorted(self.files.texts.items()), *sorted((f"${name}", value) for name, value in read.items())]
         )
 
 
-def digest_of_files(files: Mapping[str, str]) -> str:
-    return _digest(sorted(files.items()))
-
-
-def _digest(parts: Iterable[tuple[str, str | None]]) -> str:
-    """The digest of the parts with their lengths, so that different sequences differ."""
-    found = hashlib.sha256()
-    for name, text in parts:
-        for part in (name, "" if text is None else f"={text}"):
-            data = part.encode("utf-8", "surrogatepass")
-            found.update(len(data).to_bytes(8, "big") + data)
-    return found.hexdigest()
+def included(words: Iterable[Word], files: Iterable[str], findings: Findings) -> Iterator[str]:
+    """The included files in the order of the patterns, each once, without watches.yaml itself."""
+    known = sorted(set(files) - {WATCHES})
+    taken: set[str] = set()
+    for word in words:
+        if not is_inside(word.text):
+            message = f'"{word.text}" is outside of the project: included files must be inside'
+            findings.mistake("missing-file", message, word.site)
+            continue
+        pattern = normalise_pattern(word.text)
+        found = [path for path in known if matches(path, pattern)]
+        if pattern == WATCHES:
+            findings.mistake("conflict", f"{WATCHES} cannot include itself: remove it from the list", word.site)
+        elif not found and has_wildcards(pattern):
+            findings.warning("missing-file", f'no file matches "{word.text}"', word.site)
+        elif not found:
+            others = [path for path in known if not path.startswith(("templates/", "crds/"))]
+            message = f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}'
+            findings.mistake("missing-file", message, word.site)
+        yield from (path for path in found if path not in taken)
+        taken.update(found)

@@ -19,7 +19,8 @@ from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules.findings import Finding, Findings, ProjectErrors, did_you_mean_quoted
 from ruleop.language.rules.keys.tables import Table, TableOf, key, table_schema
 from ruleop.language.rules.keys.value_types import Choice, Count, Flag, ListOf, MapOf, NamedEntry, Reading, Text, Word
-from ruleop.language.templates import Library, read_yaml
+from ruleop.language.templates import read_yaml
+from ruleop.language.templates.compile import Library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

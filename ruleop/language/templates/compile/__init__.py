@@ -1,1 +1,8 @@
-"""Compiles templates: Jinja's environment and code generator, static analysis of templates, and hints on mistakes."""
+"""From the text of templates to trees, and what can be read of a template before it is rendered."""
+
+from ruleop.language.templates.compile.library import Library
+from ruleop.language.templates.compile.other_tools import instead_of
+from ruleop.language.templates.compile.references import SAME_ITEMS
+from ruleop.language.templates.compile.value_flow import origins_of, slots_from
+
+__all__ = ["SAME_ITEMS", "Library", "instead_of", "origins_of", "slots_from"]

@@ -14,24 +14,23 @@ import jinja2
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.compile.conversion import converted
-from ruleop.language.templates.compile.environment import Environment, TemplateFunction
+from ruleop.language.templates.compile.environment import Environment
 from ruleop.language.templates.compile.hints import check_reserved, has_templates, kinds_of, mistakes_in, syntax_message
 from ruleop.language.templates.compile.named_files import (
     Named,
     named_templates,
     without_unused_macros,
 )
-from ruleop.language.templates.compile.references import Reads, read_tree
+from ruleop.language.templates.compile.references import read_tree
 from ruleop.language.templates.compile.value_trees import ValueTree, read_value
+from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.language.templates.reads import Reads
 from ruleop.language.templates.syntax import find
 from ruleop.language.templates.tree.kinds import Kinds, computed_fields, may_be_several
 from ruleop.language.templates.tree.nodes import Constant
-from ruleop.language.templates.tree.pieces import Form
-from ruleop.language.templates.tree.templates import Instrument, Templates
-from ruleop.language.templates.values.data import scalar_text
-from ruleop.language.templates.values.faults import Fault, RuleErrors, mistake
+from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
+from ruleop.language.templates.values.faults import RuleErrors, mistake
 from ruleop.nearest import did_you_mean
 from ruleop.reachable import reached
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.language.templates.tree.nodes import Documents
     from ruleop.language.templates.yaml.yaml_node import YamlNode
 
 
@@ -66,10 +64,9 @@ class Library:
     ) -> None:
         self.texts = dict(sources)
         self.prefix = prefix
-        self.environment = Environment(self._read_captured)
-        self.templates = Templates(self.environment, self._evaluated, probe)
+        self.templates = Templates(self.texts, prefix, self._evaluated, probe)
+        self.environment = Environment(self.templates.callables)
         self.probe = probe
-        self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
         self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
@@ -86,7 +83,7 @@ class Library:
         mistakes: list[RuleError] = []
         self._prepare(name)
         documents = self.templates.file(name).form.documents
-        kinds = self._kinds(name, documents, mistakes)
+        kinds = self._kinds(name, mistakes)
         if not kinds and not mistakes:
             mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
         if mistakes:
@@ -101,18 +98,11 @@ class Library:
             may_be_several(documents),
         )
 
-    def _kinds(self, name: str, documents: Documents, mistakes: list[RuleError]) -> frozenset[Kind]:
+    def _kinds(self, name: str, mistakes: list[RuleError]) -> frozenset[Kind]:
         """The kinds of a template and of the pieces that may become a part of its documents."""
         kinds = Kinds(mistakes=mistakes)
-        kinds.add(documents)
         for each in self._document_templates(name):
-            file = self.templates.file(each)
-            tree = self.source(each).tree
-            captured = [macro.body for macro in find(tree, syntax.Macro)]
-            captured += [block.body for block in find(tree, syntax.SetBlock)]
-            captured += [block.body for block in find(tree, syntax.CallBlock)]
-            forms = [] if each == name else [file.form]
-            for form in (*forms, *(Form(file, body) for body in captured)):
+            for form in self.templates.file(each).pieces():
                 with contextlib.suppress(RuleErrors):  # it is text
                     kinds.add(form.documents)
         return kinds.finish()
@@ -154,8 +144,9 @@ class Library:
         if only is None:
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
         self._observe(tree, site)
-        compute = self._made(lambda: self.templates.compute(only, tree.body), site)
-        return Expression(self.templates, site, reads, compute, inner)
+        computation = Computation(self.templates, only, tree.body)
+        self._made(computation.prepare, site)
+        return Expression(self.templates, site, reads, computation, inner)
 
     def string(self, source: str, site: Site) -> StringTemplate:
         if not has_templates(source):
@@ -199,8 +190,9 @@ class Library:
         found = {name: self.probe.counter([body]) for name, body in bodies.items()}
         return {name: count for name, count in found.items() if count is not None}
 
-    def forget_bodies(self) -> None:
-        """Releases what was read to check the templates."""
+    def finish(self) -> None:
+        """Parses what is left of the files that are used, and releases what was read to check them."""
+        self.templates.finish(self._sources)
         for each in (self.parsed, self.read_files, self._written_strings, self._written_values):
             each.clear()
 
@@ -411,14 +403,3 @@ class Library:
         written = self.written_tree(name)
         tree = without_unused_macros(written, imported)
         return source.reads if tree is written else self._read_tree(tree, Site(source.path, 1))
-
-    # -- functions for templates ---------------------------------------------------------------------------------------
-
-    def _read_captured(self, value: Any, what: str) -> Any:
-        return self.templates.read_captured(value, what)
-
-    def _file(self, name: Any) -> str:
-        text = self.texts.get(scalar_text(name))
-        if text is None:
-            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
-        return text

@@ -14,47 +14,16 @@ from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.free_names import free_names
 from ruleop.language.templates.filters.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
+from ruleop.language.templates.reads import Path, Reads, Reference
 from ruleop.language.templates.syntax import find, names_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container
 
     from ruleop.errors import Site
 
-Path = tuple[str | None, ...]
 Known = dict[str, Path | None]
 """The chain that a local name stands for; None if it is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A chain of fields from a free name, such as ("credentials", "data", "password"). A computed step is None."""
-
-    path: Path
-    site: Site
-    passes: bool = False  # a list that a loop iterates over; what is read of its items is recorded with the items
-
-    @property
-    def name(self) -> str:
-        return self.path[0] or ""
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    names: frozenset[str] = frozenset()
-    references: tuple[Reference, ...] = ()
-    calls: tuple[tuple[str, Site], ...] = ()
-    assigned: tuple[tuple[str, Site], ...] = ()
-
-    @classmethod
-    def joined(cls, all_reads: Iterable[Reads]) -> Reads:
-        reads = list(all_reads)
-        return cls(
-            frozenset().union(*(each.names for each in reads)),
-            tuple(reference for each in reads for reference in each.references),
-            tuple(call for each in reads for call in each.calls),
-            tuple(name for each in reads for name in each.assigned),
-        )
 
 
 def read_tree(tree: syntax.Template, functions: Container[str]) -> Reads:

@@ -20,7 +20,7 @@ from ruleop.language.templates.syntax import PRINTING, children, find, names_set
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.language.templates.compile.references import Path
+    from ruleop.language.templates.reads import Path
     from ruleop.language.templates.values.text import SlotPlace
 
 FUNCTION: Final[Path] = ("", "function")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any, Literal, TypeAlias, TypeVar
 
-Needs: TypeAlias = Literal["", "environment", "read_captured"]
+Needs: TypeAlias = Literal["", "callables", "read_captured"]
 Example: TypeAlias = tuple[str, str]
 """An expression, and its result in YAML."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])

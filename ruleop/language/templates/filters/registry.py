@@ -32,7 +32,7 @@ from ruleop.language.templates.values.undefined import UndefinedValue
 if TYPE_CHECKING:
     from types import FrameType
 
-    from jinja2 import Environment
+    from ruleop.language.templates.callables import Callables
 
 
 def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE) -> Callable[..., Any]:
@@ -113,8 +113,8 @@ def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> 
 # -- filters and tests by name -----------------------------------------------------------------------------------------
 
 
-@_OWN.declare("map", SIZED, "list", Trait.WALKS_ITEMS | Trait.TAKES_ATTRIBUTE, needs="environment")
-def map_(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+@_OWN.declare("map", SIZED, "list", Trait.WALKS_ITEMS | Trait.TAKES_ATTRIBUTE, needs="callables")
+def map_(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     if "attribute" in kwargs:
         attribute = kwargs.pop("attribute")
         fallback = kwargs.pop("default", None)
@@ -124,17 +124,17 @@ def map_(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: A
             return list(list_filters.attributes(value, attribute))
         return [default(reach(item, attribute), fallback) for item in value]
     name, *rest = args or [""]
-    filter_ = cast("Callable[..., Any] | None", environment.filters.get(str(name)))
+    filter_ = callables.filters.get(str(name))
     if filter_ is None:
         raise Fault("map takes attribute='...', or the name of an existing filter")
     return [filter_(item, *rest, **kwargs) for item in value]
 
 
-def _item_test(environment: Environment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
+def _item_test(callables: Callables, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
     if not args:
         return bool
     name, *rest = args
-    test = cast("Callable[..., bool] | None", environment.tests.get(str(name)))
+    test = callables.tests.get(str(name))
     if test is None:
         raise Fault("unknown test")
     return lambda item: bool(test(item, *rest, **kwargs))
@@ -147,30 +147,30 @@ def _tests_definedness(args: tuple[Any, ...]) -> bool:
     return bool(args) and args[0] in {"defined", "undefined"}
 
 
-@_OWN.declare("select", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="environment")
-def select(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
-    test = _item_test(environment, args, kwargs)
+@_OWN.declare("select", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="callables")
+def select(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+    test = _item_test(callables, args, kwargs)
     return [item for item in value if test(item)]
 
 
-@_OWN.declare("reject", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="environment")
-def reject(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
-    test = _item_test(environment, args, kwargs)
+@_OWN.declare("reject", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="callables")
+def reject(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+    test = _item_test(callables, args, kwargs)
     return [item for item in value if not test(item)]
 
 
-@_OWN.declare("selectattr", SIZED, "list", _BY_ATTRIBUTE, needs="environment")
-def selectattr(environment: Environment, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
+@_OWN.declare("selectattr", SIZED, "list", _BY_ATTRIBUTE, needs="callables")
+def selectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute passes the test. Items without the attribute do not."""
-    test, takes_undefined = _item_test(environment, args, kwargs), _tests_definedness(args)
+    test, takes_undefined = _item_test(callables, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
     return [item for item, found in pairs if (takes_undefined or not isinstance(found, UndefinedValue)) and test(found)]
 
 
-@_OWN.declare("rejectattr", SIZED, "list", _BY_ATTRIBUTE, needs="environment")
-def rejectattr(environment: Environment, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
+@_OWN.declare("rejectattr", SIZED, "list", _BY_ATTRIBUTE, needs="callables")
+def rejectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute does not pass the test, and those without the attribute."""
-    test, takes_undefined = _item_test(environment, args, kwargs), _tests_definedness(args)
+    test, takes_undefined = _item_test(callables, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
     return [
         item for item, found in pairs if (isinstance(found, UndefinedValue) and not takes_undefined) or not test(found)
@@ -193,7 +193,7 @@ FILTERS: Final[Mapping[str, Filter]] = {
     "string": Filter(scalar_text, "scalar", "string", Trait.SAME_TRUTH),
     "format": Filter(printf, "string", "string"),
     "replace": Filter(replaced, "scalar", "string"),
-    "truncate": Filter(_of_jinja["truncate"], needs="environment"),
+    "truncate": Filter(_of_jinja["truncate"], needs="callables"),
     "list": Filter(list, SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS | Trait.SAME_TRUTH),
     "abs": Filter(_of_jinja["abs"], "boolean or number", "number"),
     "float": Filter(_of_jinja["float"], gives="number"),
@@ -223,8 +223,8 @@ _SHARED: Final = {name: _guarded(name, each.function, each.traits) for name, eac
 """The filters that need nothing of a project."""
 
 
-def build_filters(environment: Environment, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
-    given_as = {"environment": environment, "read_captured": read_captured}
+def build_filters(callables: Callables, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
+    given_as: Mapping[str, object] = {"callables": callables, "read_captured": read_captured}
     bound = {name: partial(each.function, given_as[each.needs]) for name, each in FILTERS.items() if each.needs}
     return {**_SHARED, **{name: _guarded(name, each, FILTERS[name].traits) for name, each in bound.items()}}
 
@@ -288,7 +288,7 @@ TESTS: Final[Mapping[str, Test]] = {
     **{name: Test(_tested(_JINJA_TESTS[name]), name) for name in ("boolean", "integer", "string")},
     **{name: Test(_tested(_JINJA_TESTS[name])) for name in ("false", "true", "float", "number", "iterable")},
     **{name: Test(_tested_number(_JINJA_TESTS[name])) for name in ("odd", "even", "divisibleby")},
-    **{name: Test(_JINJA_TESTS[name], needs="environment") for name in ("filter", "test")},
+    **{name: Test(_JINJA_TESTS[name], needs="callables") for name in ("filter", "test")},
     "lower": Test(_tested_case(str.islower)),
     "upper": Test(_tested_case(str.isupper)),
     "sameas": Test(lambda value, other: given(value) is given(other)),
@@ -305,8 +305,8 @@ TESTS: Final[Mapping[str, Test]] = {
 }
 
 
-def build_tests(environment: Environment) -> dict[str, Callable[..., bool]]:
+def build_tests(callables: Callables) -> dict[str, Callable[..., bool]]:
     return {
-        name: _tested(partial(each.function, environment)) if each.needs else each.function
+        name: _tested(partial(each.function, callables)) if each.needs else each.function
         for name, each in TESTS.items()
     }

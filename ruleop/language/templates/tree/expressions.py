@@ -12,7 +12,7 @@ from jinja2.runtime import LoopContext
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.environment import TemplateFunction
+from ruleop.language.templates.callables import TemplateFunction
 from ruleop.language.templates.tree.pieces import MacroValue
 from ruleop.language.templates.values.cost import called
 from ruleop.language.templates.values.faults import Fault
@@ -24,7 +24,7 @@ from ruleop.language.templates.values.undefined import OMIT, UndefinedValue
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ruleop.language.templates.compile.environment import Environment
+    from ruleop.language.templates.callables import Callables
     from ruleop.language.templates.tree.scope import Scope
 
 Compute: TypeAlias = "Callable[[Scope], Any]"
@@ -47,11 +47,11 @@ class Expressions:
 
     def __init__(
         self,
-        environment: Environment,
+        callables: Callables,
         render: Callable[[str, Scope], str],
         outcome: Callable[[syntax.Expr], Callable[[Any], None] | None],
     ) -> None:
-        self.environment = environment
+        self.callables = callables
         self.render = render
         self.outcome = outcome
         self._depth = 0
@@ -193,16 +193,16 @@ class Expressions:
 
     def _filter(self, node: syntax.Filter) -> Compute:
         assert node.value is not None, "it is not that of a block"
-        return self._applied(self.environment.filters[node.name], self.compute(node.value), node)
+        return self._applied(self.callables.filters[node.name], self.compute(node.value), node)
 
     def filtered(self, value: Compute, node: syntax.Filter) -> Compute:
         """The filters of a block, applied to this value."""
         if isinstance(node.value, syntax.Filter):
             value = self.filtered(value, node.value)
-        return self._applied(self.environment.filters[node.name], value, node)
+        return self._applied(self.callables.filters[node.name], value, node)
 
     def _test(self, node: syntax.Test) -> Compute:
-        return self._applied(self.environment.tests[node.name], self.compute(node.value), node)
+        return self._applied(self.callables.tests[node.name], self.compute(node.value), node)
 
     def _applied(self, function: Any, value: Compute, node: syntax.WithArguments) -> Compute:
         arguments = self._arguments(node)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jinja2
+
 from ruleop.errors import RenderError
-from ruleop.language.templates.compile.environment import as_fault
-from ruleop.language.templates.values.faults import Fault, RuleErrors, fault_of, raise_for
+from ruleop.language.templates.values.faults import Fault, RuleErrors, fault_of, raise_for, reworded
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -19,6 +20,17 @@ def fault_in(error: Exception) -> Fault:
     if isinstance(error, (RecursionError, MemoryError)):
         raise error
     return fault_of(error) if isinstance(error, RenderError) else as_fault(error)
+
+
+def as_fault(error: Exception) -> Fault:
+    """The error of an expression as a fault, whose message contains no values."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, TypeError):
+        return Fault(reworded(error) or "values of these types cannot be used together here")
+    if isinstance(error, jinja2.TemplateError):
+        return Fault(str(error.message))
+    return Fault(f"this expression failed ({type(error).__name__})")
 
 
 class located:  # noqa: N801 - used like a function; a class, because a generator is slow

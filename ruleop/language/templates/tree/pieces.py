@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
-from ruleop.language.templates.tree.parser import parse
 from ruleop.language.templates.tree.scope import Scope
 from ruleop.language.templates.tree.state import charge_render
 from ruleop.language.templates.values.cost import MACRO_BYTES
@@ -35,6 +34,10 @@ class Source(Protocol):
 
     @property
     def path(self) -> str: ...
+
+    def documents(self, body: syntax.Body) -> Documents:
+        """The documents of a piece of it. Raises RuleErrors."""
+        ...
 
     def site_of(self, node: syntax.Node) -> Site: ...
 
@@ -76,6 +79,9 @@ class Form:
         self._evaluate: Callable[[Scope, list[JSON]], None] | None = None
         self._add: Callable[[Scope, Any], None] | None = None
 
+    def __reduce__(self) -> tuple[type[Form], tuple[Source, syntax.Body, Documents | None]]:
+        return Form, (self._file, self.body, self._documents)
+
     def write(self, scope: Scope, parts: list[Part]) -> None:
         if self._write is None:
             self.prepare_text()
@@ -84,8 +90,7 @@ class Form:
     @property
     def documents(self) -> Documents:
         if self._documents is None:
-            path = self.body[-1].site.path if self.body else self._file.path  # names that are set go first
-            self._documents = parse(self.body, path)
+            self._documents = self._file.documents(self.body)
         return self._documents
 
     def prepare(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
+from ruleop.language.templates.callables import Callables
 from ruleop.language.templates.syntax import walk
 from ruleop.language.templates.tree.evaluation import Evaluator
 from ruleop.language.templates.tree.expressions import Expressions
@@ -23,12 +24,12 @@ from ruleop.language.templates.values.data import scalar_text
 from ruleop.language.templates.values.faults import Fault, RuleErrors
 from ruleop.language.templates.values.text import Dump
 from ruleop.language.templates.yaml.yaml_reader import read_yaml
+from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.language.templates.compile.environment import Environment
     from ruleop.language.templates.tree.expressions import Compute
     from ruleop.language.templates.tree.nodes import Node
     from ruleop.language.templates.values.text import Part
@@ -36,9 +37,13 @@ if TYPE_CHECKING:
 Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
 """The file that was rendered, its documents, and the places of their fields."""
 
+What: TypeAlias = Literal["file", "string", "value"]
+_Pieces: TypeAlias = "tuple[Form, dict[str, Form], list[tuple[syntax.Body, Documents | RuleErrors]]]"
+
 MAX_RENDERS: Final = 20  # nested calls of render()
 NO_NAMES: Final[dict[str, Any]] = {}
 """Of a file that is included or imported without context."""
+_NOTHING: Final[Mapping[Any, Any]] = {}
 
 
 class Instrument(Protocol):
@@ -61,34 +66,97 @@ class Instrument(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
+@final
+class Computation:
+    """An expression of watches.yaml, whose function is made on first use."""
+
+    __slots__ = ("_body", "_compute", "_expression", "_templates")
+
+    def __init__(self, templates: Templates, expression: syntax.Expr, body: syntax.Body) -> None:
+        """`body`: its statements, for coverage."""
+        self._templates, self._expression, self._body = templates, expression, body
+        self._compute: Compute | None = None
+
+    @property
+    def compute(self) -> Compute:
+        return self._compute or self.prepare()
+
+    def prepare(self) -> Compute:
+        self._compute = self._templates.compute(self._expression, self._body)
+        return self._compute
+
+    def __reduce__(self) -> tuple[type[Computation], tuple[Templates, syntax.Expr, syntax.Body]]:
+        return Computation, (self._templates, self._expression, self._body)
+
+
+@final
 class File:
-    """A template file, or a string (`site`: its place) or another value (`is_value`) of watches.yaml."""
+    """A template file, or a string or another value of watches.yaml."""
 
-    templates: Templates
-    path: str
-    body: syntax.Body
-    site: Site | None = None
-    is_value: bool = False
-    writer: Writer = field(init=False)
-    evaluator: Evaluator = field(init=False)
-    form: Form = field(init=False)
-    located: located = field(init=False)
-    blocks: dict[str, Form] = field(default_factory=dict)
-    origins: Mapping[int, tuple[syntax.Body, ...]] = field(default_factory=dict)  # see `Inherited`
+    __slots__ = ("_known", "blocks", "evaluator", "form", "located", "origins", "place", "templates", "what", "writer")
 
-    def __post_init__(self) -> None:
-        self.writer = Writer(Statements(self.templates.expressions, self), self, self.templates.state)
-        self.evaluator = Evaluator(self.writer, self.templates.state, is_value=self.is_value)
-        self.form = Form(self, self.body)
-        self.located = located(self.site or Site(self.path, 1))
+    def __init__(
+        self,
+        templates: Templates,
+        place: Site,
+        what: What = "file",
+        *,
+        body: syntax.Body = (),
+        documents: Documents | None = None,
+        origins: Mapping[int, tuple[syntax.Body, ...]] = _NOTHING,
+    ) -> None:
+        """`documents`: of a value. `origins`: see `Inherited`."""
+        self.templates, self.place, self.what, self.origins = templates, place, what, origins
+        self.writer = Writer(Statements(templates.expressions, self), self, templates.state)
+        self.evaluator = Evaluator(self.writer, templates.state, is_value=what == "value")
+        self.located = located(place)
+        self.blocks: dict[str, Form] = {}
+        self._known: dict[tuple[int, ...], tuple[syntax.Body, Documents | RuleErrors]] = {}
+        self.form = Form(self, body, documents)
+
+    def __reduce__(self) -> Any:
+        """With its pieces, as they were parsed. Functions are made again on first use."""
+        return File, (self.templates, self.place, self.what), (self.form, self.blocks, [*self._known.values()])
+
+    def __setstate__(self, state: _Pieces) -> None:
+        self.form, self.blocks, known = state
+        self._known = {tuple(map(id, each[0])): each for each in known}
+
+    @property
+    def path(self) -> str:
+        return self.place.path
+
+    def documents(self, body: syntax.Body) -> Documents:
+        """The documents of a piece of the file, which is parsed once. Raises RuleErrors."""
+        key = tuple(map(id, body))
+        if (known := self._known.get(key)) is None:
+            known = self._known[key] = body, self._parsed(body)
+        if isinstance(known[1], RuleErrors):
+            raise known[1]
+        return known[1]
+
+    def _parsed(self, body: syntax.Body) -> Documents | RuleErrors:
+        # The pieces of a loaded project are parsed; what computes them in another form is rare.
+        from ruleop.language.templates.tree.parser import parse  # noqa: PLC0415
+
+        try:
+            return parse(body, body[-1].site.path if body else self.path)  # names that are set go first
+        except RuleErrors as errors:
+            return errors
 
     def site_of(self, node: syntax.Node) -> Site:
-        return self.site or node.site
+        return self.place if self.what == "string" else node.site
 
     def counter(self, body: syntax.Body) -> Callable[[], None] | None:
         probe = self.templates.probe
         return None if probe is None else probe.counter(self.origins.get(id(body), (body,)))
+
+    def pieces(self) -> Iterator[Form]:
+        """The file, and what it captures."""
+        yield self.form
+        for each in walk(*self.form.body):
+            if isinstance(each, (syntax.Macro, syntax.SetBlock, syntax.CallBlock)):
+                yield Form(self, each.body)
 
     def text_of(self, body: syntax.Body) -> Callable[[Scope, list[Part]], None]:
         return self.writer.body(body)
@@ -126,24 +194,41 @@ class Templates:
 
     def __init__(
         self,
-        environment: Environment,
-        parsed: Callable[[str], syntax.Template | None],
-        probe: Instrument | None,
+        texts: Mapping[str, str],
+        prefix: str,
+        parsed: Callable[[str], syntax.Template | None] | None = None,
+        probe: Instrument | None = None,
     ) -> None:
-        """`parsed`: the statements of a file, None for a name that no file has."""
-        self.environment, self.probe = environment, probe
+        """`texts`: of the files, by their names below `prefix`. `parsed`: the statements of a file, None for a name
+        that no file has."""
+        self.texts, self.prefix, self.probe = texts, prefix, probe
+        self.callables = Callables(self._text, self.read_captured)
         outcome = _uncounted if probe is None else probe.outcome
-        self.expressions = Expressions(environment, self._render, outcome)
+        self.expressions = Expressions(self.callables, self._render, outcome)
         self.state = State()
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
         self._parsed = parsed
         self._files: dict[str, File] = {}
 
+    def __reduce__(self) -> Any:
+        return Templates, (self.texts, self.prefix), self._files
+
+    def __setstate__(self, files: dict[str, File]) -> None:
+        self._files = files
+
+    def finish(self, names: Iterable[str]) -> None:
+        """Parses what is left of these files; no others are read any more."""
+        for name in names:
+            for form in self.file(name).pieces():
+                with contextlib.suppress(RuleErrors):  # it is text
+                    _ = form.documents
+        self._parsed = None
+
     def has(self, name: str) -> bool:
-        return self._parsed(name) is not None
+        return name in self._files or (self._parsed is not None and self._parsed(name) is not None)
 
     def scope(self, names: Mapping[str, Any]) -> Scope:
-        return Scope({}, root=names, defaults=self.environment.globals)
+        return Scope({}, root=names, defaults=self.callables.functions)
 
     def render(
         self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
@@ -176,13 +261,11 @@ class Templates:
 
     def value(self, node: Node, site: Site) -> File:
         """A value of watches.yaml."""
-        file = File(self, site.path, (), is_value=True)
-        file.form, file.located = Form(file, (), Documents((node,))), located(site)
-        return file
+        return File(self, site, "value", documents=Documents((node,)))
 
     def string(self, body: syntax.Body, site: Site) -> File:
         """A string of watches.yaml."""
-        return File(self, site.path, body, site)
+        return File(self, site, "string", body=body)
 
     def compute(self, expression: syntax.Expr, body: syntax.Body) -> Compute:
         """The function of an expression of watches.yaml, whose statements are `body`."""
@@ -202,7 +285,9 @@ class Templates:
         if found is None:
             tree = self._tree(name)
             inherited = Inherited.of(tree, self._tree)
-            found = self._files[name] = File(self, tree.site.path, inherited.body, origins=inherited.origins)
+            found = self._files[name] = File(
+                self, Site(tree.site.path, 1), body=inherited.body, origins=inherited.origins
+            )
             found.blocks = {each: Form(found, (block,)) for each, block in inherited.blocks.items()}
         return found
 
@@ -212,10 +297,16 @@ class Templates:
         return "".join(each.text if isinstance(each, syntax.Data) else "_" for each in parts)
 
     def _tree(self, name: str) -> syntax.Template:
-        parsed = self._parsed(name)
+        parsed = self._parsed(name) if self._parsed is not None else None
         if parsed is None:
             raise Fault(f"no such template: {name}")
         return parsed
+
+    def _text(self, name: Any) -> str:
+        text = self.texts.get(scalar_text(name))
+        if text is None:
+            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+        return text
 
     def _render(self, name: str, scope: Scope) -> str:
         """`render('x.j2')`: the text of a template with the names of the render, without those that were set since."""

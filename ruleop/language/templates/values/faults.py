@@ -72,6 +72,9 @@ class RuleErrors(RuleopError):  # noqa: N818 - several of them
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
 
+    def __reduce__(self) -> tuple[type[RuleErrors], tuple[list[RuleError]]]:
+        return RuleErrors, (self.mistakes,)
+
 
 class Waiting(RenderError):  # noqa: N818 - not an error
     """The render needs a value that is not available yet, at `path`. Not a mistake."""

@@ -45,9 +45,10 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
     from ruleop.errors import Site
-    from ruleop.language.rules import Findings, Loaded, Watch
+    from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import Part
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.rules.loading import Loaded, Watch
 
 
 def check_types(loaded: Loaded, findings: Findings) -> None:

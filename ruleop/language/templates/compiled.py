@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
     from ruleop.errors import RuleError, Site
     from ruleop.kubernetes.kinds import JSON, Kind
-    from ruleop.language.templates.compile.references import Reads, Reference
-    from ruleop.language.templates.tree.expressions import Compute
+    from ruleop.language.templates.reads import Reads, Reference
     from ruleop.language.templates.tree.nodes import DocumentBlock, Node
     from ruleop.language.templates.tree.state import Sites
-    from ruleop.language.templates.tree.templates import File, Templates
+    from ruleop.language.templates.tree.templates import Computation, File, Templates
     from ruleop.language.templates.yaml.yaml_node import YamlNode
 
 
@@ -77,7 +76,7 @@ class TextTemplate(_Compiled):
 class Expression(_Compiled):
     """An expression over a scope."""
 
-    compute: Compute = field(repr=False)
+    computation: Computation = field(repr=False)
     source: str
 
     def value(self, scope: Mapping[str, Any]) -> Any:
@@ -88,7 +87,7 @@ class Expression(_Compiled):
     def _value(self, scope: Mapping[str, Any]) -> Any:
         templates = self.templates
         with templates.state, located(self.site, self.source):
-            value = self.compute(templates.scope(scope))
+            value = self.computation.compute(templates.scope(scope))
             if isinstance(value, UndefinedValue) and value is not OMIT:
                 raise value.fault()
             return value

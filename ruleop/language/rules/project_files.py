@@ -10,21 +10,22 @@ with a dot only literally: a mounted ConfigMap has a second copy of each file in
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
-from ruleop.files import read_regular, resolve_inside, why_unreadable
-from ruleop.language.rules.findings import Findings, did_you_mean_quoted
-from ruleop.language.rules.keys.env_vars import is_utf8
+from ruleop.files import is_utf8, read_regular, resolve_inside, why_unreadable
+from ruleop.language.rules.findings import Finding, Findings
 from ruleop.language.templates import read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.language.rules.keys.value_types import Word
+    from ruleop.language.rules.keys.model import Project
 
 WATCHES = "watches.yaml"
 
@@ -73,29 +74,6 @@ def patterns_in(text: str) -> tuple[str, ...]:
     return tuple(
         normalise_pattern(item.value) for item in items if isinstance(item.value, str) and is_inside(item.value)
     )
-
-
-def included(words: Iterable[Word], files: Iterable[str], findings: Findings) -> Iterator[str]:
-    """The included files in the order of the patterns, each once, without watches.yaml itself."""
-    known = sorted(set(files) - {WATCHES})
-    taken: set[str] = set()
-    for word in words:
-        if not is_inside(word.text):
-            message = f'"{word.text}" is outside of the project: included files must be inside'
-            findings.mistake("missing-file", message, word.site)
-            continue
-        pattern = normalise_pattern(word.text)
-        found = [path for path in known if matches(path, pattern)]
-        if pattern == WATCHES:
-            findings.mistake("conflict", f"{WATCHES} cannot include itself: remove it from the list", word.site)
-        elif not found and has_wildcards(pattern):
-            findings.warning("missing-file", f'no file matches "{word.text}"', word.site)
-        elif not found:
-            others = [path for path in known if not path.startswith(("templates/", "crds/"))]
-            message = f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}'
-            findings.mistake("missing-file", message, word.site)
-        yield from (path for path in found if path not in taken)
-        taken.update(found)
 
 
 MAX_BYTES = 1024 * 1024  # of a file; the limit of a ConfigMap
@@ -224,3 +202,47 @@ class _Reader:
     def _mistake(self, path: str, message: str, line: int = 0) -> None:
         """Records a mistake. The name of a file may be any bytes, but messages are text."""
         self.findings.mistake("unreadable", message, Site(path.encode("utf-8", "backslashreplace").decode(), line))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFiles:
+    """The files of a project, before anything is made of them."""
+
+    root: str
+    texts: Mapping[str, str]  # by their relative paths
+    unreadable: tuple[Finding, ...] = ()
+
+    @classmethod
+    def read(cls, root: Path | str) -> RuleFiles:
+        texts: dict[str, str] = {}
+        findings = Findings(texts)
+        texts.update(read_files(Path(root), findings))
+        return cls(str(root), texts, findings.sorted())
+
+    @classmethod
+    def of(cls, project: Project) -> RuleFiles:
+        return cls(project.root, project.files)
+
+    def findings(self) -> Findings:
+        """For more findings about them."""
+        return Findings.of(self.texts, self.unreadable)
+
+    @property
+    def digest(self) -> str:
+        """Also of what cannot be read; `Project.revision` if there is nothing of the kind. Detects that nothing has
+        changed without loading."""
+        return digest_of([*sorted(self.texts.items()), *(("", str(each)) for each in self.unreadable)])
+
+
+def digest_of_files(files: Mapping[str, str]) -> str:
+    return digest_of(sorted(files.items()))
+
+
+def digest_of(parts: Iterable[tuple[str, str | None]]) -> str:
+    """The digest of the parts with their lengths, so that different sequences differ."""
+    found = hashlib.sha256()
+    for name, text in parts:
+        for part in (name, "" if text is None else f"={text}"):
+            data = part.encode("utf-8", "surrogatepass")
+            found.update(len(data).to_bytes(8, "big") + data)
+    return found.hexdigest()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.files import read_regular
-from ruleop.language.rules.loading.project_files import (
+from ruleop.language.rules.project_files import (
     MAX_BYTES,
     WATCHES,
     has_wildcards,
