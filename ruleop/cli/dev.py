@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.checking import check_project, errors_of_files, errors_of_rules
+from ruleop.authoring.checking import check_project, errors_of_rules
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
-from ruleop.authoring.dev.dev_session import Session, Settings
+from ruleop.authoring.dev.dev_session import Session, Settings, read_here
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
@@ -32,12 +32,12 @@ from ruleop.operator.manager.flags import Options
 from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ruleop.authoring.dev.dev_session import Page
     from ruleop.authoring.report.spans import Line
     from ruleop.kubernetes.kinds import Object
-    from ruleop.language.rules import Finding, Project, RuleFiles
+    from ruleop.language.rules import Finding
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")
@@ -108,7 +108,7 @@ def command(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
         definitions=partial(_definitions, where, env_files),
         check=partial(_check, where, env_files),
-        errors_of=partial(_errors_of, variables, loaded.project),
+        read_rules=partial(read_here, variables=variables),
         once=once,
         timeout=seconds,
         kubeconfig=kubeconfig,
@@ -149,13 +149,6 @@ def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:
     except ProjectErrors as errors:
         findings = errors.findings
     return [*found.lines(findings, folder)]
-
-
-async def _errors_of(variables: Mapping[str, str], checked: Project, files: RuleFiles) -> Sequence[Finding]:
-    """The errors of rules, except of those with which the session began: they are checked."""
-    if files.digest == checked.revision:
-        return ()
-    return await asyncio.to_thread(errors_of_files, files, environ=variables)
 
 
 def _definitions(folder: Folder, env_files: tuple[str, ...]) -> list[Object]:

@@ -23,10 +23,9 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules import ProjectErrors, parse_duration
-from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
-from ruleop.operator.manager.rule_checks import all_errors, errors_by_process
+from ruleop.operator.rules.process import read_by_process
 from ruleop.operator.shards.ownership import Pod
 from ruleop.operator.telemetry import logging as logs
 from ruleop.operator.telemetry.bind_addresses import is_loopback, is_on
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable, Mapping
 
-    from ruleop.language.rules import Project
+    from ruleop.language.rules import RuleFiles
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -147,10 +146,10 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     the project, the credentials or an address cannot be used.
     """
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
+    files = read_rule_files(Folder(folder))
     try:
-        project = _load(Folder(folder), variables(env_files))
         name = _name(operator_name(folder, str(flags["name"])))
-    except ProjectErrors as errors:
+    except ProjectErrors as errors:  # of ruleop.yaml
         click.echo(printable_lines(str(errors)), err=True)
         return UNUSABLE if is_unreadable(errors) else NO
     options = Options(
@@ -178,18 +177,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         environ=dict(os.environ),
         variables=variables(env_files),
     )
-    collect_garbage_seldom()
-    return asyncio.run(_run(project, Path(folder), options))
-
-
-def _load(folder: Folder, environ: Mapping[str, str]) -> Project:
-    """The rules, which are checked while the operator starts. Raises UsageError if the folder holds none, and
-    ProjectErrors if they cannot be loaded."""
-    files = read_rule_files(folder)
-    try:
-        return build_unchecked(files, environ=environ)
-    except ProjectErrors as errors:
-        raise asyncio.run(all_errors(errors, files, environ)) from None
+    return asyncio.run(_run(files, options))
 
 
 def collect_garbage_seldom() -> None:
@@ -303,28 +291,32 @@ def _page(address: str) -> Callable[[Manager], contextlib.AbstractAsyncContextMa
     return partial(operator_page, address)
 
 
-async def _run(project: Project, root: Path, options: Options) -> int:
-    manager = Manager(
-        project,
-        root,
-        options,
-        errors_of=partial(errors_by_process, variables=options.variables),
-        page=_page(options.page_address) if options.page_address else None,
-    )
-
-    def stop() -> None:
-        if manager.stopping.is_set():
-            manager.log.warning("second signal: exiting immediately")
-            os._exit(NO)
-        manager.stopping.set()
-
+async def _run(files: RuleFiles, options: Options) -> int:
+    read_rules = partial(read_by_process, variables=options.variables)
     try:
-        with on_end_signal(stop):
+        reading = await read_rules(files)
+        collect_garbage_seldom()
+        manager = Manager(
+            reading.project,
+            Path(files.root),
+            options,
+            errors=reading.errors,
+            read_rules=read_rules,
+            page=_page(options.page_address) if options.page_address else None,
+        )
+        with on_end_signal(partial(_stop, manager)):
             in_order = await manager.run()
     except ProjectErrors as errors:
-        print(printable_lines(str(errors)), file=sys.stderr)  # noqa: T201 - as those of loading
-        return NO
+        print(printable_lines(str(errors)), file=sys.stderr)  # noqa: T201 - as those of `check`
+        return UNUSABLE if is_unreadable(errors) else NO
     except RuleopError as error:
         print(printable_lines(f"ruleop: {error}"), file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE
     return DONE if in_order else NO
+
+
+def _stop(manager: Manager) -> None:
+    if manager.stopping.is_set():
+        manager.log.warning("second signal: exiting immediately")
+        os._exit(NO)
+    manager.stopping.set()

@@ -41,7 +41,6 @@ MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
 # These conditions keep their values in a pause: to pause a healthy CR must raise no alert.
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
-_TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 
 def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -95,7 +94,7 @@ def without_rejected(
 def _from_template(
     rule: Rule, template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    own_fields = _names_in(template)
+    own_fields = template.fields
     try:
         documents = template.render(names, lenient=True)
     except Waiting:
@@ -111,12 +110,6 @@ def _from_template(
         )
         return {}, own_fields
     return documents[0], own_fields | frozenset(documents[0])
-
-
-def _names_in(template: TextTemplate) -> frozenset[str]:
-    """The top-level fields in the template's plain text, in all branches."""
-    texts = map(template.templates.plain_text, template.files)
-    return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
 
 
 def _add_problem(rule: Rule, problems: list[Problem], error: RenderError) -> None:

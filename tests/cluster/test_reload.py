@@ -14,6 +14,7 @@ import pytest
 from controlplane.cluster import ControlPlane
 
 from ruleop.language.rules.checking import load_project
+from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.controllers.inventory import decode
 from ruleop.operator.revisions import revision_data
 from tests.cluster.mounts import publish
@@ -494,8 +495,9 @@ def test_each_edit_is_a_revision_and_a_restart_is_none(rules: Rules) -> None:
     revisions = rules.revisions()
     assert revisions.index[-3].digest == revisions.index[-1].digest == present.revision
     for digest, text in ((revisions.index[-2].digest, "changed"), (present.revision, "{{ spec.text }}")):
-        found = revision_data.load_revision(revisions, digest, root=present.root, environ={})
-        assert found is not None
+        files = revision_data.files_of_revision(revisions, digest, present.root)
+        assert files is not None
+        found = build_unchecked(files, environ={})
         assert found.templates["secret.yaml"] == secret(text)
         assert (found.digest == present.digest) == (digest == present.revision)
 

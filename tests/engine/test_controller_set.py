@@ -7,14 +7,15 @@ from functools import partial
 
 from structlog.testing import capture_logs
 
-from ruleop.authoring.checking import errors_of_files
+from ruleop.authoring.dev.dev_session import read_here
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.language.rules.checking import load_project
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_need
 from ruleop.operator.controllers.inventory import InventoryEntry
-from ruleop.operator.manager.reload import Reloader
-from ruleop.operator.manager.rule_checks import RuleChecks
+from ruleop.operator.rules.process import RuleChecks
+from ruleop.operator.rules.reload import Reloader
+from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.operator.wire.watch.store import State
 from tests.engine.controller_set_harness import APP, OTHER, ControllerSetHarness, project_of, watch
 
@@ -160,8 +161,12 @@ async def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one():
 async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rules(tmp_path):
     template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n{% if spec.x %}\ndata:\n  a: b\n{% endif %}\n"
 
-    async def errors_of(files):
-        return errors_of_files(files, environ={})
+    checks = RuleChecks(Metrics())
+
+    async def read(files):
+        reading = await read_here(files, variables={})
+        await checks.require_none(reading.errors)
+        return reading.project
 
     (tmp_path / "templates").mkdir()
     file = tmp_path / "templates/a.yaml"
@@ -175,9 +180,8 @@ async def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rule
         operator.controller_set.start_leading()
         reloader = Reloader(
             tmp_path,
-            {},
-            current=project.digest,
-            check=RuleChecks(errors_of, operator.metrics, variables={}).require_sound,
+            current=project,
+            read=read,
             changed=operator.controller_set.reloaded,
             rejected=operator.controller_set.reject,
         )

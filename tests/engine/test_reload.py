@@ -14,12 +14,12 @@ from structlog.testing import capture_logs
 from watchdog.events import FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 
-import ruleop.operator.manager.reload as module
+import ruleop.operator.rules.reload as module
 from ruleop.errors import Site
 from ruleop.language.rules import Project, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import load_project
 from ruleop.language.rules.loading import build_unchecked
-from ruleop.operator.manager.reload import Reloader
+from ruleop.operator.rules.reload import Reloader
 from tests.waiting import PATIENCE, a_moment
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"
@@ -51,13 +51,13 @@ class Follower:
         self.reports: asyncio.Queue = asyncio.Queue()
         self.reloader = Reloader(
             root,
-            {},
-            current=load_project(root, environ={}).digest,
-            check=self.check_rules,
+            current=load_project(root, environ={}),
+            read=self.read,
             changed=self.reports.put_nowait,
             rejected=lambda errors: self.reports.put_nowait(str(errors)),
             **options,
         )
+        self.build = build_unchecked
         self.unsound = ""  # a text that the checks of the rules refuse
         self.checked = asyncio.Event()
         self._check, self.reloader.check = self.reloader.check, self.check
@@ -66,9 +66,10 @@ class Follower:
         await self._check()
         self.checked.set()
 
-    async def check_rules(self, files):
+    async def read(self, files):
         if self.unsound and any(self.unsound in text for text in files.texts.values()):
             raise ProjectErrors.of("unknown-field", "spec.imge is not in the schema", Site("templates/config.yaml.j2"))
+        return await asyncio.to_thread(self.build, files, environ={})
 
     async def next(self):
         return await asyncio.wait_for(self.reports.get(), PATIENCE)
@@ -340,7 +341,7 @@ async def test_other_files_and_reads_do_not_cause_a_check(root, monkeypatch):
 async def test_a_project_with_an_unreadable_file_is_rejected_until_it_can_be_read(root):
     async with following(root) as follower:
         await follower.until_watching()
-        before = follower.reloader.digest
+        before = follower.reloader.project.revision
         file = root / "templates/config.yaml.j2"
         file.unlink()
         file.symlink_to("nowhere")
@@ -379,7 +380,7 @@ async def test_files_that_are_written_all_the_time_are_loaded(root):
 
 async def test_an_invalid_project_is_rejected_once_and_loaded_when_it_is_valid(root):
     async with following(root) as follower:
-        before = follower.reloader.digest
+        before = follower.reloader.project.revision
         (root / "watches.yaml").write_text("- kind: [")
         assert "watches.yaml" in await follower.until_rejected()
         for _ in range(3):
@@ -391,10 +392,10 @@ async def test_an_invalid_project_is_rejected_once_and_loaded_when_it_is_valid(r
 
 async def test_rules_that_fail_their_checks_are_rejected_and_the_earlier_ones_stay(root):
     async with following(root) as follower:
-        before, follower.unsound = follower.reloader.digest, "imge"
+        before, follower.unsound = follower.reloader.project.revision, "imge"
         (root / "templates/config.yaml.j2").write_text(TEMPLATE % "{{ spec.imge }}")
         assert "spec.imge is not in the schema" in await follower.until_rejected()
-        assert follower.reloader.digest == before
+        assert follower.reloader.project.revision == before
         await follower.assert_nothing_new()
         (root / "templates/config.yaml.j2").write_text(TEMPLATE % "{{ spec.image }}")
         await follower.until(digest(root))
@@ -403,7 +404,7 @@ async def test_rules_that_fail_their_checks_are_rejected_and_the_earlier_ones_st
 async def test_rules_in_force_are_not_checked_again_when_an_edit_is_taken_back(root):
     """They may have been in force before there was such a check."""
     async with following(root) as follower:
-        before = follower.reloader.digest
+        before = follower.reloader.project.revision
         (root / "watches.yaml").write_text("- kind: [")
         await follower.until_rejected()
         follower.unsound = "first"
@@ -500,7 +501,7 @@ async def test_a_change_while_the_files_are_read_is_noticed(root, monkeypatch):
         return project
 
     async with following(root) as follower:
-        monkeypatch.setattr(module, "build_unchecked", slow)
+        monkeypatch.setattr(follower, "build", slow)
         (root / "templates/first.txt").write_text("x")
         await asyncio.to_thread(reading.wait, PATIENCE)
         in_place(root)
@@ -516,12 +517,12 @@ async def test_an_internal_error_does_not_stop_the_reloader(root, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     async with following(root) as follower:
-        monkeypatch.setattr(module, "build_unchecked", broken)
+        monkeypatch.setattr(follower, "build", broken)
         monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
         in_place(root)
         await asyncio.wait_for(failing.wait(), PATIENCE)
         assert await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
-        monkeypatch.setattr(module, "build_unchecked", build_unchecked)
+        monkeypatch.setattr(follower, "build", build_unchecked)
         a_new_file(root)
         await follower.until(digest(root))
 

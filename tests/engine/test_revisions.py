@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import random
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,7 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import digest_of_files
 from ruleop.language.rules.checking import build_project
+from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.revisions.revision_data import (
     MAX_BYTES,
     MAX_ENTRIES,
@@ -25,11 +27,12 @@ from ruleop.operator.revisions.revision_data import (
     Revisions,
     decode,
     encode,
-    load_revision,
+    files_of_revision,
     pack,
     unpack,
 )
 from ruleop.operator.revisions.revision_store import RevisionStore
+from ruleop.operator.rules.process import read_unchecked
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from tests.engine.controller_set_harness import project_of, watch
 from tests.engine.fake_config_map import FakeConfigMap
@@ -113,7 +116,7 @@ def test_a_return_to_earlier_rules_is_a_revision_of_its_own():
 def test_an_edited_config_map_is_never_an_error(found):
     revisions = decode(found)
     for digest in [*revisions.packed, *(each.digest for each in revisions.index)]:
-        assert load_revision(revisions, digest, root="rules", environ={}) is None
+        assert files_of_revision(revisions, digest) is None
     again = revisions.recorded(Revision("a" * 64, NOW), "AAAA")
     assert decode(config_map(again)) == again
 
@@ -136,13 +139,18 @@ def test_files_that_would_unpack_to_more_than_the_limit_are_ignored_and_not_stor
     assert pack({"a": incompressible(2 * MAX_BYTES)}) is None
 
 
+def loaded(revisions, digest, environ=None):
+    files = files_of_revision(revisions, digest)
+    return build_unchecked(files, environ=environ or {}) if files is not None else None
+
+
 # -- projects ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_project_of_a_revision_is_as_it_was_recorded():
     project = project_of(watch())
     revisions = Revisions().recorded(Revision(project.revision, NOW), pack(project.files))
-    found = load_revision(revisions, project.revision, root=project.root, environ={})
+    found = loaded(revisions, project.revision)
     assert found is not None
     assert (found.digest, found.revision) == (project.digest, project.revision)
     assert [each.digest for each in found.rules] == [each.digest for each in project.rules]
@@ -151,7 +159,7 @@ def test_the_project_of_a_revision_is_as_it_was_recorded():
 def test_other_files_under_the_digest_are_not_loaded():
     project, other = project_of(watch()), project_of(watch("Other"))
     revisions = Revisions().recorded(Revision(project.revision, NOW), pack(other.files))
-    assert load_revision(revisions, project.revision, root="rules", environ={}) is None
+    assert files_of_revision(revisions, project.revision) is None
 
 
 def test_values_of_environment_variables_are_neither_stored_nor_in_the_digest():
@@ -160,7 +168,7 @@ def test_values_of_environment_variables_are_neither_stored_nor_in_the_digest():
     assert one.reads_environment
     assert (one.digest == other.digest, one.revision == other.revision) == (False, True)
     revisions = Revisions().recorded(Revision(one.revision, NOW, one.reads_environment), pack(one.files))
-    found = load_revision(revisions, one.revision, root="rules", environ={"WORD": "other"})
+    found = loaded(revisions, one.revision, {"WORD": "other"})
     assert found is not None
     assert found.digest == other.digest, "the present environment counts"
 
@@ -172,7 +180,7 @@ class Harness:
     def __init__(self, config_map=None):
         self.config_map = FakeConfigMap() if config_map is None else config_map
         self.config_map.key = ObjectKey("", "ConfigMap", "ops", "ruleop-revisions")
-        self.store = RevisionStore(self.config_map, now=lambda: NOW, environ={})
+        self.store = RevisionStore(self.config_map, now=lambda: NOW, read_rules=partial(read_unchecked, variables={}))
 
     async def record(self, project):
         self.store.put_in_force(project)

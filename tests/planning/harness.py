@@ -23,7 +23,8 @@ from ruleop.kubernetes.crd.structural import default, drop_unknown
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import create_fields, three_way
 from ruleop.language.rules import Observe, Project, Rule
-from ruleop.language.rules.checking import build_project
+from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.transfer import from_bytes, to_bytes
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, track_update
 from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
@@ -63,14 +64,13 @@ APP, GLOBAL = definition("App"), definition("Global", scope="Cluster")
 
 
 def project(body: str, head: str = HEAD, **files: str) -> Project:
-    """A watch of App with this body. `files` are templates: config="..." is templates/config.yaml."""
+    """A watch of App with this body, as the operator gets it from the process that loads rules. `files` are templates:
+    config="..." is templates/config.yaml."""
     templates = {f"templates/{name}.yaml": textwrap.dedent(text).lstrip("\n") for name, text in files.items()}
     watches = head + textwrap.indent(textwrap.dedent(body).strip("\n"), "  ") + "\n"
-    return build_project(
-        {"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates},
-        root="/p",
-        environ={},
-    )
+    files = {"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates}
+    loaded = build_with_sources(files, root="/p", environ={})
+    return replace(from_bytes(to_bytes(loaded.for_operator())), crds=loaded.project.crds)
 
 
 def rule(body: str, **files: str) -> Rule:

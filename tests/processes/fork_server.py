@@ -271,12 +271,7 @@ def _check_rules_here() -> None:
     """An operator that is killed at each write starts often. It checks its rules itself: a new interpreter, of the
     lowest priority, would take a second of CPU for the same verdict."""
     run = importlib.import_module("ruleop.cli.run")
-    errors_of_files = importlib.import_module("ruleop.authoring.checking").errors_of_files
-
-    async def errors(files: Any, variables: Mapping[str, str]) -> Any:
-        return errors_of_files(files, environ=variables)
-
-    run.errors_by_process = errors
+    run.read_by_process = importlib.import_module("ruleop.authoring.dev.dev_session").read_here
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 from ruleop.language.rules import Project, ProjectErrors, Rule, RuleFiles
 from ruleop.language.rules.checking import build_project
 from ruleop.language.rules.loading import build_unchecked
+from ruleop.language.rules.transfer import from_bytes, to_bytes
 from tests.definitions import definition
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def load(watches: str, files: dict[str, str] | None = None, environ: dict[str, s
     rules without checks, or refuses them."""
     everything = {"watches.yaml": watches, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD, **(files or {})}
     checked = _outcome(lambda: build_project(everything, root="/project", environ=environ or {}))
-    unchecked = _outcome(lambda: build_unchecked(RuleFiles("/project", everything), environ=environ or {}))
+    of = RuleFiles("/project", everything)
+    unchecked = _outcome(lambda: from_bytes(to_bytes(build_unchecked(of, environ=environ or {}))))
     if isinstance(checked, ProjectErrors):
         raise checked
     assert isinstance(unchecked, Project)

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ruleop.language.rules import Project, ProjectErrors, places
+from ruleop.language.rules import Project, ProjectErrors, places, project_files
 from ruleop.language.rules.checking import build_project, load_project
-from ruleop.language.rules import project_files
 from ruleop.language.rules.project_files import read_regular
 from tests.folders import write_files
 from tests.rules.projects import CRD, SERVICE, watch

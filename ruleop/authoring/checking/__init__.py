@@ -30,9 +30,9 @@ from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checking import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.language.rules import Finding, RuleFiles
+    from ruleop.language.rules import Finding, Project, RuleFiles
     from ruleop.language.rules.loading import Loaded
 
 
@@ -50,13 +50,17 @@ def rule_errors(loaded: Loaded) -> tuple[Finding, ...]:
     return errors_of_rules(_check(loaded, {}, Findings({}), None), loaded)
 
 
-def errors_of_files(files: RuleFiles, *, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """The errors for which the operator refuses the rules of these files, including those for which it cannot load
-    them."""
+def errors_of_files(
+    files: RuleFiles, *, environ: Mapping[str, str], usable: Callable[[Project], None] = lambda _: None
+) -> tuple[Finding, ...]:
+    """The errors for which the operator refuses the rules of these files, including those for which it cannot use them.
+    `usable` is called with rules that it can use, before they are checked further."""
     try:
-        return rule_errors(checked(files, environ=environ))
+        loaded = checked(files, environ=environ)
     except ProjectErrors as errors:
         return errors.errors
+    usable(loaded.for_operator())
+    return rule_errors(loaded)
 
 
 def errors_of_rules(found: Iterable[Finding], loaded: Loaded) -> tuple[Finding, ...]:

@@ -1,4 +1,5 @@
-"""The checks as a process of the operator's: the files of a project as JSON on stdin, its errors as JSON on stdout.
+"""The checks as a process of the operator's: the files of a project as JSON on stdin; its rules, as soon as they can be
+used, and then its errors as JSON on stdout.
 
 It shares a container with the operator, whose memory and time it must not take. So it limits itself; beyond a limit it
 ends, and the operator has no verdict.
@@ -19,9 +20,12 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking import errors_of_files
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, RuleFiles
+from ruleop.language.rules.transfer import SIZE_BYTES, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from ruleop.language.rules import Project
 
 MOST_MEMORY: Final = 256 * 1024 * 1024  # bytes
 MOST_TIME: Final = 60  # seconds of CPU
@@ -36,8 +40,21 @@ def main() -> None:
     request = json.load(sys.stdin)
     unreadable = [Finding(**{**each, "site": Site(**each["site"])}) for each in request["unreadable"]]
     sources = RuleFiles(request["root"], request["files"], tuple(unreadable))
-    found = errors_of_files(sources, environ=request["variables"])
-    json.dump([dataclasses.asdict(each) for each in found], sys.stdout)
+    sent: list[Project] = []
+
+    def send(project: Project) -> None:
+        sent.append(project)
+        _write(to_bytes(project))
+
+    found = errors_of_files(sources, environ=request["variables"], usable=send)
+    if not sent:
+        _write(b"")
+    sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in found]))
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(len(data).to_bytes(SIZE_BYTES) + data)
+    sys.stdout.buffer.flush()
 
 
 def limit(cgroup: Path = _CGROUP) -> None:

@@ -14,31 +14,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ruleop.authoring.checking import errors_of_files
 from ruleop.authoring.report.object_problems import object_problems
 from ruleop.authoring.report.views import is_ready, view_of_objects
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.language.rules import ProjectErrors
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
 from ruleop.localcluster.store.object_store import Name
 from ruleop.operator.manager.manager import Manager
-from ruleop.operator.manager.rule_checks import no_errors
+from ruleop.operator.rules.process import Reading
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.report.spans import Line
     from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import Object
-    from ruleop.language.rules import Project
+    from ruleop.language.rules import Project, RuleFiles
     from ruleop.localcluster.store.object_store import Event, Resource
     from ruleop.operator.manager.flags import Options
-    from ruleop.operator.manager.rule_checks import ErrorsOf
+    from ruleop.operator.rules.process import Errors, ReadRules
 
 _VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does
 
@@ -100,6 +102,17 @@ class View:
         """The session has ended."""
 
 
+async def read_here(files: RuleFiles, *, variables: Mapping[str, str]) -> Reading:
+    """Rules, checked in this process. Raises ProjectErrors."""
+    usable: list[Project] = []
+    found = await asyncio.to_thread(errors_of_files, files, environ=variables, usable=usable.append)
+    if not usable:
+        raise ProjectErrors(found)
+    errors: Errors = asyncio.get_running_loop().create_future()
+    errors.set_result(found)
+    return Reading(usable[0], errors)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The options of the command."""
@@ -107,7 +120,7 @@ class Settings:
     samples: tuple[Object, ...] = ()
     definitions: Callable[[], Sequence[Object]] = tuple  # reads the CRDs of the project; raises RuleopError
     check: Callable[[], Sequence[Line]] = tuple  # reads and checks the project
-    errors_of: ErrorsOf = no_errors  # of rules that are to be put in force
+    read_rules: ReadRules | None = None  # reads and checks rules that are to be put in force
     once: bool = False
     timeout: float = 60.0
     kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
@@ -143,13 +156,12 @@ class Session:
             if self.settings.once and next(self.resources(), None) is None:
                 raise RuleopError("no custom resources: use --apply FILE")
             options = replace(self.options, kubeconfig=str(self.kubeconfig))
-            errors_of = self.settings.errors_of
             page = self._open_page(stack)
             manager = Manager(
                 self.project,
                 self.root,
                 options,
-                errors_of=errors_of,
+                read_rules=self.settings.read_rules,
                 on_reload=self._on_reload,
                 page=page.serve if page is not None else None,
             )

@@ -15,8 +15,9 @@ from ruleop.authoring.report.rollout_views import RevisionView, WatchView
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
+from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.api.server_api import ServerApi, StoredData
-from ruleop.operator.revisions.revision_data import decode, load_revision, revisions_key, unpack
+from ruleop.operator.revisions.revision_data import decode, files_of_revision, revisions_key, unpack
 from ruleop.operator.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
 from ruleop.operator.wire.client.client import Client
 from ruleop.planning.rollout.rollout_record import SHORT, Refused, Revision, reverted
@@ -81,7 +82,8 @@ async def _find_revision(cluster: LiveCluster, watch: str, record: Record, numbe
         raise NoRolloutError(f"{which}; `ruleop rollout history` lists them")
     short = found[0][:SHORT]
     try:
-        project = load_revision(revisions, found[0], root="", environ=_Environment())
+        files = files_of_revision(revisions, found[0])
+        project = build_unchecked(files, environ=_Environment()) if files is not None else None
         if project is not None:
             checked(RuleFiles.of(project), environ=_Environment())
     except ProjectErrors as errors:

@@ -86,7 +86,7 @@ def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[
 
 def _without_bodies(loaded: Loaded) -> Project:
     """The project, whose templates keep the library in memory."""
-    loaded.library.finish()
+    loaded.library.forget_bodies()
     return loaded.project
 
 

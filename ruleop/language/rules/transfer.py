@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ruleop.language.rules.keys.model import Project
 
+SIZE_BYTES: Final = 8
+"""Before the bytes of rules, their number; it is zero of rules that cannot be used."""
 _DEPTH: Final = 20_000  # of nodes inside others, of which templates may have some hundreds
 
 

@@ -58,6 +58,7 @@ class TextTemplate(_Compiled):
     files: frozenset[str]
     kinds: frozenset[Kind] = frozenset()
     many: bool = False
+    fields: frozenset[str] = frozenset()  # of a status: the names of its outermost fields, in all branches
 
     @property
     def file(self) -> File:

@@ -20,13 +20,13 @@ import structlog
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.names import SELECTOR
 from ruleop.kubernetes.permissions import STORED, grant, place
-from ruleop.language.rules import ProjectErrors, RuleFiles
+from ruleop.language.rules import ProjectErrors
 from ruleop.operator.manager import ready_checks
 from ruleop.operator.manager.collector import StateCollector
 from ruleop.operator.manager.parts import Knowledge, Server, Work
-from ruleop.operator.manager.reload import Reloader
 from ruleop.operator.manager.remarking import Remarking
-from ruleop.operator.manager.rule_checks import RuleChecks, no_errors
+from ruleop.operator.rules.process import RuleChecks, no_errors, read_unchecked
+from ruleop.operator.rules.reload import Reloader
 from ruleop.operator.shards.ownership import BySelector, Sharding
 from ruleop.operator.shards.process_leases import lease_labels
 from ruleop.operator.telemetry.authorization import Authorizer, review
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
 
-    from ruleop.language.rules import Finding, Project
+    from ruleop.language.rules import Finding, Project, RuleFiles
     from ruleop.operator.manager.flags import Options
-    from ruleop.operator.manager.rule_checks import ErrorsOf
+    from ruleop.operator.rules.process import Errors, ReadRules
     from ruleop.operator.wire.http.access import Credentials
 
 
@@ -63,11 +63,13 @@ class Manager:
         root: Path,
         options: Options,
         *,
-        errors_of: ErrorsOf = no_errors,
+        errors: Errors | None = None,
+        read_rules: ReadRules | None = None,
         on_reload: Callable[[Project | None], None] = lambda _: None,
         page: Callable[[Manager], contextlib.AbstractAsyncContextManager[object]] | None = None,
     ) -> None:
-        """`errors_of` checks rules before they are put in force. `on_reload` is called with the rules after each
+        """`errors` of the project, which may still be checked; None for rules that are not checked. `read_rules` reads
+        and checks other rules before they are put in force. `on_reload` is called with the rules after each
         reload, and with None after one that was rejected. `page` serves the web page."""
         self.page = page
         self.options = options
@@ -75,7 +77,9 @@ class Manager:
         self.on_reload = on_reload
         self.root = root
         self.metrics = Metrics()
-        self.rule_checks = RuleChecks(errors_of, self.metrics, variables=options.variables)
+        self.read_rules: ReadRules = read_rules or partial(read_unchecked, variables=options.variables)
+        self.rule_checks = RuleChecks(self.metrics)
+        self._errors = errors
         self.loop_watchdog = LoopWatchdog(self.metrics.lag.observe)
         self.election: Election | None = None
         self.log = structlog.get_logger()
@@ -103,7 +107,9 @@ class Manager:
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         """Parts are started in this order, and stopped by the stack in the reverse one. Raises ProjectErrors if the
         rules have errors and were not in force before."""
-        checking = asyncio.create_task(self.rule_checks.errors(RuleFiles.of(self.project)), name="checks of the rules")
+        checking = asyncio.create_task(
+            self.rule_checks.counted(self._errors or no_errors()), name="verdict on the rules"
+        )
         stack.push_async_callback(_cancelled, checking)
         credentials = self._credentials()
         session = await Session.open(credentials)
@@ -142,9 +148,8 @@ class Manager:
         if self.options.reload:
             reloader = Reloader(
                 self.root,
-                self.options.variables,
-                current=self.project.revision,
-                check=self.rule_checks.require_sound,
+                current=self.project,
+                read=self._read_checked,
                 changed=self._reloaded,
                 rejected=self._reload_rejected,
             )
@@ -177,7 +182,7 @@ class Manager:
         if await self._were_in_force():
             self._spawn(self.rule_checks.report(checking), "checks of the rules in force")
         else:
-            await self.rule_checks.require_sound(RuleFiles.of(self.project), checking)
+            await self.rule_checks.require_none(checking)
         self._starting = ""
 
     async def _were_in_force(self) -> bool:
@@ -188,6 +193,12 @@ class Manager:
         except ApiError:
             return False
         return latest is not None and latest.digest == self.project.revision
+
+    async def _read_checked(self, files: RuleFiles) -> Project:
+        """Raises ProjectErrors."""
+        reading = await self.read_rules(files)
+        await self.rule_checks.require_none(self.rule_checks.counted(reading.errors))
+        return reading.project
 
     def _in_force(self, project: Project) -> Project:
         if self.options.rollouts:
@@ -245,7 +256,7 @@ class Manager:
         """Creates the parts, each from those before it."""
         namespace = self.options.operator_namespace or credentials.namespace
         self.server = Server(session, namespace, self.options, self.metrics)
-        self.known = Knowledge(self.server, self.options, self.project)
+        self.known = Knowledge(self.server, self.options, self.project, self.read_rules)
         self.work = Work(self.server, self.known, self.options, self.identity, self._exit_on_failure)
         collector = StateCollector(
             controllers=self.work.controllers,

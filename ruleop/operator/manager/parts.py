@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project
     from ruleop.operator.manager.flags import Options
     from ruleop.operator.passes.recorder import PassFiles
+    from ruleop.operator.rules.process import ReadRules
     from ruleop.operator.telemetry.metrics import Metrics
     from ruleop.operator.wire.client.session import Session
     from ruleop.operator.wire.watch.store import Selection
@@ -95,7 +96,7 @@ class Server:
 class Knowledge:
     """The cache and its watches, and the objects that the operator keeps for itself."""
 
-    def __init__(self, server: Server, options: Options, project: Project) -> None:
+    def __init__(self, server: Server, options: Options, project: Project, read_rules: ReadRules) -> None:
         api, resource, namespace, name = server.api, server.discovery.resource, server.namespace, options.name
         self._namespace, self._options = namespace, options
         self.cache = Cache(api, resource, namespaces=options.namespaces)
@@ -109,7 +110,7 @@ class Knowledge:
         )
         self.inventory = Inventory(StoredData(api, inventory_key(namespace, name)))
         revisions, rollouts = revisions_key(namespace, name), rollouts_key(namespace, name)
-        self.revisions = RevisionStore(StoredData(api, revisions), now=server.clock.now, environ=options.variables)
+        self.revisions = RevisionStore(StoredData(api, revisions), now=server.clock.now, read_rules=read_rules)
         self.rollouts = Rollouts(self.revisions, prefix_of(options.selector))
         self.rollouts.put_in_force(project)
         self.rollout_store = RolloutStore(StoredData(api, rollouts), self.rollouts.prefix)

@@ -25,13 +25,11 @@ import orjson
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import RuleFiles, digest_of_files
-from ruleop.language.rules.loading import build_unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.language.rules import Project
 
 MAX_ENTRIES: Final = 100  # of the index
 MAX_KEPT: Final = 10  # with their files
@@ -159,11 +157,10 @@ def unpack(packed: str) -> dict[str, str] | None:
     return files if is_valid else None
 
 
-def load_revision(revisions: Revisions, digest: str, *, root: str, environ: Mapping[str, str]) -> Project | None:
-    """The project of a revision, with this environment. None if its files are not kept, or are not those of the digest.
-    Raises ProjectErrors if this version of ruleop, or this environment, no longer accepts them."""
+def files_of_revision(revisions: Revisions, digest: str, root: str = "") -> RuleFiles | None:
+    """The files of a revision. None if they are not kept, or are not those of the digest."""
     packed = revisions.packed.get(digest)
     files = unpack(packed) if packed is not None else None
     if files is None or digest_of_files(files) != digest:
         return None
-    return build_unchecked(RuleFiles(root, files), environ=environ)
+    return RuleFiles(root, files)

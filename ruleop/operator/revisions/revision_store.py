@@ -13,15 +13,16 @@ import structlog
 
 from ruleop.kubernetes.permissions import STORED, grant, place
 from ruleop.language.rules import ProjectErrors
-from ruleop.operator.revisions.revision_data import INDEX, Revision, decode, encode, load_revision, pack
+from ruleop.operator.revisions.revision_data import INDEX, Revision, decode, encode, files_of_revision, pack
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ruleop.language.rules import Project
     from ruleop.operator.api.server_api import StoredData
     from ruleop.operator.revisions.revision_data import Revisions
+    from ruleop.operator.rules.process import ReadRules
 
 FIRST_RETRY: Final = 1.0  # seconds
 MAX_RETRY_INTERVAL: Final = 300.0
@@ -29,11 +30,11 @@ SHORT: Final = 12  # characters of a digest in messages
 
 
 class RevisionStore:
-    def __init__(self, store: StoredData, *, now: Callable[[], str], environ: Mapping[str, str]) -> None:
-        """`now`: the time in RFC 3339. `environ`: what the rules read."""
+    def __init__(self, store: StoredData, *, now: Callable[[], str], read_rules: ReadRules) -> None:
+        """`now`: the time in RFC 3339."""
         self.store = store
         self.now = now
-        self.environ = environ
+        self.read_rules = read_rules
         self.project: Project | None = None  # the rules in force
         self.log = structlog.get_logger()
         self._changed = asyncio.Event()
@@ -79,12 +80,16 @@ class RevisionStore:
         project = self.project
         if project is not None and project.revision == digest:
             return project
-        root, revisions = project.root if project is not None else "", await self.load()
+        files = files_of_revision(await self.load(), digest, project.root if project is not None else "")
+        if files is None:
+            return None
         try:
-            return await asyncio.to_thread(load_revision, revisions, digest, root=root, environ=self.environ)
+            reading = await self.read_rules(files)
         except ProjectErrors as errors:
             self.log.warning("revision of the rules cannot be used", revision=digest[:SHORT], errors=str(errors))
             return None
+        reading.errors.cancel()  # it was in force: whatever its checks find, resources of it are as they are
+        return reading.project
 
     async def record(self) -> bool:
         """Records the rules in force, unless they are the latest revision. False if something else wrote the ConfigMap

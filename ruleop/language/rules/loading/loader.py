@@ -121,14 +121,20 @@ class Loaded:
     allow: Mapping[str, str]  # the checks that are off, by their ids, with the reasons
     variables: Mapping[str, str | None]  # that the rules read, with their defaults: None without one, "" for several
 
+    def for_operator(self) -> Project:
+        """The rules, with all that a render may need, and without the CRDs: those of the API server count."""
+        self.library.prepare()
+        return replace(self.project, crds=(), definitions=())
+
 
 def build_unchecked(files: RuleFiles, *, environ: Mapping[str, str]) -> Project:
     """The rules of these files, without their CRDs. Raises ProjectErrors with the mistakes that make it impossible to
     build them; `rules.checking` finds all."""
     loading = Loading.of(files, environ)
     loaded = loading.built(loading.parsed())
-    loaded.library.finish()
-    return loaded.project
+    project = loaded.for_operator()
+    loaded.library.forget_bodies()
+    return project
 
 
 @dataclass(frozen=True, slots=True)

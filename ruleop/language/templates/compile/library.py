@@ -27,7 +27,7 @@ from ruleop.language.templates.compile.value_trees import ValueTree, read_value
 from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.reads import Reads
 from ruleop.language.templates.syntax import find
-from ruleop.language.templates.tree.kinds import Kinds, computed_fields, may_be_several
+from ruleop.language.templates.tree.kinds import Kinds, computed_fields, fields_of, may_be_several
 from ruleop.language.templates.tree.nodes import Constant
 from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
 from ruleop.language.templates.values.faults import RuleErrors, mistake
@@ -35,9 +35,10 @@ from ruleop.nearest import did_you_mean
 from ruleop.reachable import reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.templates.tree.pieces import Form
     from ruleop.language.templates.yaml.yaml_node import YamlNode
 
 
@@ -102,9 +103,8 @@ class Library:
         """The kinds of a template and of the pieces that may become a part of its documents."""
         kinds = Kinds(mistakes=mistakes)
         for each in self._document_templates(name):
-            for form in self.templates.file(each).pieces():
-                with contextlib.suppress(RuleErrors):  # it is text
-                    kinds.add(form.documents)
+            for form in self._pieces(each):
+                kinds.add(form.documents)
         return kinds.finish()
 
     def text_mapping(self, name: str) -> TextTemplate:
@@ -112,7 +112,17 @@ class Library:
         files = self._files([name])
         reads = self._joined_reads([Named(name, 1)])
         self._prepare(name)
-        return TextTemplate(self.templates, Site(self.source(name).path, 1), reads, name, files)
+        fields = frozenset(
+            field for each in files for form in self._pieces(each) for field in fields_of(form.documents)
+        )
+        return TextTemplate(self.templates, Site(self.source(name).path, 1), reads, name, files, fields=fields)
+
+    def _pieces(self, name: str) -> Iterator[Form]:
+        """The file and what it captures, without what is text."""
+        for form in self.templates.file(name).pieces():
+            with contextlib.suppress(RuleErrors):
+                _ = form.documents
+                yield form
 
     def _prepare(self, name: str) -> None:
         """Makes the tree of a template, and the functions that evaluate it."""
@@ -190,9 +200,12 @@ class Library:
         found = {name: self.probe.counter([body]) for name, body in bodies.items()}
         return {name: count for name, count in found.items() if count is not None}
 
-    def finish(self) -> None:
-        """Parses what is left of the files that are used, and releases what was read to check them."""
-        self.templates.finish(self._sources)
+    def prepare(self) -> None:
+        """Parses what is left of the files that are used."""
+        self.templates.prepare(self._sources)
+
+    def forget_bodies(self) -> None:
+        """Releases what was read to check the templates."""
         for each in (self.parsed, self.read_files, self._written_strings, self._written_values):
             each.clear()
 

@@ -195,6 +195,16 @@ def _text_of_key(key: str | Joined) -> str:
 # -- the fields of a status --------------------------------------------------------------------------------------------
 
 
+def fields_of(documents: Documents) -> Iterator[str]:
+    """The names of the outermost fields, in all branches, as far as they are written out."""
+    for each in documents.members:
+        if isinstance(each, DocumentBlock):
+            for body in each.bodies:
+                yield from fields_of(body)
+        else:
+            yield from (entry.key for entry, _ in entries_of(each) if isinstance(entry.key, str))
+
+
 def computed_fields(documents: Documents, local: frozenset[str]) -> Iterator[RuleError]:
     """The mistakes in the template of a status. `local`: the names that it sets, which may be pieces."""
     for each in documents.members:

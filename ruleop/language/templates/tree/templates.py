@@ -216,13 +216,12 @@ class Templates:
     def __setstate__(self, files: dict[str, File]) -> None:
         self._files = files
 
-    def finish(self, names: Iterable[str]) -> None:
-        """Parses what is left of these files; no others are read any more."""
+    def prepare(self, names: Iterable[str]) -> None:
+        """Parses what is left of these files."""
         for name in names:
             for form in self.file(name).pieces():
                 with contextlib.suppress(RuleErrors):  # it is text
                     _ = form.documents
-        self._parsed = None
 
     def has(self, name: str) -> bool:
         return name in self._files or (self._parsed is not None and self._parsed(name) is not None)
@@ -291,14 +290,8 @@ class Templates:
             found.blocks = {each: Form(found, (block,)) for each, block in inherited.blocks.items()}
         return found
 
-    def plain_text(self, name: str) -> str:
-        """The text of a file outside of tags, with a mark for each `{{ }}`."""
-        parts = (each for each in walk(self._tree(name)) if isinstance(each, (syntax.Data, syntax.Print)))
-        return "".join(each.text if isinstance(each, syntax.Data) else "_" for each in parts)
-
     def _tree(self, name: str) -> syntax.Template:
-        parsed = self._parsed(name) if self._parsed is not None else None
-        if parsed is None:
+        if self._parsed is None or (parsed := self._parsed(name)) is None:
             raise Fault(f"no such template: {name}")
         return parsed
 

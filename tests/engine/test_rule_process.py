@@ -1,4 +1,4 @@
-"""Rules are checked in a process of their own before they are put in force. Without a verdict they are used."""
+"""A process of their own loads and checks rules before they are put in force. Without a verdict they are used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import load_project
+from ruleop.language.rules.loading import build_unchecked
 from ruleop.localcluster import LocalCluster
-from ruleop.operator.manager import rule_checks
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
-from ruleop.operator.manager.rule_checks import NoVerdict, RuleChecks, errors_by_process
+from ruleop.operator.rules.process import NoVerdict, RuleChecks, read_by_process
 from ruleop.operator.telemetry.metrics import Metrics
 from tests.folders import write_files
 from tests.live.harness import new_live
@@ -61,7 +61,9 @@ async def test_a_field_that_no_custom_resource_has_is_an_error_of_the_rules(tmp_
     files = RuleFiles.read(sound(tmp_path, "imge"))
     (tmp_path / "json.py").write_text("raise SystemExit(0)\n")
     monkeypatch.chdir(tmp_path)
-    (error,) = await errors_by_process(files, VARIABLES)
+    reading = await read_by_process(files, variables=VARIABLES)
+    assert reading.project.digest == build_unchecked(files, environ=VARIABLES).digest
+    (error,) = await reading.errors
     assert (error.code, error.site.path, error.site.line) == ("unknown-field", "templates/web.yaml.j2", 4)
     assert "spec.imge" in error.message
 
@@ -71,16 +73,15 @@ async def test_mistakes_that_only_checks_find_are_errors_with_those_of_files_tha
     write_files(sound(tmp_path), {"templates/web.yaml.j2": WEB.replace("spec.IMAGE", "imge")})
     (tmp_path / "templates/gone.yaml.j2").symlink_to("nowhere")
     files = RuleFiles.read(tmp_path)
-    assert [(each.code, each.is_fatal) for each in await errors_by_process(files, VARIABLES)] == [
-        ("unreadable", True),
-        ("unknown-name", True),
-    ]
+    with pytest.raises(ProjectErrors) as found:
+        await read_by_process(files, variables=VARIABLES)
+    assert [each.code for each in found.value.errors] == ["unreadable", "unknown-name"]
 
 
 @pytest.mark.slow
 async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_read(files, tmp_path):
     write_files(tmp_path, {"examples/a.yaml": "not: {a: resource", "ruleop.yaml": "nonsense: true\n"})
-    assert await errors_by_process(files, VARIABLES) == []
+    assert await (await read_by_process(files, variables=VARIABLES)).errors == []
 
 
 @pytest.mark.parametrize(
@@ -98,8 +99,10 @@ async def test_a_process_that_fails_gives_no_verdict(files, tmp_path, monkeypatc
         file.write_text(f"#!/bin/sh\ncat > /dev/null\n{program}\n")
         file.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(file))
+    reading = await read_by_process(files, variables=VARIABLES)
+    assert reading.project.digest == build_unchecked(files, environ=VARIABLES).digest, "the operator loads them itself"
     with pytest.raises(NoVerdict) as failure:
-        await errors_by_process(files, VARIABLES)
+        await reading.errors
     assert str(failure.value) == reason
 
 
@@ -109,46 +112,57 @@ async def test_a_process_that_takes_too_long_is_ended(files, tmp_path, monkeypat
     file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
     file.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(file))
-    monkeypatch.setattr(rule_checks, "TIMEOUT", 0.5)
+    monkeypatch.setattr("ruleop.operator.rules.process.TIMEOUT", 0.5)
+    reading = await read_by_process(files, variables=VARIABLES)
     with pytest.raises(NoVerdict, match="not finished after"):
-        await errors_by_process(files, VARIABLES)
+        await reading.errors
     started = (tmp_path / "pid").read_text().strip() if (tmp_path / "pid").exists() else ""
     assert not started or not is_alive(int(started))
 
 
-async def test_rules_without_a_verdict_are_used_with_a_warning_and_counted(files):
-    async def errors_of(_):
-        raise NoVerdict("ended by SIGKILL")
-
+async def test_rules_without_a_verdict_are_used_with_a_warning_and_counted():
     metrics = Metrics()
+    checks = RuleChecks(metrics)
     with capture_logs() as log:
-        await RuleChecks(errors_of, metrics, variables=VARIABLES).require_sound(files)
+        await checks.require_none(checks.counted(failed("ended by SIGKILL")))
     assert [(line["event"], line["error"]) for line in log] == [("rules not checked; using them", "ended by SIGKILL")]
     assert counted(metrics) == {"passed": 0, "failed": 0, "unavailable": 1}
 
 
 @pytest.mark.parametrize(("field", "refusal"), [("metadta.name", '"metadta" is not known'), ("spec.imge", "")])
-async def test_without_a_verdict_rules_with_mistakes_are_refused_and_those_with_other_errors_used(
-    tmp_path, field, refusal
+async def test_without_a_process_rules_with_mistakes_are_refused_and_those_with_other_errors_used(
+    tmp_path, monkeypatch, field, refusal
 ):
-    async def errors_of(_):
-        raise NoVerdict("ended by SIGKILL")
-
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     write_files(sound(tmp_path), {"templates/web.yaml.j2": WEB.replace("spec.IMAGE", field)})
-    checks, files = RuleChecks(errors_of, Metrics(), variables=VARIABLES), RuleFiles.read(tmp_path)
-    with capture_logs() as log:
-        if refusal:
-            with pytest.raises(ProjectErrors, match=refusal):
-                await checks.require_sound(files)
-        else:
-            await checks.require_sound(files)
-    assert len(log) == (0 if refusal else 1)
+    files = RuleFiles.read(tmp_path)
+    if refusal:
+        with pytest.raises(ProjectErrors, match=refusal):
+            await read_by_process(files, variables=VARIABLES)
+    else:
+        reading = await read_by_process(files, variables=VARIABLES)
+        assert [str(each.kind) for each in reading.project.rules] == ["example.com/v1 Site"]
+        assert isinstance(reading.errors.exception(), NoVerdict)
 
 
-async def test_rules_with_errors_are_refused_and_counted(files):
+async def test_a_process_that_nobody_waits_for_ends(files, tmp_path, monkeypatch):
+    """A revision that was in force is read again: its errors are of no interest."""
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    reading = asyncio.create_task(read_by_process(files, variables=VARIABLES))
+    await until("the process", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    await until("its end", lambda: not is_alive(int((tmp_path / "pid").read_text())))
+
+
+async def test_rules_with_errors_are_refused_and_counted():
     metrics = Metrics()
+    checks = RuleChecks(metrics)
     with pytest.raises(ProjectErrors, match=r"web\.yaml\.j2:4:19: spec\.imge"):
-        await RuleChecks(finds(WRONG), metrics, variables=VARIABLES).require_sound(files)
+        await checks.require_none(checks.counted(finds(WRONG)))
     assert counted(metrics) == {"passed": 0, "failed": 1, "unavailable": 0}
 
 
@@ -180,10 +194,15 @@ RUNNING = {"watches.yaml": WATCHES.replace('  vars: {tier: "${TIER}"}\n', ""), "
 
 
 def finds(*errors):
-    async def errors_of(_):
-        return errors
+    found = asyncio.get_running_loop().create_future()
+    found.set_result(errors)
+    return found
 
-    return errors_of
+
+def failed(reason):
+    found = asyncio.get_running_loop().create_future()
+    found.set_exception(NoVerdict(reason))
+    return found
 
 
 def counted(metrics):
@@ -196,11 +215,11 @@ def live(tmp_path):
         yield new_live(tmp_path, cluster, RUNNING)
 
 
-def manager(live, errors_of):
+def manager(live, errors):
     options = Options(
         kubeconfig=str(live.kubeconfig), metrics_address="0", health_address="0", operator_namespace="default"
     )
-    return Manager(load_project(live.root, environ={}), live.root, options, errors_of=errors_of)
+    return Manager(load_project(live.root, environ={}), live.root, options, errors=errors)
 
 
 def revision(live):
@@ -208,18 +227,18 @@ def revision(live):
 
 
 def test_an_operator_does_not_start_with_rules_that_fail_their_checks(live):
+    async def scenario():
+        await manager(live, finds(WRONG)).run()
+
     with pytest.raises(ProjectErrors, match=r"spec\.imge"), capture_logs() as log:
-        asyncio.run(manager(live, finds(WRONG)).run())
+        asyncio.run(scenario())
     assert revision(live) == []
     assert "started" not in [line["event"] for line in log]
 
 
 def test_an_operator_whose_checks_give_no_verdict_starts_with_rules_without_mistakes(live):
-    async def errors_of(_):
-        raise NoVerdict("ended by SIGKILL")
-
     async def scenario():
-        running = manager(live, errors_of)
+        running = manager(live, failed("ended by SIGKILL"))
         task = asyncio.create_task(running.run())
         await until("the operator", lambda: task.done() or revision(live))
         running.stopping.set()
@@ -233,33 +252,30 @@ def test_an_operator_whose_checks_give_no_verdict_starts_with_rules_without_mist
 def test_a_restart_with_the_rules_in_force_is_not_stopped_by_their_checks(live):
     """A newer ruleop may have more checks."""
 
-    async def run(errors_of, done):
-        running = manager(live, errors_of)
+    async def run(done, *errors):
+        running = manager(live, finds(*errors))
         task = asyncio.create_task(running.run())
         await until("the operator", lambda: task.done() or done(running))
         running.stopping.set()
         return await task
 
     with capture_logs() as log:
-        assert asyncio.run(run(finds(), lambda _: revision(live)))
+        assert asyncio.run(run(lambda _: revision(live)))
         assert "the rules fail their checks" not in str(log)
-        assert asyncio.run(run(finds(WRONG), lambda _: "the rules fail their checks; using them" in str(log)))
+        assert asyncio.run(run(lambda _: "the rules fail their checks; using them" in str(log), WRONG))
     assert [line["event"] for line in log].count("started") == 2
 
 
 def test_an_operator_is_not_ready_before_its_rules_are_checked(live):
     async def scenario():
-        begun, checked = asyncio.Event(), asyncio.Event()
-
-        async def errors_of(_):
-            begun.set()
-            await checked.wait()
-            return ()
-
-        running = manager(live, errors_of)
+        errors = asyncio.get_running_loop().create_future()
+        running = manager(live, errors)
         task = asyncio.create_task(running.run())
-        await until("the checks", lambda: begun.is_set() and any(each.message == CHECKING for each in running.checks()))
-        checked.set()
+        await until(
+            "the checks",
+            lambda: hasattr(running, "work") and any(each.message == CHECKING for each in running.checks()),
+        )
+        errors.set_result(())
         await until("the end of the checks", lambda: CHECKING not in [each.message for each in running.checks()])
         running.stopping.set()
         return await task

@@ -36,10 +36,9 @@ from watchdog.observers import Observer
 
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, Place, Project, ProjectErrors, RuleFiles, places
-from ruleop.language.rules.loading import build_unchecked
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from watchdog.observers.api import BaseObserver, ObservedWatch
 
@@ -58,24 +57,22 @@ Identity = tuple[int, int]  # device and inode
 
 class Reloader:
     """`changed` is called with a project of other files than the last, or one that is valid again; `rejected` with the
-    errors of an invalid one, when they are new. Both are called on the event loop. `check` is awaited before another
-    project is put in force, and raises ProjectErrors. `current`: the digest of the files in force."""
+    errors of an invalid one, when they are new. Both are called on the event loop. `read` loads and checks a project,
+    and raises ProjectErrors. `current`: the project in force, which is not read again."""
 
     def __init__(
         self,
         root: Path,
-        environ: Mapping[str, str],
         *,
-        current: str,
-        check: Callable[[RuleFiles], Awaitable[None]],
+        current: Project,
+        read: Callable[[RuleFiles], Awaitable[Project]],
         changed: Callable[[Project], None],
         rejected: Callable[[ProjectErrors], None],
         check_interval: float = CHECK_INTERVAL,
     ) -> None:
         self.root = root
-        self.environ = environ
-        self.digest = current
-        self.check_rules = check
+        self.project = current
+        self.read = read
         self.changed = changed
         self.rejected = rejected
         self.check_interval = check_interval
@@ -187,25 +184,22 @@ class Reloader:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        """Checks and loads the project if its files changed, in a thread: a large project takes a while. The same
-        errors are reported once."""
+        """Reads the project if its files changed. The same errors are reported once."""
         files = await asyncio.to_thread(RuleFiles.read, self.root)
         if files.digest == self._digest_read:
             return
-        if files.digest != self.digest or self._reported:
+        if files.digest != self.project.revision or self._reported:
             await self._load(files)
         self._digest_read = files.digest
 
     async def _load(self, files: RuleFiles) -> None:
         try:
-            if files.digest != self.digest:
-                await self.check_rules(files)
-            project = await asyncio.to_thread(build_unchecked, files, environ=self.environ)
+            project = self.project if files.digest == self.project.revision else await self.read(files)
         except ProjectErrors as errors:
             self._reject(errors)
         else:
             self._reported = ""
-            self.digest = files.digest
+            self.project = project
             self.changed(project)
 
     def _reject(self, errors: ProjectErrors) -> None:

@@ -1,0 +1,195 @@
+"""Rules come from a process of their own, which loads and checks them as `ruleop check` does.
+
+That takes a second of CPU and some tens of megabytes, and the operator must spend neither: custom resources would wait,
+and Python returns little memory. So an interpreter is started for it, and the operator does not even import what reads
+templates. The process is named here; it gets the files of a project on stdin, and answers twice: with the rules as
+soon as they can be used, and with their errors when everything is checked. It gives itself the lowest priority and its
+limits (ruleop/authoring/checking/checking_process.py).
+
+If it does not answer, the operator itself loads the rules, searches for mistakes that make them unusable, and uses
+rules without any: an operator that stands still because a check was killed would be worse than an error that it misses.
+The log and a metric report it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import signal
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from ruleop.errors import RuleopError, Site
+from ruleop.language.rules import Finding, ProjectErrors
+from ruleop.language.rules.transfer import SIZE_BYTES, from_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from ruleop.language.rules import Project, RuleFiles
+    from ruleop.operator.telemetry.metrics import Metrics
+
+    Errors = asyncio.Future[Sequence[Finding]]
+    """The errors of rules, once they are checked. It may fail with NoVerdict; the checks end if it is cancelled."""
+    ReadRules = Callable[[RuleFiles], Awaitable["Reading"]]
+    """Raises ProjectErrors for rules that cannot be used."""
+
+PROCESS: Final = "ruleop.authoring.checking.checking_process"
+TIMEOUT: Final = 120.0  # seconds; on a machine with nothing to spare, a second of CPU takes a while
+
+
+class NoVerdict(RuleopError):  # noqa: N818 - says nothing about the rules
+    """The checks were not finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rules that can be used, and may be being checked."""
+
+    project: Project
+    errors: Errors
+
+
+class RuleChecks:
+    """Counts and reports what checks find."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self.log = structlog.get_logger()
+
+    async def counted(self, errors: Errors) -> Sequence[Finding]:
+        """Raises NoVerdict."""
+        try:
+            found = await errors
+        except NoVerdict:
+            self.metrics.rule_checks.labels("unavailable").inc()
+            raise
+        self.metrics.rule_checks.labels("failed" if found else "passed").inc()
+        return found
+
+    async def require_none(self, errors: Awaitable[Sequence[Finding]]) -> None:
+        """Raises ProjectErrors if there are errors."""
+        try:
+            found = await errors
+        except NoVerdict as reason:
+            self._using(reason)
+        else:
+            if found:
+                raise ProjectErrors(found)
+
+    async def report(self, errors: Awaitable[Sequence[Finding]]) -> None:
+        """Logs the errors of rules that are in force whatever the checks find."""
+        try:
+            found = await errors
+        except NoVerdict as reason:
+            self._using(reason)
+        else:
+            if found:
+                message = "the rules fail their checks; using them, because they were in force"
+                self.log.error(message, errors=str(ProjectErrors(found)))
+
+    def _using(self, reason: NoVerdict) -> None:
+        self.log.warning("rules not checked; using them", error=str(reason))
+
+
+def no_errors() -> Errors:
+    """Of rules that are not checked."""
+    found: Errors = asyncio.get_running_loop().create_future()
+    found.set_result(())
+    return found
+
+
+async def read_unchecked(files: RuleFiles, *, variables: Mapping[str, str]) -> Reading:
+    """For an operator whose rules are not checked. `variables`: those that the rules can read."""
+    from ruleop.language.rules.loading import build_unchecked  # noqa: PLC0415 - only tests and `ruleop dev` do without
+
+    return Reading(await asyncio.to_thread(build_unchecked, files, environ=variables), no_errors())
+
+
+async def read_by_process(files: RuleFiles, *, variables: Mapping[str, str]) -> Reading:
+    """Raises ProjectErrors for rules that cannot be used. `variables`: those that the rules can read."""
+    rules: asyncio.Future[Project] = asyncio.get_running_loop().create_future()
+    errors = asyncio.create_task(_errors_by_process(files, variables, rules), name="checks of the rules")
+    try:
+        both: set[asyncio.Future[Any]] = {rules, errors}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if rules.done():
+            return Reading(rules.result(), errors)
+        try:
+            raise ProjectErrors(errors.result())
+        except NoVerdict:
+            return Reading(await asyncio.to_thread(_read_here, files, variables), errors)
+    except asyncio.CancelledError:
+        errors.cancel()
+        raise
+
+
+def _read_here(files: RuleFiles, variables: Mapping[str, str]) -> Project:
+    # Only an operator for which no process could read the rules loads what reads and checks them.
+    from ruleop.language.rules.checking import checked  # noqa: PLC0415
+
+    return checked(files, environ=variables).for_operator()
+
+
+async def _errors_by_process(
+    files: RuleFiles, variables: Mapping[str, str], rules: asyncio.Future[Project]
+) -> Sequence[Finding]:
+    """Also gives the rules, if they can be used. Raises NoVerdict."""
+    request = {
+        "root": files.root,
+        "files": dict(files.texts),
+        "unreadable": [dataclasses.asdict(each) for each in files.unreadable],
+        "variables": dict(variables),
+    }
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                PROCESS,
+            ),  # -P: nothing is imported from the current folder, that of the rules
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # an interrupt at a terminal is for the operator
+        )
+    except OSError as error:
+        raise NoVerdict(f"cannot be started: {error.strerror}") from None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaint = asyncio.create_task(process.stderr.read(), name="complaints of the checks")
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # it ended; its status says why
+                process.stdin.write(json.dumps(request).encode())
+                process.stdin.write_eof()
+                size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES))
+                if size:
+                    rules.set_result(from_bytes(await process.stdout.readexactly(size)))
+            answer = await process.stdout.read()
+            status, complained = await process.wait(), await complaint
+    except TimeoutError:
+        raise NoVerdict(f"not finished after {TIMEOUT:.0f} s") from None
+    finally:
+        complaint.cancel()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if status or not answer:
+        raise NoVerdict(_reason(status, complained))
+    return [Finding(**{**each, "site": Site(**each["site"])}) for each in json.loads(answer)]
+
+
+def _reason(status: int, complaint: bytes) -> str:
+    """Without the texts of exceptions, which may quote the rules."""
+    if status < 0:
+        return f"ended by {signal.Signals(-status).name}"
+    last = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2].partition(":")[0]
+    return f"exit status {status}: {last}" if last else f"exit status {status}"
