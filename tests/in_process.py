@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response
 from ruleop.operator.wire.client.server_errors import response_error
-from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.operator.wire.http.connection import Request
 
 
 def received(request: Request) -> HttpRequest:

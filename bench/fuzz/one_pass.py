@@ -34,7 +34,7 @@ from ruleop.language.rules.checking import build_project
 from ruleop.language.templates.values.cost import Account, for_descriptions
 from ruleop.operator.passes.pass_log import PassLog
 from ruleop.operator.passes.reconciler import LARGE
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.logging import shorten
 from ruleop.operator.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.planning import History, Observed, Outcome, Plan, choose_rule, plan

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from ruleop.operator.telemetry.authorization import Authorizer, review
-from ruleop.operator.telemetry.bind_addresses import is_loopback, not_listening, split_address
-from ruleop.operator.telemetry.http_server import resolve
+from ruleop.operator.telemetry.http_server import ServerCertificate, is_loopback, not_listening, resolve, split_address
 from ruleop.operator.telemetry.loop_watchdog import run_on_loop
-from ruleop.operator.telemetry.server_certificate import ServerCertificate
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of
 from ruleop.page.page_server import PageServer
 

@@ -21,7 +21,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
 from ruleop.language.rules.checking import build_with_sources
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.rollouts.rollout_store import watch_key
 from ruleop.operator.wire.cluster_flags import Access
 from ruleop.operator.wire.watch.store import State

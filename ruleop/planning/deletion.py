@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ItemEnd
-from ruleop.planning.child.deletion_order import (
+from ruleop.planning.child.existing import keep, release
+from ruleop.planning.child.field_patches import release_fields
+from ruleop.planning.child.kinds.item_end import ends_item, plan_ends, skip_reason
+from ruleop.planning.child.pruning import (
     awaited_by,
+    deadline,
     in_order,
+    is_orphan,
     order_is_skipped,
     releases_in_order,
     still_there,
 )
-from ruleop.planning.child.existing import keep, release
-from ruleop.planning.child.field_patches import release_fields
-from ruleop.planning.child.item_ends import plan_ends
-from ruleop.planning.child.kinds.item_end import ends_item, skip_reason
-from ruleop.planning.child.pruning import deadline, is_orphan
 from ruleop.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.planning.model.conditions import FINALIZED, Conditions, find_condition
 from ruleop.planning.model.marks import RESERVED, SKIP_FINALIZE, annotations_of, other_operators

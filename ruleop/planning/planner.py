@@ -22,12 +22,12 @@ from ruleop.language.templates import Disabled, Omit, Waiting
 from ruleop.language.templates.values.cost import METER, Account, Exhausted
 from ruleop.planning.changes.rejected_writes import condition_reason
 from ruleop.planning.changes.writes import reason_for
-from ruleop.planning.child import helm_release
+from ruleop.planning.child import existing
 from ruleop.planning.child.child_plan import PassContext
 from ruleop.planning.child.children import NO_KEYS, Children
 from ruleop.planning.child.existing import find_existing
 from ruleop.planning.child.field_patches import find_patched
-from ruleop.planning.child.item_ends import plan_ends
+from ruleop.planning.child.kinds.item_end import plan_ends
 from ruleop.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
 from ruleop.planning.child.pruning import delayed, prune
 from ruleop.planning.child.shown import find_blocking, find_masks, item_names
@@ -58,11 +58,9 @@ from ruleop.planning.model.actions import (
 )
 from ruleop.planning.model.conditions import ROLLOUT, Conditions, as_written, find_condition
 from ruleop.planning.model.marks import Owner, annotations_of, is_paused, period_and_notes
-from ruleop.planning.model.read_objects import ReadObjects
-from ruleop.planning.model.rule_permissions import denied_write, missing_permission
-from ruleop.planning.model.selectors import compile_selector
-from ruleop.planning.model.targets import Target
-from ruleop.planning.model.write_account import account_of
+from ruleop.planning.model.observed import ReadObjects
+from ruleop.planning.model.rule_permissions import account_of, denied_write, missing_permission
+from ruleop.planning.model.targets import Target, compile_selector
 from ruleop.planning.plan import Plan
 from ruleop.planning.rendering.desired import source_of
 from ruleop.planning.rendering.scope import Scope
@@ -418,8 +416,8 @@ class _Planner:
         finalizers = metadata.get("finalizers") or []
         if metadata.get("deletionTimestamp") and self.observed.finalizer in finalizers:
             return []  # objects are still being deleted
-        is_due = helm_release.FINALIZER in finalizers
-        return [RemoveFinalizer(self.key, helm_release.FINALIZER)] if is_due else []
+        is_due = existing.FINALIZER in finalizers
+        return [RemoveFinalizer(self.key, existing.FINALIZER)] if is_due else []
 
     def _report_failed_pruning(self, pruned: list[Action]) -> None:
         """Reports deletions and releases of this pass that the server rejected."""

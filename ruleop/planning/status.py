@@ -15,7 +15,7 @@ from ruleop.errors import RenderError
 from ruleop.kubernetes.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.kubernetes.merge import UnwritableError, merge_patch, same
 from ruleop.kubernetes.merge.equality import fingerprint
-from ruleop.kubernetes.merge.server.normalise import as_json, with_integers, without_nulls
+from ruleop.kubernetes.merge.server_changes import as_json, with_integers, without_nulls
 from ruleop.language.definitions.status_limits import refusal, refused_field
 from ruleop.language.definitions.written_status import CONDITIONS
 from ruleop.language.templates import Omit, TextTemplate, Waiting

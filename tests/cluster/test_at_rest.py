@@ -17,7 +17,7 @@ from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource, bui
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import Learned, create_fields, normalise_desired, three_way
 from ruleop.kubernetes.schema.derived_fields import DERIVED
-from ruleop.kubernetes.schema.server_defaults import SERVER_DEFAULTS
+from ruleop.kubernetes.schema.openapi import SERVER_DEFAULTS
 from tests.cluster.in_memory import served_by
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.server import Client

@@ -30,10 +30,10 @@ from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Served
 from ruleop.localcluster.kinds.served_resources import Registry
 from ruleop.localcluster.store.object_store import Name, Resource, Store, Stored
-from ruleop.operator.api.server_api import ServerApi
+from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.operator.wire.http.connection import Request
 from tests.definitions import definition
 from tests.in_process import body_of, received
 

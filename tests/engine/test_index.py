@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
-from ruleop.operator.cache.index import Index
-from ruleop.operator.queue.request import Request
+from ruleop.operator.cache.cache_view import Index
+from ruleop.operator.queue.work_queue import Request
 from ruleop.planning.model.targets import Target
 
 POD, NODE = GroupKind("", "Pod"), GroupKind("", "Node")

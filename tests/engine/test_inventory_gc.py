@@ -12,7 +12,7 @@ from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_need
 from ruleop.operator.controllers.inventory import InventoryEntry
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.wire.watch.store import State
 from ruleop.planning import Owner
 from tests.engine.controller_set_harness import (

@@ -13,13 +13,12 @@ import pytest
 from ruleop.kubernetes.kinds import GroupKind
 from ruleop.operator.passes.large_plans import ARRIVAL, AT_ONCE, LONGEST_WAIT, Large, LargePlans
 from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
-from ruleop.operator.queue.request import IMMEDIATELY, Request, Result
-from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.work_queue import IMMEDIATELY, Request, Result, Urgency
 from ruleop.planning import planner
 from ruleop.planning.guard import GUARD
 from ruleop.planning.late_plans import CAP, FIRST, Late
 from ruleop.planning.model.marks import RECONCILE_PERIOD
-from ruleop.planning.recording.typed_json import decode, encode
+from ruleop.planning.recording.recording import decode, encode
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.virtual_time import run_in_virtual_time
 from tests.waiting import PATIENCE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ruleop.kubernetes.merge import create_fields
-from ruleop.operator.api.managed_fields import migrated, needs_migration
+from ruleop.operator.server_api import migrated, needs_migration
 from tests.merge.shapes import SERVICE, SET, struct
 
 POSTGRES = 'k:{"port":5432,"protocol":"TCP"}'

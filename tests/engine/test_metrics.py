@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ruleop.operator.manager.collector import COUNTERS, GAUGES, StateCollector
 from ruleop.operator.queue import workers
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics
 from tests.engine.workers_harness import WorkersHarness
 from tests.waiting import a_moment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import settled_operator

@@ -16,7 +16,7 @@ from ruleop.kubernetes.schema.openapi import OpenApi
 from ruleop.language.rules.checking import build_project
 from ruleop.operator.cache.cache import Cache
 from ruleop.operator.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
-from ruleop.operator.passes.status.status_schema import StatusSchemas
+from ruleop.operator.passes.status import StatusSchemas
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import KindInfo

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 
 from ruleop.errors import RuleopError
 from ruleop.operator.telemetry import http_server
-from ruleop.operator.telemetry.http_server import HttpServer
-from ruleop.operator.telemetry.server_certificate import ServerCertificate
+from ruleop.operator.telemetry.http_server import HttpServer, ServerCertificate
 from tests.engine.test_http_server import app, read_all
 from tests.kube.certificates import Certificates
 from tests.waiting import PATIENCE, eventually

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.operator.queue.request import MAX_TRIGGERS, RESYNC, START, Request, Result, Triggers, describe
+from ruleop.operator.queue.work_queue import MAX_TRIGGERS, RESYNC, START, Request, Result, Triggers, describe
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.telemetry.logging import set_up
 from ruleop.operator.telemetry.metrics import Metrics

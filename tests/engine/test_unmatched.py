@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules.keys.model import Selection
 from ruleop.operator.passes.reconciler import Reconciler
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.planning import Failed, Failure, Outcome, RemoveFinalizer
 from ruleop.planning.model.marks import PAUSED

@@ -11,8 +11,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.operator.cache.informers import Informer, WatchSpec
 from ruleop.operator.manager.collector import StateCollector
 from ruleop.operator.passes.pass_log import Reported
-from ruleop.operator.queue.request import IMMEDIATELY, RESYNC, Request, Result
-from ruleop.operator.queue.work_queue import Backoff
+from ruleop.operator.queue.work_queue import IMMEDIATELY, RESYNC, Backoff, Request, Result
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.operator.wire.client.event_recorder import EventRecorder

@@ -22,7 +22,7 @@ from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.operator.wire.client.requests import Source
-from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.operator.wire.http.connection import Request
 from tests.in_process import body_of, received
 from tests.kube.http_server import Exchange
 from tests.projects.cluster import Cluster, Happened

@@ -8,8 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.operator.queue.request import Request, Result
-from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.work_queue import Request, Result, Urgency
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.telemetry.metrics import Metrics
 from tests.invariants.operator_harness import settled_operator

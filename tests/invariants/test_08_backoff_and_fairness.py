@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from ruleop.operator.queue.request import Request
-from ruleop.operator.queue.work_queue import Backoff, Urgency, WorkQueue
+from ruleop.operator.queue.work_queue import Backoff, Request, Urgency, WorkQueue
 from tests.invariants.api_server import refusal
 from tests.invariants.operator_harness import settled_operator, started_operator
 from tests.invariants.scenarios import app, apps, property_test

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.operator.wire.http.connection import Request
 from tests.waiting import PATIENCE
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ruleop.operator.shards.process_leases import read_lease
+from ruleop.operator.shards.ownership import read_lease
 from ruleop.operator.wire.leader.lease import Candidate, Pause, Read, Role, Timing, Write
 from tests.exploration import examples
 

@@ -12,7 +12,7 @@ from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.requests import Source
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.operator.wire.http.proxies import proxy_for
+from ruleop.operator.wire.http.access import proxy_for
 
 DEPLOYMENTS = ResourceInfo("deployments", True, True, Kind("apps", "v1", "Deployment"))
 NODES = ResourceInfo("nodes", False, True, Kind("", "v1", "Node"))

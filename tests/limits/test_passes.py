@@ -10,7 +10,7 @@ import pytest
 from ruleop.language.templates.values import cost
 from ruleop.operator.passes import pass_planning
 from ruleop.operator.passes.reconciler import MAX_REPLANS
-from ruleop.operator.queue.request import IMMEDIATELY, Result
+from ruleop.operator.queue.work_queue import IMMEDIATELY, Result
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer
 from tests.limits.shapes import EACH, of_each, texts

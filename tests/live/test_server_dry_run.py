@@ -12,7 +12,7 @@ from ruleop.authoring.report.plan_documents import Answer, StoredField, Verdict
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.operator.wire.client import requests, server_errors
-from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.operator.wire.http.connection import Request
 from ruleop.planning.changes.differences import NOTHING, Difference
 from tests.live.projects import site
 

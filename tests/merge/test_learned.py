@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kubernetes.merge import Learned, create_fields, merge_patch, three_way
-from ruleop.kubernetes.merge.server.learned import MAX_DIFFERENCES
+from ruleop.kubernetes.merge.server_changes import MAX_DIFFERENCES
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import ENV, SET, TEXT, TEXTS, keyed, struct
 

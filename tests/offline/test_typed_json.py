@@ -4,7 +4,7 @@ import json
 
 from ruleop.errors import Cause
 from ruleop.planning import Failed, Failure
-from ruleop.planning.recording.typed_json import decode, encode
+from ruleop.planning.recording.recording import decode, encode
 
 
 def test_a_failed_write_is_read_back_from_json_with_its_causes():

@@ -19,7 +19,7 @@ from ruleop.authoring.live import live_planner
 from ruleop.authoring.live.reading.read_only_connection import ReadingClient
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.wire.client.server_errors import response_error
-from ruleop.operator.wire.http.prepared_request import Request
+from ruleop.operator.wire.http.connection import Request
 from ruleop.planning import Plan
 from ruleop.planning.guard import GUARD
 from tests.folders import write_files

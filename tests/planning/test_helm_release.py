@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ruleop.planning import FinalizerAction, Patch
-from ruleop.planning.child.helm_release import FINALIZER, RELEASE_NAME, RELEASE_NAMESPACE
+from ruleop.planning.child.existing import FINALIZER, RELEASE_NAME, RELEASE_NAMESPACE
 from ruleop.planning.model.marks import APPLIED, MANAGED_BY, PART_OF
 from ruleop.planning.model.rule_permissions import verbs
 from tests.planning.harness import Harness, config, key

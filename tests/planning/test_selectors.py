@@ -13,7 +13,7 @@ from ruleop.errors import RenderError
 from ruleop.language.rules import Selector
 from ruleop.language.templates import MapView
 from ruleop.planning import ServerSideApply
-from ruleop.planning.model.selectors import MAX_TERMS, MAX_VALUES, compile_selector, terms_of
+from ruleop.planning.model.targets import MAX_TERMS, MAX_VALUES, compile_selector, terms_of
 from tests.planning.harness import Harness, config, key, rule
 
 VALUE = "{team: '{{ spec.team }}'}"

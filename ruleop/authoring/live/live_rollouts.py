@@ -16,9 +16,9 @@ from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
 from ruleop.language.rules.loading import build_unchecked
-from ruleop.operator.api.server_api import ServerApi, StoredData
 from ruleop.operator.revisions.revision_data import decode, files_of_revision, revisions_key, unpack
 from ruleop.operator.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
+from ruleop.operator.server_api import ServerApi, StoredData
 from ruleop.operator.wire.client.client import Client
 from ruleop.planning.rollout.rollout_record import SHORT, Refused, Revision, reverted
 

@@ -16,7 +16,7 @@ from ruleop.operator.passes.owner_key import owner_key_key
 from ruleop.operator.revisions.revision_data import revisions_key
 from ruleop.operator.rollouts.rollout_driver import OWN_LABEL
 from ruleop.operator.rollouts.rollout_store import rollouts_key
-from ruleop.operator.shards.process_leases import read_lease
+from ruleop.operator.shards.ownership import read_lease
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
 

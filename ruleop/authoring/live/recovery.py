@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.operator.api.server_api import ServerApi
 from ruleop.operator.manager.remarking import signed_notes
 from ruleop.operator.passes.owner_key import owner_key_key, read_proofs
+from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.client import Client
 from ruleop.planning import Owner, choose_rule
 from ruleop.planning.child.field_patches import patch_targets, patches_on

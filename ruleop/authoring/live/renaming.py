@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live.operator import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
-from ruleop.operator.api.server_api import ServerApi, StoredData
 from ruleop.operator.controllers.inventory import (
     NOTHING,
     InventoryEntry,
@@ -25,6 +24,7 @@ from ruleop.operator.controllers.inventory import (
 from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
 from ruleop.operator.revisions.revision_data import revisions_key
 from ruleop.operator.rollouts.rollout_store import rollouts_key
+from ruleop.operator.server_api import ServerApi, StoredData
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Owner

@@ -16,9 +16,9 @@ from ruleop.authoring.report.plan_documents import Answer, StoredField, Verdict
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.kubernetes.permissions import place
-from ruleop.operator.api.server_api import ServerApi
 from ruleop.operator.cache.own_writes import OwnWrites
 from ruleop.operator.passes.executor import Executor
+from ruleop.operator.server_api import ServerApi
 from ruleop.planning import Create, Delete, Plan, Problem, ResourceAction, State
 from ruleop.planning.changes.differences import NOTHING, differences
 from ruleop.planning.changes.rejected_writes import condition_reason

@@ -16,7 +16,7 @@ from ruleop.kubernetes.cel import Verdict, cel_rules
 from ruleop.kubernetes.crd.crds import definition_of
 from ruleop.kubernetes.crd.structural import default, prune, schema_at, unknown_fields
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.server.normalise import encode_string_data
+from ruleop.kubernetes.merge.server_changes import encode_string_data
 from ruleop.kubernetes.names import (
     KEY_IN_WORDS,
     LABEL_IN_WORDS,

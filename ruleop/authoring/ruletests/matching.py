@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.merge.lists import item_key, member_key
-from ruleop.kubernetes.merge.server.normalise import is_stored_as
+from ruleop.kubernetes.merge.server_changes import is_stored_as
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.language.templates.field_sites import FieldPath, Item
 from ruleop.nearest import nearest

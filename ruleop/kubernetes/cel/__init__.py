@@ -8,8 +8,8 @@ is not known for certain to be as on the server (a function, a type, a quirk of 
 NotEvaluatedError.
 """
 
+from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.rules import BrokenRule, CelRule, CelRules, Verdict, cel_rules
-from ruleop.kubernetes.cel.syntax import EvaluationError, InvalidRuleError, NotEvaluatedError
 
 __all__ = [
     "BrokenRule",

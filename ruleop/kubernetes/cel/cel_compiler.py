@@ -30,8 +30,8 @@ from ruleop.kubernetes.cel.cel_types import (
     optional_of,
 )
 from ruleop.kubernetes.cel.functions import FUNCTIONS
-from ruleop.kubernetes.cel.parser import RESERVED, parse
-from ruleop.kubernetes.cel.syntax import (
+from ruleop.kubernetes.cel.parser import (
+    RESERVED,
     Call,
     EvaluationError,
     InvalidRuleError,
@@ -42,6 +42,7 @@ from ruleop.kubernetes.cel.syntax import (
     Name,
     NotEvaluatedError,
     Select,
+    parse,
 )
 from ruleop.kubernetes.cel.values import (
     Budget,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.cel.functions import Overload
-    from ruleop.kubernetes.cel.syntax import Node
+    from ruleop.kubernetes.cel.parser import Node
 
 _MAX_DEPTH: Final = 80  # of a syntax tree: one level takes up to four frames when it runs
 _SCALARS: Final = frozenset({"int", "double", "bool", "string"})

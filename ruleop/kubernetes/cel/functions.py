@@ -35,7 +35,7 @@ from ruleop.kubernetes.cel.cel_types import (
     map_of,
     optional_of,
 )
-from ruleop.kubernetes.cel.syntax import EvaluationError, NotEvaluatedError
+from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import (
     Budget,
     Duration,

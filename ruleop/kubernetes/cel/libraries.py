@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.kubernetes.cel.syntax import EvaluationError, NotEvaluatedError
+from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import Budget, ListValue, MapValue, Opaque, OptionalValue, Unread, Value, equal
 from ruleop.kubernetes.names import is_label, is_label_key, is_label_value, is_letter_label, is_subdomain
 from ruleop.kubernetes.schema.formats import FORMATS, InvalidPatternError, find_spans

@@ -1,30 +1,93 @@
 """Parses CEL expressions by precedence climbing, after the grammar of cel-go (parser/gen/CEL.g4).
 
 Unlike there, `&&` and `||` keep all their operands in one node: a rule with a hundred of them is not a hundred levels
-deep. Macros are recognized here, as on the server.
-"""
+deep. Macros are recognized here, as on the server."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
-from ruleop.kubernetes.cel.syntax import (
-    Call,
-    InvalidRuleError,
-    ListLiteral,
-    Literal,
-    Macro,
-    MapLiteral,
-    Name,
-    NotEvaluatedError,
-    Select,
-)
+from ruleop.errors import RuleopError
 
-if TYPE_CHECKING:
-    from ruleop.kubernetes.cel.syntax import Node
+# -- syntax ------------------------------------------------------------------------------------------------------------
+#
+# The syntax tree of a CEL expression, and the three ways in which one has no value.
+
+
+class InvalidRuleError(RuleopError):
+    """An expression that the API server would reject with its CRD: bad syntax, an unknown field, mismatched types."""
+
+
+class NotEvaluatedError(RuleopError):
+    """An expression, or a value in one, of which the server's result is not known for certain. The message is the
+    reason."""
+
+
+class EvaluationError(RuleopError):
+    """An error of CEL itself, such as a missing key. The server rejects the object with it, unless `&&`, `||` or a
+    macro absorbs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, number, boolean or null."""
+
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`operand.field`, `has(operand.field)`, or `operand.?field`, which is optional."""
+
+    operand: Node
+    field: str
+    tests: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, a method with its `target`, or an operator by its symbol. `&&` and `||` have all their operands;
+    `[?]` is an index whose value is optional."""
+
+    name: str
+    target: Node | None
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """`target.all(variable, arguments)` and the other comprehensions."""
+
+    name: str
+    target: Node
+    variable: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapLiteral:
+    entries: tuple[tuple[Node, Node], ...]
+
+
+Node: TypeAlias = Literal | Name | Select | Call | Macro | ListLiteral | MapLiteral
+
+
+# -- parser ------------------------------------------------------------------------------------------------------------
+
 
 RESERVED: Final = frozenset(
     {

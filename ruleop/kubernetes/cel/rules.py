@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cel.cel_compiler import compile_rule
 from ruleop.kubernetes.cel.cel_types import optional_of, type_of_schema
-from ruleop.kubernetes.cel.syntax import EvaluationError, InvalidRuleError, NotEvaluatedError
+from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import Budget, OptionalValue, same_json, to_value
 from ruleop.kubernetes.schema.schema_findings import SchemaFinding
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from ruleop.kubernetes.cel.syntax import EvaluationError, NotEvaluatedError
+from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
 from ruleop.kubernetes.go_durations import duration_parts
 
 if TYPE_CHECKING:

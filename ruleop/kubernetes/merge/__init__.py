@@ -5,7 +5,6 @@ computes the request body. `Record` is what ruleop stores on the object, and `Le
 server's answers.
 """
 
-from ruleop.kubernetes.merge.creation import create_fields
 from ruleop.kubernetes.merge.equality import same
 from ruleop.kubernetes.merge.fields import FieldSet
 from ruleop.kubernetes.merge.ignored import as_sent
@@ -13,9 +12,8 @@ from ruleop.kubernetes.merge.lists import MergeError
 from ruleop.kubernetes.merge.patch import merge_patch, merge_patched
 from ruleop.kubernetes.merge.path import Path, PathError, Selector, parse_path
 from ruleop.kubernetes.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
-from ruleop.kubernetes.merge.server.learned import Learned
-from ruleop.kubernetes.merge.server.normalise import UnwritableError, normalise_desired, normalise_ignored
-from ruleop.kubernetes.merge.three_way import Merged, three_way
+from ruleop.kubernetes.merge.server_changes import Learned, UnwritableError, normalise_desired, normalise_ignored
+from ruleop.kubernetes.merge.three_way import Merged, create_fields, three_way
 
 __all__ = [
     "ANNOTATION",

@@ -6,8 +6,7 @@ Desired fields are set. Fields that were applied and are no longer desired are r
 result *is* the live object, and without a change the field set *is* the recorded one.
 
 Every function here walks the live value, the desired value, the recorded fields and the shape in parallel, with notes
-where fields below the same path are ignored, owned or learned. It returns the merged value and its fields.
-"""
+where fields below the same path are ignored, owned or learned. It returns the merged value and its fields."""
 
 from __future__ import annotations
 
@@ -16,10 +15,8 @@ from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ruleop.kubernetes.merge.creation import create_fields, fields_of_new
-from ruleop.kubernetes.merge.edited_keys import edited_items, with_keys_of
-from ruleop.kubernetes.merge.equality import fingerprint, same
-from ruleop.kubernetes.merge.field_removal import REMOVED, without_fields, without_item
+from ruleop.kubernetes.merge.conflicts import conflicting_field, has_same_unique_value, positions_by_value
+from ruleop.kubernetes.merge.equality import DOUBTED, canonical, fingerprint, is_in_sync, same
 from ruleop.kubernetes.merge.fields import (
     NO_MEMBERS,
     Fields,
@@ -31,7 +28,6 @@ from ruleop.kubernetes.merge.fields import (
     SetFields,
 )
 from ruleop.kubernetes.merge.ignored import Ignored, ignored_at, with_live_places
-from ruleop.kubernetes.merge.in_sync import DOUBTED, is_in_sync
 from ruleop.kubernetes.merge.lists import (
     MergeError,
     desired_items,
@@ -41,17 +37,143 @@ from ruleop.kubernetes.merge.lists import (
     item_path,
     member_key,
 )
-from ruleop.kubernetes.merge.server.derived_updates import with_derived
-from ruleop.kubernetes.merge.server.learned import Answers, Learned, order_of
-from ruleop.kubernetes.merge.server.normalise import is_omitted_default, is_stored_as, without_nulls
+from ruleop.kubernetes.merge.removals import REMOVED, without_fields, without_item
+from ruleop.kubernetes.merge.server_changes import (
+    Answers,
+    Learned,
+    is_omitted_default,
+    is_stored_as,
+    order_of,
+    with_derived,
+    without_nulls,
+)
 from ruleop.kubernetes.quantity import quantity_equal
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
+    from ruleop.kubernetes.merge.fields import ItemKey
     from ruleop.kubernetes.merge.path import Path
+    from ruleop.kubernetes.schema.shape import Shape
+
+
+# -- edited keys -------------------------------------------------------------------------------------------------------
+#
+# List items whose key was changed by hand: a Service's port 5432 that `kubectl patch` changed to 6000.
+#
+# By its keys alone such an item belongs to someone else, and the desired item is missing. But two ports of a Service
+# cannot have the same name, so the API server would reject the desired item beside the edited one on every pass. If a
+# recorded item is missing, and an item that is neither desired nor recorded has the same value in a unique field, that
+# item is the recorded one, edited. Its keys are restored and it is merged like any other item, so that fields set by
+# the server and others (a node port) are kept.
+#
+# This needs a record: an item that existed before ruleop applied the list does not belong to ruleop because it has the
+# same name.
+
+
+def edited_items(
+    others: Mapping[int, Object], missing: Mapping[ItemKey, Object], lost: Collection[ItemKey], shape: Shape
+) -> Iterator[tuple[int, ItemKey, ItemKey]]:
+    """The edited items: the position of each in the live list, its desired key, and its recorded key. The two keys
+    differ only if the rule has changed the key since.
+
+    `others` are the candidates by position: live items that are neither desired nor recorded. `missing` are the desired
+    items that are not live, and `lost` the keys of recorded items that are not live, whether still desired or not.
+    """
+    recorded = {key: key for key in lost if key in missing}
+    removed = (key for key in lost if key not in missing)
+    was = recorded | dict(zip((key for key in missing if key not in recorded), removed, strict=False))
+    for key, position in _match_items(dict(others), {key: missing[key] for key in was}, shape):
+        yield position, key, was[key]
+
+
+def _match_items(
+    left: dict[int, Object], missing: dict[ItemKey, Object], shape: Shape
+) -> Iterator[tuple[ItemKey, int]]:
+    """Pairs each missing item with the one live item that has the same value in a unique field, and removes both from
+    the arguments."""
+    for unique in shape.unique:
+        by_value = positions_by_value(left.items(), unique)
+        for key, item in list(missing.items()):
+            value = item.get(unique.field)
+            found = [
+                position
+                for position in (by_value.get(canonical(value), ()) if value else ())
+                if position in left and has_same_unique_value(item, left[position], unique, shape)
+            ]
+            if len(found) == 1:
+                yield key, found[0]
+                del left[found[0]], missing[key]
+    if len(left) == 1 and missing:  # with several items without a value, the match would be a guess
+        (position, other), (key, item) = next(iter(left.items())), next(iter(missing.items()))
+        if conflicting_field(item, other, shape) is not None:
+            yield key, position
+
+
+def with_keys_of(item: Object, desired: Object, shape: Shape) -> Object:
+    """The item with the keys of the desired one. A key that the desired item leaves out gets its default."""
+    keys = {
+        name: desired.get(name) if desired.get(name) is not None else shape.key_defaults.get(name)
+        for name in shape.keys
+    }
+    return {**item, **{name: value for name, value in keys.items() if value is not None}}
+
+
+# -- creation ----------------------------------------------------------------------------------------------------------
+#
+# The fields of an object, or of a part of one, that does not exist yet. All containers are marked as created by ruleop.
+
+
+def create_fields(desired: Object, shape: Shape, *, ignore: Sequence[Path] = ()) -> FieldSet:
+    """The fields that ruleop applies by creating `desired`. Ignored fields are created as well, but not recorded as
+    applied."""
+    members = _member_fields(desired, shape, ignored_at(ignore))
+    return FieldSet(MapFields(members, created=False))  # the object itself is created and deleted, never merged away
+
+
+def fields_of_new(value: JSON, shape: Shape, ignored: Ignored | None) -> Fields:
+    """The fields of one value that is added."""
+    if type(value) is dict:
+        return Leaf.MAP if shape.atomic else MapFields(_member_fields(value, shape, ignored), created=True)
+    if type(value) is not list:
+        return Leaf.SCALAR
+    if shape.list_type == "atomic":
+        return Leaf.LIST
+    if shape.list_type == "set":
+        return SetFields(frozenset(map(fingerprint, desired_members(value).values())), created=True)
+    return KeyedFields(shape.keys, _item_fields(value, shape, ignored), created=True)
+
+
+def _member_fields(value: Object, shape: Shape, ignored: Ignored | None) -> dict[str, Fields]:
+    members: dict[str, Fields] = {}
+    for name, member in value.items():
+        inner = ignored.names.get(name) if ignored else None
+        if member is None or (inner and inner.whole):
+            continue
+        try:
+            members[name] = fields_of_new(member, shape.fields.get(name) or shape.values or UNKNOWN, inner)
+        except MergeError as error:
+            raise error.within(name) from None
+    return members
+
+
+def _item_fields(items: list[JSON], shape: Shape, ignored: Ignored | None) -> dict[tuple[JSON, ...], Fields]:
+    found: dict[tuple[JSON, ...], Fields] = {}
+    for key, item in desired_items(items, shape).items():
+        inner = ignored.item(item, shape) if ignored else None
+        if inner and inner.whole:
+            continue
+        try:
+            found[key] = fields_of_new(item, shape.items or UNKNOWN, inner)
+        except MergeError as error:
+            raise error.within(item_path(key, shape)) from None
+    return found
+
+
+# -- three way ---------------------------------------------------------------------------------------------------------
+
 
 _NO_ITEMS: Mapping[ItemKey, Fields] = MappingProxyType({})
 

@@ -3,11 +3,11 @@
 The server fills them in when they are missing, not when their source changes. So the value that it derived from an
 earlier source stays: a `serviceAccountName` cannot be removed beside the `serviceAccount` that was copied from it, and
 a NetworkPolicy whose egress rules are removed denies all egress, because of its `policyTypes`. A merge needs to know
-the value that the server would derive now (`ruleop.kubernetes.merge.server.derived_updates`).
+the value that the server would derive now (`ruleop.kubernetes.merge.server_changes`).
 
 The table is taken from the conversions and SetDefaults functions of k8s.io/kubernetes/pkg/apis and the strategies of
 pkg/registry. A field belongs here if its value depends on another field that may change. Defaults that depend on
-nothing are in `ruleop.kubernetes.schema.server_defaults`. Not here:
+nothing are in `ruleop.kubernetes.schema.openapi`. Not here:
 
 - fields that the server itself updates: a Service's node ports, traffic policies and addresses when its `type` changes,
   and its `sessionAffinityConfig`; the members of a Deployment's `strategy`, which exclude each other by the API's

@@ -1,30 +1,156 @@
 """The cluster as planning reads it: objects from the stores, and for each kind its schema and whether it is served.
 
 A plan on the event loop reads the cache itself, which does not change meanwhile. A plan in another thread reads a
-snapshot, which the loop takes in one turn.
-"""
+snapshot, which the loop takes in one turn."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kubernetes.builtin.table import builtin_shape
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
+from ruleop.kubernetes.labels import labels_of
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.operator.cache.informers import Informer, InformerSnapshot
-from ruleop.operator.cache.kind_infos import Published, kind_info
 from ruleop.operator.cache.watch_specs import child_need, observe_need
 from ruleop.operator.wire.watch.store import State, Store, StoreSnapshot
 from ruleop.planning import KindInfo, Query, Served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema.shape import Shape
     from ruleop.language.rules import Observe
+    from ruleop.operator.cache.cache import Share
     from ruleop.operator.cache.informers import WatchSpec
-    from ruleop.operator.cache.share import Share
+    from ruleop.operator.queue.work_queue import Request
     from ruleop.planning import Kinds
+    from ruleop.planning.model.targets import Target
+
+
+# -- kind infos --------------------------------------------------------------------------------------------------------
+#
+# Information about a kind of a cluster, from discovery, its CRD, the packaged table or the published schemas.
+
+
+class Published(NamedTuple):
+    """The schema that the API server publishes, for kinds whose CRD cannot be read."""
+
+    shape: Shape | None = None
+    schema: Mapping[str, Any] | None = None
+
+
+UNPUBLISHED: Final = Published()
+
+
+def kind_info(
+    kind: Kind,
+    resource: ResourceInfo | None,
+    definition: CustomResourceDefinition | None,
+    published: Published = UNPUBLISHED,
+    *,
+    state: Served,
+    places: Mapping[str, Served] | None = None,
+) -> KindInfo:
+    """`resource`: how the cluster serves the kind; None if it does not."""
+    version = definition.version(kind.version) if definition is not None else None
+    shape = builtin_shape(kind) or published.shape
+    if shape is None:
+        shape = (definition.shape(kind.version) if definition is not None else None) or UNKNOWN
+    return KindInfo(
+        kind,
+        namespaced=resource.namespaced if resource is not None else True,
+        state=state,
+        shape=shape,
+        status_schema=_mapping(version.schema) if version is not None else published.schema,
+        status_subresource=resource.status_subresource if resource is not None else True,
+        places=places,
+        served=resource is not None,
+        resource=resource.title if resource is not None else "",
+    )
+
+
+def _mapping(schema: Any) -> Mapping[str, Any] | None:
+    return schema if isinstance(schema, Mapping) and schema else None
+
+
+# -- index -------------------------------------------------------------------------------------------------------------
+#
+# Maps a changed object to the CRs that it concerns: by ruleop's label, by name, by selector, or by owner.
+
+
+class Index:
+    """The index of one watched kind. Each pass updates the entry of its CR; events are looked up."""
+
+    def __init__(self) -> None:
+        self._part_of: dict[str, Request] = {}
+        self._targets: dict[Request, tuple[str, tuple[Target, ...]]] = {}
+        self._observers: dict[_IndexKey, set[Request]] = {}
+
+    def add(self, request: Request, part_of: str) -> None:
+        """Adds a CR whose targets are not known yet: its children are."""
+        if request not in self._targets:
+            self.update(request, part_of)
+
+    def update(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> bool:
+        """Sets the entry of a CR. Returns whether it is new or has changed."""
+        entry = (part_of, tuple(targets))
+        if self._targets.get(request) == entry:
+            return False
+        self.remove(request)
+        self._targets[request] = entry
+        self._part_of[part_of] = request
+        for target in entry[1]:
+            self._observers.setdefault(_index_key(target), set()).add(request)
+        return True
+
+    def remove(self, request: Request) -> None:
+        part_of, targets = self._targets.pop(request, ("", ()))
+        if self._part_of.get(part_of) == request:
+            del self._part_of[part_of]
+        for target in targets:
+            key = _index_key(target)
+            observers = self._observers.get(key, set())
+            observers.discard(request)
+            if not observers:  # names change with the CRs, so empty entries would accumulate
+                self._observers.pop(key, None)
+
+    def owner(self, part_of: str) -> Request | None:
+        """The CR whose children have this value of ruleop's label; None if no known CR has."""
+        return self._part_of.get(part_of)
+
+    def observers_of(self, obj: Object) -> set[Request]:
+        """The CRs that observe an object. For a change, it is called with the old and with the new object."""
+        key, labels, owners = ObjectKey.of(obj), labels_of(obj), owners_of(obj["metadata"])
+        found: set[Request] = set()
+        for namespace in (key.namespace, None):
+            found |= self._observers.get((key.group_kind, namespace, key.name), set())
+            # A selector is indexed by its last label only; planning compares the others.
+            for pair in (*labels.items(), None):
+                found |= self._observers.get((key.group_kind, namespace, pair), set())
+            for uid in owners:
+                found |= self._observers.get((key.group_kind, namespace, (uid,)), set())
+        return found
+
+
+_IndexKey: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | tuple[str] | None]
+"""Kind, namespace, and a name, a label, the uid of an owner, or None for all."""
+
+
+def _index_key(target: Target) -> _IndexKey:
+    if target.owner:
+        return target.kind, target.namespace, (target.owner,)
+    if target.name is not None:
+        return target.kind, target.namespace, target.name
+    return target.kind, target.namespace, target.labels[-1] if target.labels else None
+
+
+# -- cache view --------------------------------------------------------------------------------------------------------
+
 
 Known = TypeVar("Known", Informer, InformerSnapshot)
 Stored = TypeVar("Stored", Store, StoreSnapshot)

@@ -3,13 +3,13 @@
 Rules come from the project at the start, and from each later edit of it that is valid. An invalid edit changes nothing.
 
 In the first seconds after a change of the rules nothing is deleted: no child, no finalizer, no controller of a removed
-watch. The files of one edit may arrive one after the other, and the project may be valid in between.
-"""
+watch. The files of one edit may arrive one after the other, and the project may be valid in between."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,9 +18,8 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.permissions import FOLLOW
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_needs, observe_need
-from ruleop.operator.controllers.unserved_kinds import UnservedKinds
-from ruleop.operator.queue.request import START, Request
-from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.work_queue import START, Request, Urgency
+from ruleop.operator.wire.watch.store import State
 from ruleop.planning.child.field_patches import patched_key
 from ruleop.planning.model.observed import KindInfo
 from ruleop.planning.model.rule_permissions import LEFT, verbs
@@ -30,15 +29,83 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import GroupKind, ObjectKey
     from ruleop.language.rules import Project, ProjectErrors, Rule
+    from ruleop.operator.cache.cache import Share
     from ruleop.operator.cache.informers import Informer, Informers
     from ruleop.operator.cache.published_schemas import PublishedSchemas
-    from ruleop.operator.cache.share import Share
     from ruleop.operator.controllers.controllers import Controller, Controllers
     from ruleop.operator.controllers.inventory import Inventory
-    from ruleop.operator.passes.status.status_schema import StatusSchemas
-    from ruleop.operator.queue.request import Cause
+    from ruleop.operator.passes.status import StatusSchemas
+    from ruleop.operator.queue.work_queue import Cause
     from ruleop.operator.telemetry.metrics import Metrics
     from ruleop.operator.wire.client.discovery import Discovery
+
+
+# -- unserved kinds ----------------------------------------------------------------------------------------------------
+#
+# Warns once about each kind that the rules need and the cluster does not serve, and logs when it is served.
+#
+# A kind that is not served is not an error: its CRD may be installed later, and nothing has to be done then. But if the
+# CRD is missing by mistake, no CR is reconciled, and no condition shows the reason.
+
+
+class UnservedKinds:
+    def __init__(self) -> None:
+        self._reported: set[Kind] = set()
+        self.log = structlog.get_logger()
+
+    def report(self, informers: Iterable[Informer], controllers: Iterable[Controller]) -> None:
+        states: dict[Kind, set[State]] = {}
+        for informer in informers:
+            states.setdefault(informer.need.kind, set()).add(informer.state)
+        served = {kind.versionless for kind, found in states.items() if found != {State.UNSERVED}}
+        needed = {
+            kind: (watched, optional)
+            for kind, watched, optional, choice in _needed(controllers)
+            if not (choice and kind.versionless in served)
+        }
+        self._reported &= needed.keys()
+        for kind in sorted(needed):
+            if kind not in states:
+                continue
+            if states[kind] == {State.UNSERVED} and kind not in self._reported:
+                self._reported.add(kind)
+                self._warn(kind, *needed[kind])
+            elif kind in self._reported and states[kind] & {State.SYNCED, State.FORBIDDEN}:
+                # Not yet while it is being listed: the first list of a new kind may be answered with 404 again.
+                self._reported.remove(kind)
+                self.log.info("kind is served; resumed", kind=str(kind))
+
+    def _warn(self, kind: Kind, watched: bool, optional: bool) -> None:
+        if watched:
+            self.log.warning("watched kind is not served; install its CRD", kind=str(kind))
+        elif optional:
+            self.log.info("kind is not served; its optional children are left out", kind=str(kind))
+        else:
+            self.log.warning("kind is not served; children that need it wait", kind=str(kind))
+
+
+def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, bool, bool]]:
+    """Each kind that rules name, whether it is a watched one, whether all that needs it is optional, and whether all
+    that needs it can have another version of it instead."""
+    watched: set[Kind] = set()
+    required: set[Kind] = set()
+    optional: set[Kind] = set()
+    fixed: set[Kind] = set()
+    for rule in (rule for controller in controllers for rule in controller.in_force):
+        watched.add(rule.kind)
+        observed = {each.kind for observe in rule.observe.values() for each in (observe, *observe.owners)}
+        required.update(observed)
+        fixed.update({rule.kind, *observed})
+        for child in rule.every_child:
+            (optional if child.optional else required).update(child.kinds)
+            versions = Counter(kind.versionless for kind in child.kinds)
+            fixed.update(kind for kind in child.kinds if versions[kind.versionless] == 1)
+    for kind in watched | required | optional:
+        yield kind, kind in watched, kind not in required, kind not in fixed
+
+
+# -- controller set ----------------------------------------------------------------------------------------------------
+
 
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 

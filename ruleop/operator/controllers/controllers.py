@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.operator.cache.watch_specs import uses_has_kind
-from ruleop.operator.queue.request import Request
-from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.work_queue import Request, Urgency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.operator.cache.cache import Cache
     from ruleop.operator.cache.informers import WatchSpec
     from ruleop.operator.passes.reconciler import Reconciler
-    from ruleop.operator.queue.request import Cause
+    from ruleop.operator.queue.work_queue import Cause
     from ruleop.operator.queue.workers import Workers
 
 

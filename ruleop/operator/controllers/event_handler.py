@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ruleop.operator.controllers.controller_set import CRD
-from ruleop.operator.queue.request import START, Request
-from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.work_queue import START, Request, Urgency
 from ruleop.operator.wire.watch.store import Change, Origin
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.operator.cache.own_writes import OwnWrites
     from ruleop.operator.controllers.controllers import Controllers
     from ruleop.operator.controllers.discovery_sync import DiscoverySync
-    from ruleop.operator.queue.request import Cause
+    from ruleop.operator.queue.work_queue import Cause
     from ruleop.operator.rollouts.rollout_driver import RolloutDriver
 
 

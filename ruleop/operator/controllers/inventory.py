@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.language.rules import Rule
-    from ruleop.operator.api.server_api import StoredData
+    from ruleop.operator.server_api import StoredData
     from ruleop.planning import Plan
 
 

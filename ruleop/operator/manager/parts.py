@@ -17,12 +17,10 @@ import structlog
 from ruleop.kubernetes.buckets import BUCKETS
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import RESERVED_PREFIX, lease_name
-from ruleop.operator.api.server_api import ServerApi, StoredData
-from ruleop.operator.cache.cache import Cache
+from ruleop.operator.cache.cache import Cache, Share
 from ruleop.operator.cache.informers import Informers, WatchSpec, belief, selection
 from ruleop.operator.cache.own_writes import OwnWrites
 from ruleop.operator.cache.published_schemas import PublishedSchemas
-from ruleop.operator.cache.share import Share
 from ruleop.operator.clock import Clock
 from ruleop.operator.controllers.controller_set import ControllerSet
 from ruleop.operator.controllers.controllers import Controller, Controllers
@@ -36,16 +34,15 @@ from ruleop.operator.passes.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.passes.pass_log import Events
 from ruleop.operator.passes.reconciler import Reconciler
 from ruleop.operator.passes.shared_objects import Environment
-from ruleop.operator.passes.status.status_debounce import StatusDebounce
-from ruleop.operator.passes.status.status_schema import StatusSchemas
+from ruleop.operator.passes.status import StatusDebounce, StatusSchemas
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.revisions.revision_data import revisions_key
 from ruleop.operator.revisions.revision_store import RevisionStore
 from ruleop.operator.rollouts.rollout_driver import RolloutDriver, watch_of_record
 from ruleop.operator.rollouts.rollout_store import RolloutStore, prefix_of, rollouts_key
 from ruleop.operator.rollouts.rollouts import Rollouts
-from ruleop.operator.shards.ownership import BySelector, Ownership, Pod, Sharding
-from ruleop.operator.shards.process_leases import ProcessLeases
+from ruleop.operator.server_api import ServerApi, StoredData
+from ruleop.operator.shards.ownership import BySelector, Ownership, Pod, ProcessLeases, Sharding
 from ruleop.operator.shards.unowned import UnownedResources
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.discovery import Discovery

@@ -20,7 +20,7 @@ import structlog
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import PATCH_MANAGER
-from ruleop.operator.api.server_api import ServerApi
+from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.store import State
 from ruleop.planning import Owner, choose_rule
@@ -28,7 +28,7 @@ from ruleop.planning.child.field_patches import patch_targets, patches_on
 from ruleop.planning.model.item_records import ITEM, item_on
 from ruleop.planning.model.managers import manager_of, managers_on
 from ruleop.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
-from ruleop.planning.model.write_account import account_of
+from ruleop.planning.model.rule_permissions import account_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping

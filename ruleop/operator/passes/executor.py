@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ruleop.kubernetes.accounts import ServiceAccount
-    from ruleop.operator.api.server_api import ServerApi
     from ruleop.operator.cache.own_writes import OwnWrites
+    from ruleop.operator.server_api import ServerApi
     from ruleop.planning import KindInfo
     from ruleop.planning.model.proofs import Proofs
 

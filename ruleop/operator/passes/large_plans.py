@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.kinds import GroupKind
-    from ruleop.operator.queue.request import Request
+    from ruleop.operator.queue.work_queue import Request
 
 T = TypeVar("T")
 

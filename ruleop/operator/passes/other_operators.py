@@ -13,7 +13,7 @@ import structlog
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX, operator_of_manager, status_manager
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.planning import Event
 from ruleop.planning.model.marks import other_operators
 

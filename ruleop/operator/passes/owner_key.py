@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.operator.api.server_api import StoredData
+    from ruleop.operator.server_api import StoredData
 
 KEY, PREVIOUS_KEY, ACCEPT_UNPROVEN = "key", "previous-key", "accept-unproven"
 MANAGERS_PROVEN: Final = "managers-proven"

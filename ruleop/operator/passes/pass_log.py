@@ -16,7 +16,7 @@ import structlog
 
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.messages import shortened
-from ruleop.operator.queue.request import Request
+from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.wire.client.event_recorder import EventRecorder, ObjectEvent
 from ruleop.planning import Event, FinalizerAction
 from ruleop.planning.changes.writes import Verb, changes, field_paths, reason_for

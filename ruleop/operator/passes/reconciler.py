@@ -2,8 +2,7 @@
 
 A reconcile depends on the current state only, not on the event that triggered it or on the order of events, so events
 may be lost or repeated. Children are written first. The status follows at once, or, while children of many CRs are
-being written, after them.
-"""
+being written, after them."""
 
 from __future__ import annotations
 
@@ -11,19 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
+
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.operator.cache.index import Index
+from ruleop.operator.cache.cache_view import Index
 from ruleop.operator.cache.own_writes import ControllerExpectations
 from ruleop.operator.passes.large_plans import Large
 from ruleop.operator.passes.pass_log import PassLog
 from ruleop.operator.passes.pass_planning import CurrentPass, PassPlanning, Unsynced
-from ruleop.operator.passes.status.status_debounce import CHANGED, WRITTEN
-from ruleop.operator.passes.status.status_writer import StatusWriter
-from ruleop.operator.passes.unmatched import Unmatched
+from ruleop.operator.passes.status import CHANGED, WRITTEN, StatusWriter
 from ruleop.operator.passes.write_failures import classify
-from ruleop.operator.queue.request import IMMEDIATELY, Result
-from ruleop.operator.queue.work_queue import Urgency
+from ruleop.operator.queue.work_queue import IMMEDIATELY, Result, Urgency
 from ruleop.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.planning.changes.writes import verb_of
 from ruleop.planning.events import write_events
@@ -35,11 +33,43 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.language.rules import Rule
+    from ruleop.operator.passes.executor import Executor
     from ruleop.operator.passes.shared_objects import Environment
-    from ruleop.operator.queue.request import Request
+    from ruleop.operator.queue.work_queue import Request
     from ruleop.operator.queue.workers import Workers
-    from ruleop.planning import Outcome, Requeue
+    from ruleop.planning import Failure, Outcome, Requeue
     from ruleop.planning.model.conditions import Condition
+
+
+# -- unmatched ---------------------------------------------------------------------------------------------------------
+#
+# Removes ruleop's finalizer from custom resources that no rule matches. They keep their children.
+
+
+class Unmatched:
+    """The unmatched CRs of one watched kind."""
+
+    def __init__(self, executor: Executor, finalizer: str, title: str) -> None:
+        self.executor = executor
+        self.finalizer = finalizer
+        self._reported: set[Failure] = set()  # each is logged once, until a removal succeeds
+        self.log = structlog.get_logger().bind(controller=title)
+
+    async def release(self, request: Request, resource: Object) -> Result:
+        if self.finalizer not in (resource["metadata"].get("finalizers") or ()):
+            return Result()
+        outcome = await self.executor.execute([RemoveFinalizer(ObjectKey.of(resource), self.finalizer)], resource)
+        if outcome.done and outcome.writes:
+            self.log.info("finalizer removed", resource=str(request), finalizer=self.finalizer)
+        failures = {each.failure: each.message for each in outcome.failed.values()}
+        for message in sorted(failures[failure] for failure in failures.keys() - self._reported):
+            self.log.warning("finalizer cannot be removed; will retry", resource=str(request), error=message)
+        self._reported = set(failures) if outcome.clean else self._reported | set(failures)
+        return Result(failed=not outcome.clean, retry_after=outcome.retry_after)
+
+
+# -- reconciler --------------------------------------------------------------------------------------------------------
+
 
 MAX_REPLANS = 5
 LARGE = 0.5  # of what a plan may use, for those of a pass: the next plan, which may use as much, is another pass's

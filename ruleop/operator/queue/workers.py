@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.operator.queue.request import Result, Triggers, describe
-from ruleop.operator.queue.work_queue import Urgency, WorkQueue
+from ruleop.operator.queue.work_queue import Result, Triggers, Urgency, WorkQueue, describe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ruleop.operator.queue.request import Cause, Request
+    from ruleop.operator.queue.work_queue import Cause, Request
     from ruleop.operator.telemetry.metrics import Metrics
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.language.rules import Project
-    from ruleop.operator.api.server_api import StoredData
     from ruleop.operator.revisions.revision_data import Revisions
     from ruleop.operator.rules.process import ReadRules
+    from ruleop.operator.server_api import StoredData
 
 FIRST_RETRY: Final = 1.0  # seconds
 MAX_RETRY_INTERVAL: Final = 300.0

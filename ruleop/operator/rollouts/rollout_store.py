@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
-    from ruleop.operator.api.server_api import StoredData
+    from ruleop.operator.server_api import StoredData
     from ruleop.planning.rollout.rollout_record import Record
 
 

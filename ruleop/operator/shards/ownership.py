@@ -1,28 +1,30 @@
 """Decides which custom resources this process reconciles, and keeps its Lease and what it watches in step with that.
 
 With `--shards auto` it is one of the pods of a StatefulSet, and has some of 64 buckets of resources (`Sharding`).
-Without, it has those that its selector matches, except what an earlier process reconciles (`BySelector`).
-"""
+Without, it has those that its selector matches, except what an earlier process reconciles (`BySelector`)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.kubernetes.builtin.table import ResourceInfo
-from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.kubernetes.kinds import Kind, ObjectKey, parse_version
 from ruleop.kubernetes.labels import labels_of, meets
-from ruleop.kubernetes.names import EPOCH
+from ruleop.kubernetes.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
 from ruleop.kubernetes.permissions import READ, STORED, grant, place
 from ruleop.kubernetes.selector_text import matched_by_none
-from ruleop.operator.cache.share import Share
+from ruleop.operator.cache.cache import Share
 from ruleop.operator.telemetry.probes import Check
+from ruleop.operator.wire.client import requests
+from ruleop.operator.wire.client.client import reading
 from ruleop.operator.wire.client.requests import Source
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.leader.election import LEASES
@@ -33,6 +35,7 @@ from ruleop.operator.wire.leader.shards import (
     Drain,
     Epoch,
     ListLeases,
+    ProcessLease,
     Shard,
     requirements,
 )
@@ -41,16 +44,68 @@ from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning import Event
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.operator.controllers.controller_set import ControllerSet
     from ruleop.operator.passes.pass_log import Events
-    from ruleop.operator.shards.process_leases import ProcessLeases
     from ruleop.operator.shards.unowned import UnownedResources
     from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.wire.client.client import Client
     from ruleop.operator.wire.leader.election import Election
-    from ruleop.operator.wire.leader.shards import ProcessLease, Roster
+    from ruleop.operator.wire.leader.shards import Roster
+
+
+# -- process leases ----------------------------------------------------------------------------------------------------
+#
+# The names and the contents of the Leases by which the processes of one operator know each other.
+
+
+_ORDINAL = re.compile(r"[0-9]{1,5}")
+
+
+def lease_labels(name: str) -> dict[str, str]:
+    return {OPERATOR_LABEL: name}
+
+
+def read_lease(lease: Object, operator: str) -> ProcessLease:
+    """Of any content: anybody with the permission may have written it."""
+    metadata, spec = lease["metadata"], lease.get("spec") or {}
+    annotations: Mapping[str, Any] = metadata.get("annotations") or {}
+    name, duration = metadata["name"], spec.get("leaseDurationSeconds")
+    number = name.removeprefix(f"{operator}.")  # a dot: an operator may be named `ruleop-1`, but not `ruleop.1`
+    version = metadata.get("resourceVersion") or ""
+    return ProcessLease(
+        name=name,
+        ordinal=int(number) if number != name and _ORDINAL.fullmatch(number) else NO_SHARD,
+        holder=str(spec.get("holderIdentity") or ""),
+        epoch=Epoch.parse(annotations.get(EPOCH)),
+        version=version,
+        duration=float(duration) if isinstance(duration, int) else 15.0,
+        since=parse_version(annotations.get(SINCE)) or parse_version(version),
+        selector=str(annotations.get(SELECTOR) or ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLeases:
+    """The Leases of all processes of an operator."""
+
+    client: Client
+    namespace: str
+    name: str
+
+    async def list(self) -> list[ProcessLease]:
+        """As they are now: the server reads them from its storage. Raises ApiError."""
+        source = Source(LEASES, self.namespace, f"{OPERATOR_LABEL}={self.name}")
+        request = requests.list_page(source, limit=0)
+        response = await self.client.send(request)
+        with reading(request):
+            return [read_lease(each, self.name) for each in response["items"]]
+
+
+# -- ownership ---------------------------------------------------------------------------------------------------------
+
 
 STATEFUL_SETS: Final = ResourceInfo(
     "statefulsets", namespaced=True, status_subresource=True, kind=Kind("apps", "v1", "StatefulSet")

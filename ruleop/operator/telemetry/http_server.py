@@ -4,14 +4,15 @@ Any client that reaches the port can connect, and must not block the probes. So 
 arrive in time, a connection has a maximum lifetime, and above a maximum number of connections the oldest is closed. One
 request per connection: probes send one, and a scraper connects twice a minute.
 
-With a certificate, a TLS handshake is part of the request, done in the thread of the connection and bounded alike.
-"""
+With a certificate, a TLS handshake is part of the request, done in the thread of the connection and bounded alike."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import io
+import ipaddress
+import os
 import socket
 import ssl
 import threading
@@ -20,9 +21,131 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+import structlog
+
+from ruleop.errors import RuleopError
+from ruleop.files import MAX_CREDENTIAL, read_regular
+from ruleop.operator.wire.http.access import Identity
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from wsgiref.types import WSGIApplication
+
+
+# -- bind addresses ----------------------------------------------------------------------------------------------------
+#
+# The addresses of the operator's servers, as its flags name them: `host:port`, or `:port` for all of this machine.
+
+
+def is_on(address: str) -> bool:
+    return address not in {"", "0", ":0"}
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port. Raises RuleopError."""
+    host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine, or this pod, reaches it."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def not_listening(address: str, host: str, error: OSError | UnicodeError) -> RuleopError:
+    """The error of an address that cannot be used."""
+    return RuleopError(f"cannot listen on {address}: {_reason(error, host)}; choose another address, or 0 for none")
+
+
+def _reason(error: OSError | UnicodeError, host: str) -> str:
+    if isinstance(error, UnicodeError):  # raised when the name is encoded as IDNA
+        return f"{host} is not a valid host name"
+    if isinstance(error, socket.gaierror):  # its numbers are the resolver's own
+        return error.strerror or str(error)
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+# -- server certificate ------------------------------------------------------------------------------------------------
+#
+# The certificate of the metrics server, from two files that are replaced while the operator runs.
+#
+# cert-manager and the kubelet replace both files; a server that keeps the old pair fails when it expires. A pair that
+# cannot be used (one file is new and the other one is not yet) leaves the previous one in force.
+
+
+log = structlog.get_logger(__name__)
+
+RECHECK = 1.0  # seconds; the files are read when a client connects, at most this often
+
+
+class ServerCertificate:
+    """Used by the thread that accepts connections, and by no other."""
+
+    def __init__(self, certificate: Path, key: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises RuleopError if the pair cannot be used."""
+        self._certificate, self._key = certificate, key
+        self._clock = clock
+        self._checked = clock()
+        self._problem = ""  # the last one that was logged
+        try:
+            self._identity = self._read()
+            self._context = _context(self._identity)
+        except (OSError, ValueError) as error:
+            raise RuleopError(f"the metrics certificate cannot be used: {self._reason(error)}") from error
+
+    def context(self) -> ssl.SSLContext:
+        if self._clock() - self._checked >= RECHECK:
+            self._checked = self._clock()
+            self._reload()
+        return self._context
+
+    def _reload(self) -> None:
+        try:
+            identity = self._read()
+            if identity == self._identity:
+                self._problem = ""
+                return
+            self._context = _context(identity)
+        except (OSError, ValueError) as error:
+            problem = self._reason(error)
+            if problem != self._problem:
+                log.warning("metrics certificate not reloaded; using the previous one", error=problem)
+            self._problem = problem
+            return
+        self._identity, self._problem = identity, ""
+        log.info("metrics certificate reloaded", certificate=str(self._certificate))
+
+    def _read(self) -> Identity:
+        return Identity(*(read_regular(file, MAX_CREDENTIAL) for file in (self._certificate, self._key)))
+
+    def _reason(self, error: Exception) -> str:
+        files = f"{self._certificate} and {self._key}"
+        if isinstance(error, ssl.SSLError):  # its text names the place in OpenSSL
+            return f"{files}: {(error.reason or 'not a certificate and its key').replace('_', ' ').lower()}"
+        if isinstance(error, OSError):
+            return f"{error.filename}: {error.strerror}"
+        return f"{files}: {error}"
+
+
+def _context(identity: Identity) -> ssl.SSLContext:
+    """TLS 1.2 or later, with the ciphers that OpenSSL and the image's policy allow."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not identity.certificate.strip():
+        raise ValueError("the certificate is empty")
+    identity.present_in(context)
+    return context
+
+
+# -- http server -------------------------------------------------------------------------------------------------------
+
 
 MAX_REQUEST_BYTES = 1 << 14
 TIMEOUT = 10.0  # seconds for a request to arrive, and for its response to be sent

@@ -21,9 +21,8 @@ from urllib.parse import parse_qs
 import structlog
 
 from ruleop.errors import RuleopError
-from ruleop.operator.telemetry.bind_addresses import is_on, not_listening, split_address
 from ruleop.operator.telemetry.exposition import Exposition
-from ruleop.operator.telemetry.http_server import HttpServer
+from ruleop.operator.telemetry.http_server import HttpServer, is_on, not_listening, split_address
 from ruleop.operator.telemetry.loop_watchdog import call_on_loop
 
 if TYPE_CHECKING:
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from ruleop.operator.telemetry.authorization import Authorizer
+    from ruleop.operator.telemetry.http_server import ServerCertificate
     from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog
     from ruleop.operator.telemetry.metrics import Metrics
-    from ruleop.operator.telemetry.server_certificate import ServerCertificate
 
 log = structlog.get_logger(__name__)
 

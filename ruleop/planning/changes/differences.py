@@ -20,7 +20,7 @@ import orjson
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.merge.equality import canonical
 from ruleop.kubernetes.merge.lists import item_keys, item_path
-from ruleop.kubernetes.merge.server.normalise import is_stored_as
+from ruleop.kubernetes.merge.server_changes import is_stored_as
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.language.templates.values.cost import Allowance
 from ruleop.language.templates.yaml.yaml_writer import number_text, reads_as_text

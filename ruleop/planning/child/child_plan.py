@@ -47,13 +47,12 @@ from ruleop.planning.model.managers import FieldsManager, manager_of
 from ruleop.planning.model.marks import OWNER, claim_on
 from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import GRANT, Failed, Failure
-from ruleop.planning.model.rbac_children import Granting
-from ruleop.planning.model.rule_permissions import denied_write
+from ruleop.planning.model.rule_permissions import Granting, denied_write
 from ruleop.planning.rendering.child_field_sites import field_site
 from ruleop.planning.rendering.desired import Desired, is_enabled, merge_strategy, source_of, wait_for
 from ruleop.planning.rendering.items import items_of
 from ruleop.planning.rendering.scope import without_server_noise
-from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.planning.rendering.work import ChildFails, ChildWaits, Unlisted, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,7 @@
 """The part of the cluster that a pass observes.
 
 A plan depends only on this, the rule, the custom resource and its history. The same input gives the same plan, byte for
-byte, so a recorded pass can be replayed.
-"""
+byte, so a recorded pass can be replayed."""
 
 from __future__ import annotations
 
@@ -14,15 +13,18 @@ from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_o
 from ruleop.kubernetes.labels import Matches, any_labels, labels_of
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.language.templates.values.cost import OBJECT_BYTES, USUAL_SIZE, object_bytes
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe
     from ruleop.planning.model.conditions import Condition
     from ruleop.planning.model.proofs import Proofs
+
 
 DEFAULT_FINALIZER = f"{RESERVED_PREFIX}{DEFAULT_OPERATOR}"
 
@@ -155,3 +157,45 @@ class Observed:
     # None: there is no inventory, as offline.
     patched: Collection[ObjectKey] | None = None
     resource_of: Callable[[str], ObjectKey | None] = field(default=lambda _: None)  # a known CR, by its label
+
+
+# -- read objects ------------------------------------------------------------------------------------------------------
+#
+# The objects that a plan reads, each charged when it is read: others decide how many there are, and how large.
+#
+# A child of the usual size is charged little, because the plan is charged for the rendered object already: what could
+# be created can be planned again.
+
+
+class ReadObjects:
+    def __init__(self, objects: Objects, charge: Callable[[int], None]) -> None:
+        """`charge` raises Exhausted."""
+        self._objects, self._charge = objects, charge
+        self._read: set[ObjectKey] = set()
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        found = self._objects.get(key, version=version, partial=partial)
+        return None if found is None else self._charged(key, found)
+
+    def children(self, part_of: str) -> Iterator[Object]:
+        return self._each(self._objects.children(part_of))
+
+    def patched(self, part_of: str) -> Iterator[Object]:
+        return self._each(self._objects.patched(part_of))
+
+    def select(self, query: Query) -> Iterator[Object]:
+        def matches(labels: Mapping[str, Any]) -> bool:
+            self._charge(OBJECT_BYTES)  # of all objects, whether they match or not
+            return query.matches(labels)
+
+        return self._each(self._objects.select(query._replace(matches=matches)), usual=0)
+
+    def _each(self, objects: Iterable[Object], usual: int = USUAL_SIZE) -> Iterator[Object]:
+        for obj in objects:
+            yield self._charged(ObjectKey.of(obj), obj, usual)
+
+    def _charged(self, key: ObjectKey, obj: Object, usual: int = USUAL_SIZE) -> Object:
+        if key not in self._read:
+            self._read.add(key)
+            self._charge(object_bytes(obj, usual))
+        return obj

@@ -4,19 +4,105 @@ same for a forbidden request and for a kind that cannot be listed."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ruleop.kubernetes.accounts import IMPERSONATE, ServiceAccount
+from ruleop.errors import RenderError
+from ruleop.kubernetes.accounts import ACCOUNT_IN_WORDS, IMPERSONATE, ServiceAccount
 from ruleop.kubernetes.permissions import FOLLOW, READ, listed, missing, ordered, place
+from ruleop.language.templates import view
+from ruleop.messages import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.kinds import GroupKind
+    from ruleop.kubernetes.kinds import GroupKind, Object
     from ruleop.language.rules import Child, Rule
     from ruleop.planning.model.observed import KindInfo
     from ruleop.planning.model.outcome import Failed
+
+
+# -- rbac children -----------------------------------------------------------------------------------------------------
+#
+# The permissions that the API server asks of a client that writes roles and bindings.
+#
+# Nobody may grant more than they have: who writes a binding needs `bind` on the role, or all that the role grants; who
+# writes a role needs all that it grants, or `escalate`.
+
+
+RBAC: Final = "rbac.authorization.k8s.io"
+BINDINGS: Final = frozenset({"RoleBinding", "ClusterRoleBinding"})
+ROLES: Final = frozenset({"Role", "ClusterRole"})
+_PLURALS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
+
+
+@dataclass(frozen=True, slots=True)
+class Granting:
+    """Of one role or binding."""
+
+    verb: str  # bind or escalate
+    role: str  # Role or ClusterRole
+    name: str  # of the role; empty if it is unknown
+    aggregated: bool = False  # a ClusterRole whose rules are those of others
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Granting | None:
+        """None for an object that grants nothing."""
+        kind = obj.get("kind")
+        if kind in BINDINGS:
+            role = obj.get("roleRef")
+            role = role if isinstance(role, dict) else {}
+            referred = role.get("kind")
+            return cls("bind", referred, str(role.get("name") or "")) if referred in ROLES else None
+        if kind in ROLES:
+            name = (obj.get("metadata") or {}).get("name")
+            return cls("escalate", str(kind), str(name or ""), bool(obj.get("aggregationRule")))
+        return None
+
+    @property
+    def resource(self) -> str:
+        """The plural of the role's kind."""
+        return _PLURALS[self.role]
+
+    def remedy(self, account: str = "") -> str:
+        """A name is quoted if it is known. `account`: the ServiceAccount that writes it, if not the operator."""
+        named = f" (resourceNames: [{self.name}])" if self.name else ""
+        others = "every permission" if self.aggregated else "all permissions of that role"
+        whom = f"ServiceAccount {account}" if account else "operator"
+        return f"grant the {whom} `{self.verb}` on {self.resource}.{RBAC}{named}, or {others}"
+
+
+# -- write account -----------------------------------------------------------------------------------------------------
+#
+# The ServiceAccount by whose permissions the children of a custom resource are written: `writeAs`.
+#
+# Its author may write any value into a custom resource. So a computed account is one of the custom resource's own
+# namespace; any other has to be literal in the rule.
+
+
+def account_of(rule: Rule, resource: Object) -> ServiceAccount | None:
+    """None: children are written as the operator. Raises RenderError."""
+    template = rule.reach.write_as
+    if template is None:
+        return None
+    given = {name: value for name, value in resource.items() if name != "status"}
+    names = {"cr": view("cr", given), "vars": view("vars", dict(rule.vars))}
+    names |= {name: view(name, resource.get(name) or {}) for name in ("metadata", "spec")}
+    text = template.string(names)
+    found = ServiceAccount.parse(text)
+    if found is None:
+        message = f"{shortened(text)!r} is not {ACCOUNT_IN_WORDS}"
+        raise RenderError(message, template.site, expression=template.quotation)
+    namespace = resource["metadata"].get("namespace") or ""
+    if template.constant is None and found.namespace != namespace:
+        of = f"of its own namespace {namespace}" if namespace else "that is literal in the rule"
+        message = f"{found} is not permitted: the custom resource can name only a ServiceAccount {of}"
+        raise RenderError(message, template.site, expression=template.quotation)
+    return found
+
+
+# -- rule permissions --------------------------------------------------------------------------------------------------
+
 
 LEFT = (*READ, "patch", "delete")  # of a kind that the rules no longer use: existing objects are deleted or released
 

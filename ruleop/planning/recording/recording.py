@@ -2,32 +2,125 @@
 
 `ruleop run --record` writes such documents, and `ruleop plan --replay` plans from one. Each request of planning is
 recorded with its answer, so a document has just the objects that the pass has read. The seed of random values is
-replaced too, because passwords are derived from it.
-"""
+replaced too, because passwords are derived from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.errors import RuleopError
+from ruleop.errors import Cause, RuleopError
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.crd.crds import crd_shape
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kubernetes.merge.server_changes import Answers, Learned
 from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.language.secrets.placeholders import Placeholders
 from ruleop.language.secrets.secret_values import SECRET
-from ruleop.planning import FixedObjects, History, KindInfo, Observed, Query, Served
+from ruleop.planning import FixedObjects, Observed, Query
+from ruleop.planning.changes.drift import Reverted
 from ruleop.planning.child.existing import read_record
-from ruleop.planning.recording.typed_json import decode, encode
+from ruleop.planning.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
+from ruleop.planning.late_plans import Late
+from ruleop.planning.model.conditions import Condition
+from ruleop.planning.model.observed import KindInfo, Served
+from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.rendering.synced import Synced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.language.rules import Observe, Rule
-    from ruleop.planning import Failed, Kinds, Objects, Plan
+    from ruleop.planning import Kinds, Objects, Plan
     from ruleop.planning.model.proofs import Proofs
+
+
+# -- typed json --------------------------------------------------------------------------------------------------------
+#
+# Encodes values of planning as JSON and decodes them: frozen dataclasses, named tuples, enums, tuples, sets and
+# mappings with any keys. Plain JSON stays as it is.
+
+
+_TYPE: Final = "$type"
+_CLASSES: Final[Mapping[str, Any]] = {
+    each.__name__: each
+    for each in (
+        Answers,
+        Cause,
+        Condition,
+        ConflictingObject,
+        Failed,
+        Failure,
+        GroupKind,
+        History,
+        Kind,
+        KindInfo,
+        Late,
+        Learned,
+        ObjectKey,
+        Refusal,
+        RefusedStatus,
+        Reverted,
+        Served,
+        Synced,
+        Writes,
+    )
+}
+
+
+def encode(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return {_TYPE: type(value).__name__, "value": value.value}
+    if is_dataclass(value):
+        changed = {each.name: getattr(value, each.name) for each in fields(value) if not _is_default(value, each)}
+        return {_TYPE: type(value).__name__, **{name: encode(member) for name, member in changed.items()}}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {_TYPE: type(value).__name__, "value": list(value)}
+    if isinstance(value, tuple | frozenset | set):
+        items = sorted(value, key=str) if isinstance(value, frozenset | set) else value
+        return {_TYPE: "tuple" if isinstance(value, tuple) else "set", "value": [encode(each) for each in items]}
+    if isinstance(value, Mapping):
+        if all(isinstance(name, str) for name in value) and _TYPE not in value:
+            return {name: encode(member) for name, member in value.items()}
+        return {_TYPE: "mapping", "value": [[encode(name), encode(member)] for name, member in value.items()]}
+    return [encode(each) for each in value] if isinstance(value, list) else value
+
+
+def _is_default(value: Any, each: Any) -> bool:
+    default = each.default
+    if default is MISSING and each.default_factory is not MISSING:
+        default = each.default_factory()
+    found = getattr(value, each.name)
+    return found is default or (type(found) is type(default) and found == default)
+
+
+def decode(value: Any) -> Any:
+    """The value that `encode` was given. Raises KeyError, TypeError or ValueError for other input."""
+    if isinstance(value, list):
+        return [decode(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    name = value.get(_TYPE)
+    if name is None:
+        return {key: decode(member) for key, member in value.items()}
+    if name == "tuple":
+        return tuple(decode(each) for each in value["value"])
+    if name == "set":
+        return frozenset(decode(each) for each in value["value"])
+    if name == "mapping":
+        return {decode(key): decode(member) for key, member in value["value"]}
+    class_ = _CLASSES[name]
+    if issubclass(class_, Enum):
+        return class_(value["value"])
+    if issubclass(class_, tuple):
+        return class_(*value["value"])
+    return class_(**{key: decode(member) for key, member in value.items() if key != _TYPE})
+
+
+# -- recording ---------------------------------------------------------------------------------------------------------
+
 
 FORMAT: Final = 4
 _PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
@@ -78,7 +171,9 @@ class Recorder:
                 "sharded": self.observed.sharded,
                 "retired": sorted(self.observed.retired),
                 "rollout": encode(self.observed.rollout),
-                "objects": {each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(Answers)},
+                "objects": {
+                    each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(RecordedAnswers)
+                },
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
                 "observes": encode(self.kinds.states),
                 "own": encode(sorted(self.observed.own)),
@@ -145,7 +240,7 @@ def read_document(document: Mapping[str, Any]) -> Replay:
         seen = document["observed"]
         kinds = {kind: _with_shape(info) for kind, info in decode(seen["kinds"]).items()}
         observed = Observed(
-            objects=_ReplayedObjects(Answers(**decode(seen["objects"]))),
+            objects=_ReplayedObjects(RecordedAnswers(**decode(seen["objects"]))),
             kinds=_ReplayedKinds(kinds, decode(seen["observes"])),
             seed=_HIDDEN_SEED,
             retired=frozenset(seen["retired"]),
@@ -185,7 +280,7 @@ def _with_shape(info: KindInfo) -> KindInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class RecordedAnswers:
     """Recorded answers by request: an object, the children of a custom resource, the objects whose fields it sets, the
     objects of a kind."""
 
@@ -203,7 +298,7 @@ class Answers:
 class _RecordedObjects:
     def __init__(self, objects: Objects) -> None:
         self.source = objects
-        self.answers = Answers()
+        self.answers = RecordedAnswers()
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         found = self.answers.get[key, version, partial] = self.source.get(key, version=version, partial=partial)
@@ -227,7 +322,7 @@ class _RecordedObjects:
 class _ReplayedObjects:
     """Requests that the recorded rules did not make are answered from all recorded objects."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: RecordedAnswers) -> None:
         self.answers = answers
         self.seen = FixedObjects(answers.objects())
 

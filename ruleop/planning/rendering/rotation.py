@@ -11,12 +11,12 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.merge.server.normalise import encode_string_data
+from ruleop.kubernetes.merge.server_changes import encode_string_data
 from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.planning.model.marks import annotations_of
 from ruleop.planning.rendering.certificates import MAX_PEM, validity
 from ruleop.planning.rendering.time_functions import parse_time
-from ruleop.planning.rendering.unplanned import ChildFails
+from ruleop.planning.rendering.work import ChildFails
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ruleop.kubernetes.merge import merge_patch as smallest_merge_patch
 from ruleop.kubernetes.merge import same
-from ruleop.kubernetes.merge.server.normalise import without_nulls
+from ruleop.kubernetes.merge.server_changes import without_nulls
 from ruleop.localcluster.objects.decoding import decode
 from ruleop.localcluster.objects.fieldsets import (
     contains,

@@ -17,7 +17,7 @@ from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.type_findings import Report
 from ruleop.kubernetes.permissions import ANY
 from ruleop.language.rules import Findings
-from ruleop.planning.model.rbac_children import RBAC, Granting
+from ruleop.planning.model.rule_permissions import RBAC, Granting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ from ruleop.authoring.checking.roles.needed_permissions import (
 )
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.kubernetes.permissions import ANY, listed, place
-from ruleop.planning.model.rbac_children import BINDINGS, RBAC, ROLES
+from ruleop.planning.model.rule_permissions import BINDINGS, RBAC, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -23,7 +23,7 @@ from ruleop.authoring.scaffold.yaml_layout import Noted
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.permissions import listed, ordered
 from ruleop.language.rules import Findings, ProjectErrors
-from ruleop.planning.model.rbac_children import RBAC
+from ruleop.planning.model.rule_permissions import RBAC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Request
 
 
 class NotConnectedError(RuleopError):

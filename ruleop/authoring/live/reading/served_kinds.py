@@ -11,7 +11,7 @@ from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.operator.cache.kind_infos import UNPUBLISHED, Published, kind_info
+from ruleop.operator.cache.cache_view import UNPUBLISHED, Published, kind_info
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import KindInfo, Served
 

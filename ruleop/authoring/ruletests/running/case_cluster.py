@@ -340,7 +340,7 @@ class CaseCluster:
         return self.writer.update(served, live, merge_patch(live.obj, patch), subresource, self.patch_options)
 
     def _apply(self, action: ServerSideApply) -> Stored:
-        from ruleop.operator.api.managed_fields import migrated, needs_migration  # noqa: PLC0415 - rarely needed
+        from ruleop.operator.server_api import migrated, needs_migration  # noqa: PLC0415 - rarely needed
 
         served = self.kinds.served(Kind.of(action.object))
         name = Name(action.key.namespace, action.key.name)

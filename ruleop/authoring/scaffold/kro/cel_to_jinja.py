@@ -24,8 +24,7 @@ from ruleop.authoring.scaffold.kro.jinja_terms import (
     InexpressibleError,
     Term,
 )
-from ruleop.kubernetes.cel.parser import parse
-from ruleop.kubernetes.cel.syntax import (
+from ruleop.kubernetes.cel.parser import (
     Call,
     InvalidRuleError,
     ListLiteral,
@@ -35,12 +34,13 @@ from ruleop.kubernetes.cel.syntax import (
     Name,
     NotEvaluatedError,
     Select,
+    parse,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.kubernetes.cel.syntax import Node
+    from ruleop.kubernetes.cel.parser import Node
     from ruleop.kubernetes.schema.openapi import Schema
 
 _TESTS: Final = {"==": "equalto", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "in": "in"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
 from ruleop.kubernetes.crd.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
-from ruleop.kubernetes.crd.schema_form import SchemaForm
+from ruleop.kubernetes.crd.crds import SchemaForm
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.kubernetes.schema.validation import subschemas
 from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rule_expressions

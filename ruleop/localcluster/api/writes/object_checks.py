@@ -15,7 +15,7 @@ import orjson
 
 from ruleop.kubernetes.builtin.completion import complete
 from ruleop.kubernetes.crd.structural import default, prune, unknown_fields
-from ruleop.kubernetes.merge.server.normalise import with_integers
+from ruleop.kubernetes.merge.server_changes import with_integers
 from ruleop.kubernetes.names import LABEL_KINDS
 from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rules
 from ruleop.kubernetes.validation.field_errors import (

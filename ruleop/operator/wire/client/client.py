@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from ruleop.operator.wire.client.session import Session
-    from ruleop.operator.wire.http.connection import Connection
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Connection, Request
     from ruleop.operator.wire.http.response_parser import ResponseParser
 
 # API priority and fairness gives a service account a fair share of some 245 seats. 16 requests at once use an API

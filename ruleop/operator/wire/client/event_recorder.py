@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.operator.wire.client.client import Client
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Request
 
 log = structlog.get_logger(__name__)
 

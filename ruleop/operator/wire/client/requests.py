@@ -23,7 +23,7 @@ import orjson
 from ruleop.kubernetes.names import is_label
 from ruleop.operator.wire.client.json_depth import dump_json
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.http.prepared_request import JSON_TYPE, Request
+from ruleop.operator.wire.http.connection import JSON_TYPE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,8 +21,7 @@ from ruleop.operator.wire.http.pool import NotConnectedError, Pool
 
 if TYPE_CHECKING:
     from ruleop.operator.wire.http.access import Access, Credentials
-    from ruleop.operator.wire.http.connection import Connection
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Connection, Request
 
 log = structlog.get_logger(__name__)
 

@@ -2,19 +2,48 @@
 
 It is made for many small exchanges: a request is one write, a response wakes its task once, and one timer serves all
 exchanges of a connection and the time between them. An exchange that ends early (a time limit, a cancelled task, a
-malformed response) ends the connection, so that no request ever reads the rest of another one's response.
-"""
+malformed response) ends the connection, so that no request ever reads the rest of another one's response."""
 
 from __future__ import annotations
 
 import asyncio
 import select
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.operator.wire.http.response_parser import MalformedError, ResponseParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# -- prepared request --------------------------------------------------------------------------------------------------
+#
+# A prepared request to an API server: everything that a connection sends, and the names for messages.
+
+
+JSON_TYPE = "application/json"
+# A webhook may take 30 s. A shorter timeout would save nothing and leave the outcome unknown.
+TIMEOUT = 35.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    verb: str  # as in RBAC
+    resource: str  # "deployments.apps prod/web", for messages
+    query: str = ""
+    body: bytes | None = None
+    content_type: str = ""
+    accept: str = JSON_TYPE
+    timeout: float = TIMEOUT
+    etag: str = ""
+    as_user: str = ""  # whom it impersonates; empty: nobody but whom the credentials say
+
+
+# -- connection --------------------------------------------------------------------------------------------------------
+
 
 UNREAD = 1 << 20  # bytes that a stream holds for its reader before it stops the sender
 LARGEST = 64 << 20  # bytes of a response that is read as a whole; a page of objects has some megabytes

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.operator.wire.http.access import Access
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Request
 
 CONNECT_TIMEOUT = 10.0
 HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried in parallel

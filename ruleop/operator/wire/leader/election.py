@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ruleop.operator.wire.http.access import Credentials
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Request
 
 log = structlog.get_logger(__name__)
 

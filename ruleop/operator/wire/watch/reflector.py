@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ruleop.operator.wire.client.requests import Source
-    from ruleop.operator.wire.http.prepared_request import Request
+    from ruleop.operator.wire.http.connection import Request
 
 # The server ends a watch after this long (less some jitter, so that thirty watches do not end together). Load balancers
 # drop idle connections after 240 s at the earliest; bookmarks, one a minute, keep them in use.

@@ -35,8 +35,7 @@ from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.language.templates import Waiting
 from ruleop.planning.changes.rejected_writes import expected_refusal, refused_changes
 from ruleop.planning.child.child_plan import Applied, ChildPlan, Immutable, name_conflict_message
-from ruleop.planning.child.existing import guarded, read_record
-from ruleop.planning.child.helm_release import is_of_release, marks_of_helm
+from ruleop.planning.child.existing import guarded, is_of_release, marks_of_helm, read_record
 from ruleop.planning.model.actions import Create, Delete, Patch, Read, ServerSideApply
 from ruleop.planning.model.item_records import ITEM
 from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
@@ -45,7 +44,7 @@ from ruleop.planning.model.outcome import Failure
 from ruleop.planning.rendering.desired import kept_reference, merge_strategy, render, with_marks
 from ruleop.planning.rendering.items import recorded
 from ruleop.planning.rendering.rotation import rotated
-from ruleop.planning.rendering.unplanned import Unread, child_error
+from ruleop.planning.rendering.work import Unread, child_error
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object

@@ -1,1 +1,0 @@
-"""The changes that an API server makes to the values that are sent to it."""

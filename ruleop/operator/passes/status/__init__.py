@@ -1,1 +1,0 @@
-"""The status of a custom resource: when it is written, and what the server makes of it."""
