@@ -15,10 +15,9 @@ from ruleop.authoring.checking import check_project, errors_of_rules
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
 from ruleop.authoring.dev.dev_session import Session, Settings, read_here
 from ruleop.authoring.report.spans import Span, Tone
+from ruleop.cli.inputs.cluster_options import new_file, operator_name, port_option
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
-from ruleop.cli.inputs.local_cluster_options import new_file, port_option
-from ruleop.cli.inputs.operator_name import operator_name
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.outputs import finding_formats as found

@@ -14,9 +14,8 @@ from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.dot import view_graph
 from ruleop.authoring.report.view_text import view_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_target, run_on_cluster
+from ruleop.cli.inputs.live_cluster import read_access, read_target, run_on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text

@@ -11,8 +11,7 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.view_text import history_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_target, run_on_cluster
-from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.live_cluster import read_access, read_target, run_on_cluster
 from ruleop.cli.inputs.project import debug_option, folder_option
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, Command, output_option

@@ -12,9 +12,9 @@ from ruleop.authoring.scaffold.from_crd import crd_projects
 from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import AGENTS, EXISTING, IGNORED, README, project_files
 from ruleop.authoring.scaffold.readme import CI
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import ExistsError, write_files
 from ruleop.cli.generating.generate_rules import schema_files
 from ruleop.cli.inputs.input_files import read_documents

@@ -12,7 +12,7 @@ from ruleop.authoring.report.plan_documents import plan_document
 from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.live_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.planning.passes import Passes, make_passes, pass_options

@@ -10,9 +10,8 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.recovery import find_unproven, sign
 from ruleop.authoring.report.spans import Span, Tone, counted
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import run_on_cluster
+from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines

@@ -12,9 +12,8 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.renaming import Renaming
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.cluster_options import connection_options, operator_options
-from ruleop.cli.inputs.live_cluster import run_on_cluster
+from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError

@@ -13,8 +13,7 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.rollout_views import RolloutView, revision_lines, rollout_lines, rollout_views
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import run_on_cluster
-from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option

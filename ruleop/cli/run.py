@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.inputs.cluster_options import CONTEXT, DEFAULT_NAME, KUBECONFIG, flag
-from ruleop.cli.inputs.operator_name import operator_name
+from ruleop.cli.inputs.cluster_options import CONTEXT, DEFAULT_NAME, KUBECONFIG, flag, operator_name
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options, read_rule_files, variables
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command

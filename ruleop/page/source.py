@@ -14,6 +14,8 @@ from ruleop.authoring.live.explainer import Explainer
 from ruleop.authoring.live.operator import Operator
 from ruleop.authoring.live.reading.open_cluster import LiveCluster
 from ruleop.authoring.live.reading.read_only_connection import Connection, ReadingClient
+from ruleop.authoring.live.reading.reader import Reader
+from ruleop.authoring.live.reading.served_kinds import LiveKinds
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.rollout_views import RolloutView
 from ruleop.authoring.report.spans import Tone
@@ -25,7 +27,6 @@ from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.rollouts.rollout_store import watch_key
 from ruleop.operator.wire.cluster_flags import Access
 from ruleop.operator.wire.watch.store import State
-from ruleop.page.own_reading import OwnKinds, OwnReader
 from ruleop.planning import choose_rule
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.marks import part_of
@@ -37,14 +38,72 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node
     from ruleop.authoring.report.views import ResourceView
-    from ruleop.kubernetes.kinds import GroupKind, Object
-    from ruleop.language.rules import Project, Rule
+    from ruleop.kubernetes.kinds import GroupKind, Kind, Object
+    from ruleop.language.rules import Observe, Project, Rule
     from ruleop.language.rules.loading import Loaded
+    from ruleop.operator.cache.cache import Cache
+    from ruleop.operator.cache.informers import Informer
     from ruleop.operator.controllers.controllers import Controller
     from ruleop.operator.manager.manager import Manager
     from ruleop.operator.wire.watch.store import Entry
-    from ruleop.planning import Plan
+    from ruleop.planning import KindInfo, Plan, Served
     from ruleop.planning.rollout.rollout_record import Record
+
+
+# -- own reading -------------------------------------------------------------------------------------------------------
+#
+# Reads the cluster for the page of one custom resource: with the permissions of the operator, which has no `get` for
+# objects that it observes, and by what the operator knows already.
+#
+# Kinds and observed objects come from its caches, as in its passes. Children are listed, because the caches leave out
+# whose fields are whose.
+
+
+class OwnReader(Reader):
+    def __init__(self, connection: Connection, cache: Cache) -> None:
+        super().__init__(connection)
+        self._cache = cache
+
+    async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
+        if any(_has(informer, kind, key) for informer in self._cache.observed.get(key.group_kind, ())):
+            return self._cache.get(key, version=kind.version, partial=True)
+        return await super().get(kind, key)
+
+
+def _has(informer: Informer, kind: Kind, key: ObjectKey) -> bool:
+    """Whether the cache has the object if it exists."""
+    need = informer.need
+    return (
+        need.kind == kind
+        and not need.labels
+        and need.fields in {"", f"metadata.name={key.name}"}
+        and need.namespace in {"", key.namespace}
+        and informer.state_in(key.namespace) is State.SYNCED
+    )
+
+
+class OwnKinds(LiveKinds):
+    """The kinds as the passes of one custom resource see them."""
+
+    def __init__(self, cache: Cache, namespace: str) -> None:
+        self._seen = cache.seen_from(namespace)
+        self.forbidden, self.unread = set(), set()
+
+    def info(self, kind: Kind) -> KindInfo:
+        return self._seen.info(kind)
+
+    def state_of(self, observe: Observe) -> Served:
+        return self._seen.state_of(observe)
+
+    def forbid(self, kind: Kind) -> None:
+        raise RuleopError(f"not permitted to read {kind.kind}")
+
+    async def learn(self, kinds: Iterable[Kind]) -> None:
+        """The caches know them."""
+
+
+# -- source ------------------------------------------------------------------------------------------------------------
+
 
 CHUNK: Final = 1000  # custom resources between two turns of the loop
 PAGE: Final = 50  # custom resources of one page of the list

@@ -16,8 +16,7 @@ from ruleop.kubernetes.crd.structural import default, drop_unknown, is_kept, sch
 from ruleop.kubernetes.merge import UnwritableError, merge_patch, same
 from ruleop.kubernetes.merge.equality import fingerprint
 from ruleop.kubernetes.merge.server_changes import as_json, with_integers, without_nulls
-from ruleop.language.definitions.status_limits import refusal, refused_field
-from ruleop.language.definitions.written_status import CONDITIONS
+from ruleop.language.definitions.status_limits import CONDITIONS, refusal, refused_field
 from ruleop.language.templates import Omit, TextTemplate, Waiting
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of
 from ruleop.planning.child.pruning import held_in_words

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.inferred_definitions import whole_definitions, with_definitions
-from ruleop.authoring.generate.crd.generated_crds import crd_files
+from ruleop.authoring.generate.crds import crd_files
 from ruleop.language.rules import Findings
 from ruleop.language.rules.checking import build_with_sources
 from tests.checking.random_schemas import definition_of, schemas

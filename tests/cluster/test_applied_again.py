@@ -7,7 +7,7 @@ import json
 import pytest
 from controlplane.cluster import ControlPlane
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import installation
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_with_sources

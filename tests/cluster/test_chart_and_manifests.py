@@ -12,7 +12,7 @@ import pytest
 import yaml
 from controlplane import programs
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.authoring.generate.installation.manifests import installation
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from ruleop.language.rules.loading import Loaded

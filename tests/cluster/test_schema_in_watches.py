@@ -16,7 +16,7 @@ from controlplane.process import ControlPlaneError, wait_for
 from hypothesis import HealthCheck, Phase, given, settings
 
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
-from ruleop.authoring.generate.crd.generated_crds import crd_files
+from ruleop.authoring.generate.crds import crd_files
 from ruleop.authoring.scaffold.from_sample import empty_project
 from ruleop.authoring.scaffold.new_project import project_files
 from ruleop.authoring.scaffold.writing import write_files

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_with_sources

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.cache import Share
+from ruleop.operator.cache.cache_view import Share
 from ruleop.operator.rollouts.rollout_driver import RolloutDriver
 from ruleop.operator.rollouts.rollout_store import RolloutStore
 from ruleop.operator.rollouts.rollouts import Rollouts

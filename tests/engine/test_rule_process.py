@@ -145,7 +145,7 @@ async def test_without_a_process_rules_with_mistakes_are_refused_and_those_with_
         assert isinstance(reading.errors.exception(), NoVerdict)
 
 
-async def test_a_process_that_nobody_waits_for_ends(files, tmp_path, monkeypatch):
+async def test_the_process_ends_with_the_reading_that_waits_for_it(files, tmp_path, monkeypatch):
     """A revision that was in force is read again: its errors are of no interest."""
     file = tmp_path / "python"
     file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")

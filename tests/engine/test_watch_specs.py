@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.cache import Share
+from ruleop.operator.cache.cache_view import Share
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_need, observe_need, uses_has_kind
 from ruleop.operator.controllers.controller_set import ControllerSet

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.crd.breaking_changes import breaking_changes
+from ruleop.authoring.generate.crds import breaking_changes
 from ruleop.kubernetes.crd.structural import default, prune
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.localcluster.objects.patches import merge_patch

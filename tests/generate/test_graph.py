@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.generate.graph.graph_svg import GAP, Box, Layout, Point, laid_out, svg
-from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
-from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, Graph, Node, rule_graph
+from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, Graph, Node, dot, mermaid, rule_graph
 from ruleop.cli.program import program
 from tests.docs.messages import ROOT
 from tests.generate.projects import project

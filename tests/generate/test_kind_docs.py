@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.kind_docs import REASONS, block, code, kind_docs, prose, rows, table
 from ruleop.cli.program import program
 from ruleop.planning.model import marks

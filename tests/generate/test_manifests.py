@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
 from ruleop.kubernetes.kinds import Object
 from ruleop.kubernetes.names import lease_name

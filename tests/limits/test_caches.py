@@ -9,7 +9,7 @@ import zlib
 import pytest
 import re2
 
-from ruleop.kubernetes.merge import Record, create_fields, decode, encode, equality, record, three_way
+from ruleop.kubernetes.merge import Record, create_fields, decode, encode, record, server_changes, three_way
 from ruleop.kubernetes.merge.equality import _digest_of_text, fingerprint
 from ruleop.kubernetes.quantity import _parse, parse_quantity
 from ruleop.kubernetes.schema.shape import UNKNOWN
@@ -72,8 +72,8 @@ def test_a_record_that_unpacks_to_more_than_a_mebibyte_is_not_read():
 def test_a_deep_object_is_not_compared_again_from_each_of_its_levels(monkeypatch):
     """Each level of a merge asks whether its part is in sync, and the doubt is at the bottom."""
     compared = []
-    original = equality.is_in_sync
-    for module in (equality, sys.modules[three_way.__module__]):
+    original = server_changes.is_in_sync
+    for module in (server_changes, sys.modules[three_way.__module__]):
         monkeypatch.setattr(module, "is_in_sync", lambda *each: compared.append(1) or original(*each))
     live, desired = ({f"a{number}": deep(80, leaf) for number in range(10)} for leaf in "xy")
     merged = three_way(live, desired, create_fields(live, UNKNOWN), UNKNOWN)

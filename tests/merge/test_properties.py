@@ -27,11 +27,10 @@ from ruleop.kubernetes.merge import (
     same,
     three_way,
 )
-from ruleop.kubernetes.merge.equality import holds as holds_at_a_glance
-from ruleop.kubernetes.merge.equality import is_in_sync
 from ruleop.kubernetes.merge.fields import MapFields
 from ruleop.kubernetes.merge.lists import item_key
-from ruleop.kubernetes.merge.server_changes import _differences
+from ruleop.kubernetes.merge.server_changes import _differences, is_in_sync
+from ruleop.kubernetes.merge.server_changes import holds as holds_at_a_glance
 from ruleop.kubernetes.schema.shape import Shape
 from tests.exploration import examples
 

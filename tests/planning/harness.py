@@ -17,7 +17,7 @@ import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
-from ruleop.authoring.ruletests.running.ready_statuses import READY_STATUSES, made_ready
+from ruleop.authoring.ruletests.running.plan_mode import READY_STATUSES, made_ready
 from ruleop.errors import Cause
 from ruleop.kubernetes.crd.structural import default, drop_unknown
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey

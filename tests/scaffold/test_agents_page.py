@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.samples import samples
-from ruleop.authoring.scaffold.agents_page import agents_page
+from ruleop.authoring.scaffold.new_project import agents_page
 from ruleop.cli.generate import COMMANDS as GENERATORS
 from ruleop.cli.program import COMMANDS, program
 from ruleop.language.rules.checking import load_with_sources

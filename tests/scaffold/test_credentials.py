@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.manifests.plain_credentials import Origins, credentials, in_arguments, is_secret_name
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import project_files
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from tests.exploration import examples
 from tests.scaffold.projects import planned, rendered
 from tests.scaffold.test_from_manifests import made, obj

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ruleop.authoring.scaffold.from_crd import crd_projects
 from ruleop.authoring.scaffold.from_sample import sample_project
 from ruleop.authoring.scaffold.instance import instance, validate_value
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import project_files
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from tests.definitions import crd, fields, version
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered

@@ -17,8 +17,8 @@ from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.documents import documents_in
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, identified, prepare
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_with_sources

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
 from ruleop.authoring.scaffold.manifests.object_references import references
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
-from ruleop.authoring.scaffold.trees import replaced, walk
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
+from ruleop.authoring.scaffold.yaml_layout import replaced, walk
 from ruleop.language.rules.checking import build_project
 from ruleop.localcluster import LocalCluster
 from tests.docs.messages import ROOT

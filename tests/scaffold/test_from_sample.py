@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from ruleop.authoring.scaffold.from_sample import empty_project, sample_project
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import project_files
-from ruleop.authoring.scaffold.trees import walk
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
+from ruleop.authoring.scaffold.yaml_layout import walk
 from ruleop.kubernetes.kinds import Kind
 from tests.exploration import examples
 from tests.scaffold.projects import planned, rendered

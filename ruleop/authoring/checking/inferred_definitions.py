@@ -35,7 +35,7 @@ from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.language.definitions.api_types import api_type, named_type, structural
-from ruleop.language.definitions.written_status import WRITTEN
+from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checks.crd_files import site_at
 from ruleop.language.rules.keys.definitions import Definition, read_definition

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
-from ruleop.language.secrets.secret_fields import CHECKSUMS
+from ruleop.language.secrets.secret_values import CHECKSUMS
 from ruleop.language.templates.bodies.body import Printed
 from ruleop.language.templates.syntax import chain_of, names_in
 

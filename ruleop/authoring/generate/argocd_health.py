@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.resources
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.kinds import Kind

@@ -12,7 +12,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
 from ruleop.authoring.generate.samples import examples
 from ruleop.authoring.scaffold.instance import instance

@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import fields
-from ruleop.authoring.scaffold.naming import expression, kebab
+from ruleop.authoring.scaffold.naming import ScaffoldError, expression, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_label, is_letter_label, is_subdomain

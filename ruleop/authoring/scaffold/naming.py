@@ -5,11 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from ruleop.errors import RuleopError
 from ruleop.language.rules.loading import RESERVED_NAMES
 from ruleop.language.templates import JINJA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+
+# -- unusable input ----------------------------------------------------------------------------------------------------
+#
+# The error of inputs that cannot become a project.
+
+
+class ScaffoldError(RuleopError):
+    """The input cannot become a project. The message names what to change."""
+
+
+# -- naming ------------------------------------------------------------------------------------------------------------
+
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _UPPER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.scaffold.agents_page import agents_page
 from ruleop.authoring.scaffold.inferred_schema import schema_entry
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.readme import readme
 from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_comment
-from ruleop.authoring.scaffold.trees import value_at
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text, value_at
 from ruleop.kubernetes.crd.structural import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
+from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.schema_keys import SchemaTable
+from ruleop.language.rules.keys.tables import keys
+from ruleop.language.rules.keys.value_types import Choice
 from ruleop.language.rules.loading import operator_choices
+from ruleop.language.templates import FILTER_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.language.rules.keys.tables import Key, Table
+
+
+# -- agents page -------------------------------------------------------------------------------------------------------
+#
+# AGENTS.md of a new project: the rules language on one page, for coding assistants.
+#
+# Its text and its idioms are in agents.md. The tables of keys and the names of filters come from the code.
+
+
+_TABLES: Final[dict[str, type[Table]]] = {
+    "A watch": language.WatchTable,
+    "A child, in `children` and `finalize`": language.ChildTable,
+    "`apply` of a child": language.ApplyTable,
+    "`patch` of a child, in place of template or object": language.PatchTable,
+    "An entry of `observe`": language.ObserveTable,
+    "An entry of `conditions`": language.ConditionTable,
+    "An entry of `validate`": language.ValidateTable,
+    "`schema` of a watch": SchemaTable,
+}
+
+
+def agents_page() -> str:
+    text = importlib.resources.files(__package__).joinpath("agents.md").read_text(encoding="utf-8")
+    filters = ", ".join(f"`{name}`" for name in sorted(FILTER_NAMES))
+    return text.replace("<!-- filters -->", filters).replace("<!-- keys -->\n", "\n".join(_key_tables()))
+
+
+def _key_tables() -> Iterator[str]:
+    for title, table in _TABLES.items():
+        rows = "".join(f"| `{key.name}` | {_meaning(key)} |\n" for _, key in keys(table))
+        yield f"| {title} | |\n|---|---|\n{rows}"
+
+
+def _meaning(key: Key) -> str:
+    options = key.type.options if isinstance(key.type, Choice) else ()
+    notes = [key.doc, *(["Required."] if key.required else [])]
+    if options:
+        notes.append(f"One of {', '.join(f'`{each}`' for each in options)}.")
+    return " ".join(notes).replace("|", "\\|")
+
+
+# -- new project -------------------------------------------------------------------------------------------------------
+
 
 _EXPECTED: Final = re.compile(r"(spec|metadata)(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 _MERGED: Final = frozenset({"containers", "initContainers", "env", "ports"})

@@ -1,17 +1,78 @@
 """YAML for people to edit, with templates in it: blocks, one item a line, comments.
 
 The data is plain JSON, in which `Expr` and `Joined` stand for what a template computes, and `Noted` puts a comment
-above a key or an item. Literal text that Jinja would read as a tag is written so that it renders as it is.
-"""
+above a key or an item. Literal text that Jinja would read as a tag is written so that it renders as it is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.language.templates import yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+#
+# Paths in plain data: names of fields and indexes of items.
+
+
+TreePath: TypeAlias = tuple[str | int, ...]
+
+
+def walk(value: Any, path: TreePath = ()) -> Iterator[tuple[TreePath, Any]]:
+    """Every value in the data with its path, parents first."""
+    yield path, value
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from walk(member, (*path, key))
+
+
+def value_at(tree: Any, path: TreePath) -> Any:
+    """The value at a path; None if there is none."""
+    for part in path:
+        if isinstance(tree, dict) if isinstance(part, str) else isinstance(tree, list) and part < len(tree):
+            tree = tree.get(part) if isinstance(tree, dict) else tree[part]
+        else:
+            return None
+    return tree
+
+
+def items_at(tree: Any, path: TreePath) -> list[Any]:
+    """The list at a path; empty if there is none."""
+    found = value_at(tree, path)
+    return found if isinstance(found, list) else []
+
+
+def replaced(tree: Any, changes: dict[TreePath, Any], path: TreePath = ()) -> Any:
+    """A copy of the data with other values at some paths. What is below a changed path is not read."""
+    if path in changes:
+        return changes[path]
+    if isinstance(tree, dict):
+        return {key: replaced(member, changes, (*path, key)) for key, member in tree.items()}
+    if isinstance(tree, list):
+        return [replaced(member, changes, (*path, index)) for index, member in enumerate(tree)]
+    return tree
+
+
+def without(tree: Any, path: TreePath) -> Any:
+    """A copy of the data without the field or item at a path."""
+    first, *rest = path
+    if isinstance(tree, dict):
+        if not rest:
+            return {key: member for key, member in tree.items() if key != first}
+        return {key: without(member, tuple(rest)) if key == first else member for key, member in tree.items()}
+    if not rest:
+        return [member for index, member in enumerate(tree) if index != first]
+    return [without(member, tuple(rest)) if index == first else member for index, member in enumerate(tree)]
+
+
+# -- yaml layout -------------------------------------------------------------------------------------------------------
+
 
 _TAG: Final = re.compile(r"\{[{%#]")
 _CHOICE: Final = re.compile(r"\b(if|or|and|not)\b")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds, yaml_stream
+from ruleop.authoring.generate.crds import MARK, installed_crds, yaml_stream
 from ruleop.authoring.generate.installation.bundle import bundle_files
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
@@ -25,7 +25,7 @@ from ruleop.authoring.generate.installation.rule_files import image_files
 from ruleop.authoring.generate.samples import samples
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.cli.generating.crd_changes import force_crds_option, refuse_breaking_changes
+from ruleop.cli.generating.generate_crd import force_crds_option, refuse_breaking_changes
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.choices import choice_options, chosen, require_image
 from ruleop.cli.inputs.loading import load_with_sources

@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from ruleop.authoring.generate.argocd_health import CONFIG_MAP, argocd_text, health_kinds
-from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
+from ruleop.authoring.generate.crds import MARK, installed_crds
 from ruleop.authoring.generate.graph.graph_svg import svg
-from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
-from ruleop.authoring.generate.graph.rule_graph import rule_graph
+from ruleop.authoring.generate.graph.rule_graph import dot, mermaid, rule_graph
 from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs
 from ruleop.authoring.generate.policy.policies import policies, policy_text
 from ruleop.authoring.report.spans import Span, Tone

@@ -4,6 +4,7 @@ no client."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -45,3 +46,35 @@ def cluster_options(command: F) -> F:
     return click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's.")(
         command
     )
+
+
+# -- local cluster options ---------------------------------------------------------------------------------------------
+#
+# The options of the commands that start a cluster in memory.
+
+
+port_option = click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of the API server. Default: a free one."
+)
+
+
+def new_file(_context: click.Context, parameter: click.Parameter, path: str) -> str:
+    """The callback of an option that names a file to write."""
+    if path and Path(path).exists():
+        raise click.BadParameter(f"{path} exists; name a file that does not", param_hint=parameter.opts[0])
+    return path
+
+
+# -- operator name -----------------------------------------------------------------------------------------------------
+#
+# The name of the project's operator.
+
+
+def operator_name(folder: str, given: str) -> str:
+    """That of `--name`, else that of `ruleop.yaml`. Raises ProjectErrors."""
+    if given:
+        return given
+    # An operator in a cluster has no such file: the manifests that are generated from it give the name.
+    from ruleop.language.rules.loading.operator_choices import read_choices  # noqa: PLC0415
+
+    return read_choices(Path(folder)).name

@@ -7,10 +7,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ruleop.authoring.live.reading.kind_lookup import UnknownKindError
 from ruleop.authoring.live.reading.read_only_connection import NotConnectedError
+from ruleop.cli.inputs.cluster_options import operator_name
 from ruleop.cli.program import UsageError
+from ruleop.operator.wire.cluster_flags import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
+
+
+# -- named cluster -----------------------------------------------------------------------------------------------------
+#
+# The cluster and the operator that the options of a command name.
+
+
+def read_access(folder: str, flags: Mapping[str, Any]) -> Access:
+    """The values of `cluster_options`, taken out of all flags of a command on the project in a folder. Raises
+    ProjectErrors if ruleop.yaml is invalid: the command could work on another operator."""
+    given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
+    return Access(**given, name=operator_name(folder, flags["name"]))
+
+
+# -- live cluster ------------------------------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 

@@ -1,26 +1,20 @@
-"""Updates fields that the server derived from other fields when their source changes.
-
-A derived field (`ruleop.kubernetes.schema.derived_fields`) stays when its source changes or is removed, and may even
-restore it. So when a merge changes the source, it also sets the derived field to the value that the server would derive
-now, or removes it. The field is left alone if the rule sets or ignores it, or if its value is not derived from the old
-source: then someone else has set it.
-
-Only changed parts are visited, so a merge without a difference costs nothing here."""
+"""The changes that the API server makes to objects before it stores them, as far as a merge has to know: those of every
+object, those that were seen of one, and fields that it derives from others."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import JSON, Kind, Object
-from ruleop.kubernetes.merge.equality import canonical, fingerprint, holds, same
-from ruleop.kubernetes.merge.fields import ItemKey
+from ruleop.kubernetes.merge.equality import canonical, fingerprint, same
+from ruleop.kubernetes.merge.fields import Fields, ItemKey, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.kubernetes.merge.lists import item_keys, items_by_key, member_key
 from ruleop.kubernetes.merge.path import Path
 from ruleop.kubernetes.quantity import quantity_equal
@@ -158,6 +152,96 @@ def _is_member_stored_as(live: Object, desired: Object, name: str, parent: Shape
     )
 
 
+# -- in sync -----------------------------------------------------------------------------------------------------------
+#
+# A fast test for live objects that need no change, which is the result of nearly every merge.
+#
+# It walks the desired state, the live object and the record in parallel and stops at the first doubt: True is certain,
+# False means that `three_way` has to compare in detail. The tests check that the two agree. The test takes a third of
+# the time of a merge, and is the cost of a reconcile without changes.
+
+
+_SCALAR, _LIST, _MAP = Leaf.SCALAR, Leaf.LIST, Leaf.MAP  # looking up a member of an enum is slow
+
+
+DOUBTED: Final[set[int]] = set()
+"""The ids of desired values in the current merge that are not in sync. A merge that is in doubt about an object asks
+about each of its members, and would walk down to the same doubt from every level. It only saves time."""
+
+
+def is_in_sync(live: JSON, desired: JSON, recorded: Fields | None, shape: Shape) -> bool:
+    """Whether live has all desired values in the desired order, and the record has exactly their fields. Without regard
+    to ignored fields and learned answers."""
+    kind = type(desired)
+    if kind is dict and type(recorded) is MapFields:
+        members, declared, values = recorded.members, shape.fields, shape.values or UNKNOWN
+        if type(live) is dict and not shape.atomic and len(members) == len(desired):
+            for name, value in desired.items():
+                before, fields, inner = live.get(name), members.get(name), type(value)
+                if fields is _SCALAR:
+                    is_same = value == before and inner is type(before) and inner is not dict and inner is not list
+                    if not is_same and (before is not None or not is_omitted_default(value, name, shape)):
+                        break
+                elif fields is None or not is_in_sync(before, value, fields, declared.get(name) or values):
+                    break
+            else:
+                return True
+    elif kind is list and type(recorded) is KeyedFields:
+        if type(live) is list and shape.list_type == "map" and _are_items_in_sync(live, desired, recorded, shape):
+            return True
+    elif kind is list and type(recorded) is SetFields:
+        return shape.list_type == "set" and same(live, desired) and _has_fingerprints_of(recorded.fingerprints, desired)
+    elif kind is list:
+        return recorded is _LIST and shape.list_type == "atomic" and is_stored_as(live, desired, shape)
+    elif kind is dict:
+        return recorded is _MAP and shape.atomic and is_stored_as(live, desired, shape)
+    else:
+        return recorded is _SCALAR and same(live, desired)
+    DOUBTED.add(id(desired))
+    return False
+
+
+def holds(live: JSON, desired: JSON, shape: Shape) -> bool:
+    """Whether live has all desired values in the desired order and spelling, no matter who applied them."""
+    kind = type(desired)
+    if kind is dict and type(live) is dict and not shape.atomic:
+        declared, values = shape.fields, shape.values or UNKNOWN
+        for name, value in desired.items():
+            before, kind = live.get(name), type(value)
+            if kind is dict or kind is list:
+                if not holds(before, value, declared.get(name) or values):
+                    return False
+            elif value is not None and (value != before or kind is not type(before)):
+                return False
+        return True
+    if kind is list and type(live) is list and shape.list_type == "map":
+        keys = item_keys(desired, shape)
+        if len(live) != len(desired) or None in keys or len(set(keys)) != len(keys) or item_keys(live, shape) != keys:
+            return False
+        inner = shape.items or UNKNOWN
+        return all(holds(before, item, inner) for before, item in zip(live, desired, strict=True))
+    return same(live, desired)
+
+
+def _has_fingerprints_of(fingerprints: frozenset[str], desired: list[JSON]) -> bool:
+    """Whether the fingerprints are those of the members, and no member is repeated, which is an error."""
+    return len(fingerprints) == len(desired) and fingerprints == frozenset(map(fingerprint, desired))
+
+
+def _are_items_in_sync(live: list[JSON], desired: list[JSON], recorded: KeyedFields, shape: Shape) -> bool:
+    items = recorded.items
+    if not len(live) == len(desired) == len(items) or recorded.keys != shape.keys:
+        return False
+    keys = item_keys(desired, shape)
+    if len(set(keys)) != len(items) or item_keys(live, shape) != keys:
+        return False
+    inner = shape.items or UNKNOWN
+    for before, item, key in zip(live, desired, keys, strict=True):
+        if key is None or not is_in_sync(before, item, items.get(key), inner):
+            return False
+    return True
+
+
 # -- learned -----------------------------------------------------------------------------------------------------------
 #
 # Changes of the API server to values that ruleop sends.
@@ -270,6 +354,15 @@ def _item_differences(sent: list[JSON], answered: list[JSON], shape: Shape, path
 
 
 # -- derived updates ---------------------------------------------------------------------------------------------------
+#
+# Updates fields that the server derived from other fields when their source changes.
+#
+# A derived field (`ruleop.kubernetes.schema.derived_fields`) stays when its source changes or is removed, and may even
+# restore it. So when a merge changes the source, it also sets the derived field to the value that the server would
+# derive now, or removes it. The field is left alone if the rule sets or ignores it, or if its value is not derived from
+# the old source: then someone else has set it.
+#
+# Only changed parts are visited, so a merge without a difference costs nothing here.
 
 
 _NO_MEMBERS: Mapping[str, JSON] = MappingProxyType({})

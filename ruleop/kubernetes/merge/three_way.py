@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.kubernetes.merge.conflicts import conflicting_field, has_same_unique_value, positions_by_value
-from ruleop.kubernetes.merge.equality import DOUBTED, canonical, fingerprint, is_in_sync, same
+from ruleop.kubernetes.merge.equality import canonical, fingerprint, same
 from ruleop.kubernetes.merge.fields import (
     NO_MEMBERS,
     Fields,
@@ -39,8 +39,10 @@ from ruleop.kubernetes.merge.lists import (
 )
 from ruleop.kubernetes.merge.removals import REMOVED, without_fields, without_item
 from ruleop.kubernetes.merge.server_changes import (
+    DOUBTED,
     Answers,
     Learned,
+    is_in_sync,
     is_omitted_default,
     is_stored_as,
     order_of,

@@ -12,13 +12,47 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd.structural import declares, default, drop_unknown, schema_at
 from ruleop.kubernetes.schema.validation import validate
-from ruleop.language.definitions.written_status import CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.schema.openapi import Schema
+
+
+# -- written status ----------------------------------------------------------------------------------------------------
+#
+# The fields of the status that ruleop writes for every rule, as a schema.
+
+
+_TEXT: Final[Schema] = {"type": "string"}
+_GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
+
+CONDITIONS: Final[Schema] = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": {
+        "type": "object",
+        "required": ["type", "status"],
+        "properties": {
+            "type": _TEXT,
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "reason": _TEXT,
+            "message": _TEXT,
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "observedGeneration": _GENERATION,
+        },
+    },
+}
+"""The conditions that ruleop writes."""
+
+WRITTEN: Final[Mapping[str, Schema]] = {"observedGeneration": _GENERATION, "conditions": CONDITIONS}
+"""The fields of the status that ruleop writes for every rule."""
+
+
+# -- status limits -----------------------------------------------------------------------------------------------------
+
 
 IN_CONDITION: Final[tuple[str, ...]] = tuple(CONDITIONS["items"]["properties"])
 """The fields of a condition that ruleop writes."""

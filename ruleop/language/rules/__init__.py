@@ -2,8 +2,8 @@
 them."""
 
 from ruleop.language.rules.findings import Finding, Findings, ProjectErrors
-from ruleop.language.rules.keys.durations import parse_duration
 from ruleop.language.rules.keys.model import (
+    REFUSED_METADATA,
     Child,
     Condition,
     Form,
@@ -23,8 +23,8 @@ from ruleop.language.rules.keys.model import (
     Scheduled,
     Selector,
     Share,
+    parse_duration,
 )
-from ruleop.language.rules.keys.refused_metadata import REFUSED_METADATA
 from ruleop.language.rules.project_files import MAX_CRD_BYTES, RuleFiles, digest_of_files
 from ruleop.language.rules.watched_paths import Place, places
 

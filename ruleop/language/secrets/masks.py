@@ -1,8 +1,7 @@
 """Masks for the text of a plan.
 
 Three things are masked: the data of Secrets; fields of other objects that can hold such data by their template; and
-exact values of Secrets, wherever they are in a text that comes from outside, such as a message of the API server.
-"""
+exact values of Secrets, wherever they are in a text that comes from outside, such as a message of the API server."""
 
 from __future__ import annotations
 
@@ -11,14 +10,143 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.kinds import Object, ObjectKey
-from ruleop.language.secrets.covered_fields import covered_pair, covered_secret, covered_texts
-from ruleop.language.secrets.secret_values import DATA_FIELDS, MASK, is_secret, longest_first, replaced
+from ruleop.kubernetes.kinds import LAST_APPLIED, Object, ObjectKey
+from ruleop.kubernetes.merge import ANNOTATION
+from ruleop.language.secrets.hidden_fields import SHOWN, WHOLE, Hidden
+from ruleop.language.secrets.secret_values import AFTER, BEFORE, DATA_FIELDS, MASK, is_secret, longest_first, replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Callable, Container, Sequence
 
-    from ruleop.language.secrets.hidden_fields import Hidden
+    from ruleop.kubernetes.kinds import Object
+
+
+# -- covered fields ----------------------------------------------------------------------------------------------------
+#
+# Two versions of an object, masked where its values can come from a Secret. Fields that differ still differ.
+#
+# Items of lists are matched by name, else by position.
+
+
+_NOTHING: Final = object()
+_NOT_RENDERED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_MARKS: Final = frozenset({"labels", "annotations"})
+_IDENTITY: Final = {
+    "apiVersion": SHOWN,
+    "kind": SHOWN,
+    "metadata": Hidden(names={"name": SHOWN, "namespace": SHOWN}, others=WHOLE),
+}
+_OF_SECRETS: Final = Hidden(
+    names={
+        **dict.fromkeys(DATA_FIELDS, Hidden(others=WHOLE)),
+        "metadata": Hidden(names={"annotations": Hidden(names={LAST_APPLIED: WHOLE})}),
+    }
+)
+_RECORD: Final = Hidden(names={"metadata": Hidden(names={"annotations": Hidden(names={ANNOTATION: WHOLE})})})
+
+
+def covered_secret(before: Object, after: Object) -> tuple[Object, Object]:
+    """Two versions of a Secret without its values."""
+    old, new = _Cover().pair(before, after, _OF_SECRETS)
+    return old, new
+
+
+def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object, Object]:
+    """Two versions of an object of a child that reads a Secret. Values that only the live object has are masked too:
+    the fields that they came from are not known, for example if the rule has changed."""
+    if hidden.whole or hidden.others:
+        others = WHOLE if hidden.whole else hidden.others
+        hidden = Hidden(names={**_IDENTITY, **hidden.names}, others=others, named=hidden.named)
+    old, new = _Cover(veils=True).pair(before, after, hidden)
+    if hidden.hides_names:  # the record of applied fields has them
+        old, new = _Cover().pair(old, new, _RECORD)
+    return old, new
+
+
+def covered_texts(before: Any, after: Any, text: Callable[[str], str]) -> tuple[Any, Any]:
+    """Two versions of plain data with its texts replaced."""
+    return _Cover(text).pair(before, after, SHOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cover:
+    text: Callable[[str], str] = str
+    veils: bool = False
+
+    def pair(self, before: Any, after: Any, hidden: Hidden, path: tuple[Any, ...] = ()) -> tuple[Any, Any]:
+        """Both values; either may be _NOTHING."""
+        sides = [side for side in (before, after) if side is not _NOTHING]
+        if not hidden.whole and not (after is _NOTHING and self._is_veiled(path)):
+            if all(isinstance(side, Mapping) for side in sides):
+                return self._mappings(before, after, hidden, path)
+            if all(isinstance(side, list) for side in sides):
+                return self._lists(before, after, hidden, path)
+            if not hidden:
+                old, new = (self.text(side) if isinstance(side, str) else self._alone(side) for side in (before, after))
+                return (BEFORE, AFTER) if _are_same(old, new) and before != after else (old, new)
+        words = (MASK, MASK) if before == after else (BEFORE, AFTER)
+        return before if before is _NOTHING else words[0], after if after is _NOTHING else words[1]
+
+    def _is_veiled(self, path: tuple[Any, ...]) -> bool:
+        if not self.veils or not path:
+            return False
+        return path[0] not in _NOT_RENDERED or (len(path) > 1 and path[0] == "metadata" and path[1] in _MARKS)
+
+    def _alone(self, value: Any) -> Any:
+        return self.pair(value, value, SHOWN)[1] if isinstance(value, (Mapping, list)) else value
+
+    def _mappings(self, before: Any, after: Any, hidden: Hidden, path: tuple[Any, ...]) -> tuple[Any, Any]:
+        left, right = ({} if side is _NOTHING else side for side in (before, after))
+        old: dict[str, Any] = {}
+        new: dict[str, Any] = {}
+        number = 0
+        for name in sorted({**left, **right}) if hidden.named else {**left, **right}:
+            values = left.get(name, _NOTHING), right.get(name, _NOTHING)
+            shown = self.text(name)
+            if hidden.hides_name(name):
+                shown, number = f"{MASK} ({number + 1})", number + 1
+            for side, value in zip((old, new), self.pair(*values, hidden.member(name), (*path, name)), strict=True):
+                if value is not _NOTHING:
+                    side[shown] = value
+        return (before if before is _NOTHING else old), (after if after is _NOTHING else new)
+
+    def _lists(self, before: Any, after: Any, hidden: Hidden, path: tuple[Any, ...]) -> tuple[Any, Any]:
+        left, right = ([] if side is _NOTHING else side for side in (before, after))
+        one: dict[Any, Any] | None = _by_name(left)
+        two: dict[Any, Any] | None = _by_name(right)
+        if one is None or two is None:  # by position, if there are as many; else only equal items belong together
+            one, two = dict(enumerate(left)), dict(enumerate(right))
+            if len(left) != len(right):
+                one = {}
+                for number, item in enumerate(left):
+                    at = right.index(item) if item in right else -1
+                    one[at if at >= 0 and at not in one else ~number] = item
+        found = {
+            key: self._items(one.get(key, _NOTHING), two.get(key, _NOTHING), hidden, path) for key in {**one, **two}
+        }
+        old, new = [found[key][0] for key in one], [found[key][1] for key in two]
+        return (before if before is _NOTHING else old), (after if after is _NOTHING else new)
+
+    def _items(self, before: Any, after: Any, hidden: Hidden, path: tuple[Any, ...]) -> tuple[Any, Any]:
+        inner = hidden.item(before if after is _NOTHING else after)
+        if after is _NOTHING and isinstance(before, Mapping) and "name" in before and self._is_veiled((*path, 0)):
+            shown, _ = self.pair(before["name"], before["name"], inner.member("name"))
+            return {**dict.fromkeys(before, BEFORE), "name": shown}, after
+        return self.pair(before, after, inner, (*path, 0))
+
+
+def _are_same(one: Any, two: Any) -> bool:
+    return one is not _NOTHING and two is not _NOTHING and bool(one == two)
+
+
+def _by_name(items: list[Any]) -> dict[str, Any] | None:
+    """The items by their names; None if some have no name or the same."""
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    found = {name: item for name, item in zip(names, items, strict=True) if isinstance(name, str)}
+    return found if len(found) == len(items) else None
+
+
+# -- masks -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 A copy is the value as it is stored or decoded, and if it has several lines or is JSON, each line, each half of
 `key: value`, and each string. Values that are public anyway do not count. Neither the length nor a hash of a masked
-value is shown: a weak password can be guessed from either.
-"""
+value is shown: a weak password can be guessed from either."""
 
 from __future__ import annotations
 
@@ -11,11 +10,16 @@ import base64
 import binascii
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.kubernetes.kinds import GroupKind, Kind, Object
+from ruleop.kubernetes.kinds import LAST_APPLIED, GroupKind, Kind, Object
+from ruleop.language.templates import Trait, filters_with
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 MASK: Final = "(hidden)"
 BEFORE: Final = "(hidden, before)"
@@ -115,3 +119,32 @@ def replaced(text: str, words: Mapping[str, str]) -> str:
 
 def longest_first(words: Mapping[str, str]) -> dict[str, str]:
     return {value: words[value] for value in sorted(words, key=lambda value: (-len(value), value))}
+
+
+# -- secret fields -----------------------------------------------------------------------------------------------------
+#
+# The fields of Secrets that need protection where a template reads them, and the filters whose results do not.
+
+
+CHECKSUMS: Final = filters_with(Trait.CHECKSUM)
+_PUBLIC: Final = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+_NAMES: Final = frozenset({"name", "namespace", "uid"})  # of the metadata
+
+
+def is_public_field(path: Sequence[str | None]) -> bool:
+    """Whether a field of a Secret may be shown to everyone: not its data, nor its annotations as a whole."""
+    if path[0] != "metadata":
+        return path[0] in _PUBLIC
+    if len(path) < 2 or path[1] is None:
+        return False  # with the annotations
+    return path[1] != "annotations" or (len(path) > 2 and path[2] not in (None, LAST_APPLIED))
+
+
+def is_secret_field(path: Sequence[str | None]) -> bool:
+    """Whether a field of a Secret needs protection: its data, but not the keys in a loop over it."""
+    return not is_public_field(path) and not (path[0] in DATA_FIELDS and path[1:] == (None, "key"))
+
+
+def is_name_field(path: Sequence[str | None]) -> bool:
+    """Whether a field of a Secret is its type or a part of its identity."""
+    return path[0] in _PUBLIC - {"metadata"} or (path[0] == "metadata" and len(path) > 1 and path[1] in _NAMES)

@@ -1,4 +1,4 @@
-"""What templates may call: filters, tests, and the functions that are the same for all renders.
+"""The names that templates may call: filters, tests, and the functions that are the same for all renders.
 
 Templates access plain data and these. No attribute of a Python object is accessible: fields are looked up in data
 (`values.lookup`), and methods in a short table (`values.methods`).
@@ -36,8 +36,8 @@ class Callables:
 
     def __init__(self, read_file: Callable[[Any], str], read_captured: Callable[[Any, str], Any]) -> None:
         """`read_file`: the text of a file, by its name. `read_captured`: the data of captured text."""
-        self.filters = build_filters(self, read_captured)
-        self.tests = build_tests(self)
+        self.filters: dict[str, Callable[..., Any]] = build_filters(self, read_captured)
+        self.tests: dict[str, Callable[..., bool]] = build_tests(self)
         self.functions: Final = {
             "omit": OMIT,
             "range": TemplateFunction("range", bounded_range),

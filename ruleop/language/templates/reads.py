@@ -1,4 +1,4 @@
-"""What a template or an expression reads: names, and chains of fields below them."""
+"""The reads of a template or an expression: names, and chains of fields below them."""
 
 from __future__ import annotations
 

@@ -6,12 +6,11 @@ with a name conflict."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.operator.cache.cache_view import CacheView
-from ruleop.operator.cache.informers import Informer, InformerSnapshot, WatchSpec
+from ruleop.operator.cache.cache_view import CacheView, Share
+from ruleop.operator.cache.informers import Informer, InformerSnapshot
 from ruleop.operator.wire.watch.store import Entry, State
 from ruleop.planning.model.marks import PART_OF
 
@@ -21,27 +20,6 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.operator.server_api import ServerApi
     from ruleop.operator.wire.watch.store import Store
-
-
-# -- share -------------------------------------------------------------------------------------------------------------
-#
-# The part of the custom resources that this process watches, if the operator runs as several processes.
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The CRs that a label selector matches, and whose uids are in these buckets."""
-
-    selector: str = ""
-    buckets: frozenset[int] | None = None  # None: all
-
-    def resources(self, kind: Kind) -> WatchSpec:
-        """The watch of the CRs of a kind."""
-        return WatchSpec(kind, labels=self.selector, buckets=self.buckets)
-
-    def of(self, need: WatchSpec) -> WatchSpec:
-        """The part of what the rules need. What they observe is read as a whole."""
-        return replace(need, buckets=self.buckets) if need.children else need
 
 
 # -- cache -------------------------------------------------------------------------------------------------------------

@@ -6,13 +6,14 @@ snapshot, which the loop takes in one turn."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
-from ruleop.operator.cache.informers import Informer, InformerSnapshot
+from ruleop.operator.cache.informers import Informer, InformerSnapshot, WatchSpec
 from ruleop.operator.cache.watch_specs import child_need, observe_need
 from ruleop.operator.wire.watch.store import State, Store, StoreSnapshot
 from ruleop.planning import KindInfo, Query, Served
@@ -25,11 +26,30 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema.shape import Shape
     from ruleop.language.rules import Observe
-    from ruleop.operator.cache.cache import Share
-    from ruleop.operator.cache.informers import WatchSpec
     from ruleop.operator.queue.work_queue import Request
     from ruleop.planning import Kinds
     from ruleop.planning.model.targets import Target
+
+
+# -- share -------------------------------------------------------------------------------------------------------------
+#
+# The part of the custom resources that this process watches, if the operator runs as several processes.
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The CRs that a label selector matches, and whose uids are in these buckets."""
+
+    selector: str = ""
+    buckets: frozenset[int] | None = None  # None: all
+
+    def resources(self, kind: Kind) -> WatchSpec:
+        """The watch of the CRs of a kind."""
+        return WatchSpec(kind, labels=self.selector, buckets=self.buckets)
+
+    def of(self, need: WatchSpec) -> WatchSpec:
+        """The part of what the rules need. What they observe is read as a whole."""
+        return replace(need, buckets=self.buckets) if need.children else need
 
 
 # -- kind infos --------------------------------------------------------------------------------------------------------

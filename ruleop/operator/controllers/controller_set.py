@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import GroupKind, ObjectKey
     from ruleop.language.rules import Project, ProjectErrors, Rule
-    from ruleop.operator.cache.cache import Share
+    from ruleop.operator.cache.cache_view import Share
     from ruleop.operator.cache.informers import Informer, Informers
     from ruleop.operator.cache.published_schemas import PublishedSchemas
     from ruleop.operator.controllers.controllers import Controller, Controllers

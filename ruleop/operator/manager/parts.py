@@ -17,7 +17,8 @@ import structlog
 from ruleop.kubernetes.buckets import BUCKETS
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import RESERVED_PREFIX, lease_name
-from ruleop.operator.cache.cache import Cache, Share
+from ruleop.operator.cache.cache import Cache
+from ruleop.operator.cache.cache_view import Share
 from ruleop.operator.cache.informers import Informers, WatchSpec, belief, selection
 from ruleop.operator.cache.own_writes import OwnWrites
 from ruleop.operator.cache.published_schemas import PublishedSchemas
@@ -34,7 +35,8 @@ from ruleop.operator.passes.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.passes.pass_log import Events
 from ruleop.operator.passes.reconciler import Reconciler
 from ruleop.operator.passes.shared_objects import Environment
-from ruleop.operator.passes.status import StatusDebounce, StatusSchemas
+from ruleop.operator.passes.status import StatusSchemas
+from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.revisions.revision_data import revisions_key
 from ruleop.operator.revisions.revision_store import RevisionStore

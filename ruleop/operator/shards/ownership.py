@@ -21,7 +21,7 @@ from ruleop.kubernetes.labels import labels_of, meets
 from ruleop.kubernetes.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
 from ruleop.kubernetes.permissions import READ, STORED, grant, place
 from ruleop.kubernetes.selector_text import matched_by_none
-from ruleop.operator.cache.cache import Share
+from ruleop.operator.cache.cache_view import Share
 from ruleop.operator.telemetry.probes import Check
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import reading

@@ -52,7 +52,7 @@ from ruleop.planning.rendering.child_field_sites import field_site
 from ruleop.planning.rendering.desired import Desired, is_enabled, merge_strategy, source_of, wait_for
 from ruleop.planning.rendering.items import items_of
 from ruleop.planning.rendering.scope import without_server_noise
-from ruleop.planning.rendering.work import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

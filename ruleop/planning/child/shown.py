@@ -18,10 +18,10 @@ from ruleop.errors import RenderError, RuleopError
 from ruleop.language.rules import Given
 from ruleop.language.secrets.hidden_fields import hidden_fields, hidden_texts
 from ruleop.language.secrets.masks import Masks
-from ruleop.language.secrets.secret_fields import is_public_field
 from ruleop.language.secrets.secret_values import (
     MASK,
     SECRET,
+    is_public_field,
     is_secret,
     known_values,
     leaves_of,

@@ -32,7 +32,7 @@ from ruleop.planning.model.marks import MANAGED_BY, OWNER, RESERVED, RULEOP, Own
 from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.planning.rendering.rotation import is_due, random_keys
-from ruleop.planning.rendering.work import ChildFails, ChildWaits, child_error
+from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,7 +16,7 @@ from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.planning.model.marks import annotations_of
 from ruleop.planning.rendering.certificates import MAX_PEM, validity
 from ruleop.planning.rendering.time_functions import parse_time
-from ruleop.planning.rendering.work import ChildFails
+from ruleop.planning.rendering.unplanned import ChildFails
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

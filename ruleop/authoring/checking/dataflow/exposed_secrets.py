@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
 from ruleop.language.rules.facts.secret_reads import secret_ids
-from ruleop.language.secrets.secret_fields import CHECKSUMS, is_secret_field
-from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
+from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax
 from ruleop.language.templates.syntax import chain_of
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
+from ruleop.authoring.report.dot import digraph, quoted
 from ruleop.kubernetes.kinds import NAMESPACE_KIND
 from ruleop.language.rules import ItemEnd, Patched
 from ruleop.language.rules.facts.order import ids_read
@@ -17,12 +18,13 @@ from ruleop.messages import shortened
 from ruleop.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Child, Observe, Rule
     from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates.bodies.body import FieldPath
+
 
 Role = Literal["resource", "child", "observed", "status"]
 Why = Literal["creates", "reads", "waits", "observes", "reports"]
@@ -159,3 +161,68 @@ def _namespaces(child: Child, watch: Watch, loaded: Loaded) -> frozenset[str]:
         and any(kind.versionless == NAMESPACE_KIND.versionless for kind in other.kinds)
         and not texts.isdisjoint(written_names(id_, watch, loaded))
     )
+
+
+# -- graph texts -------------------------------------------------------------------------------------------------------
+#
+# The graph of rules as text: Mermaid, and the language of Graphviz.
+
+
+_ROLES: Final[dict[Role, tuple[str, str, str]]] = {  # the brackets of Mermaid, the colour in Graphviz
+    "resource": ("([", "])", "lightsteelblue"),
+    "child": ("[", "]", "white"),
+    "observed": ("[/", "/]", "lightgrey"),
+    "status": ("(", ")", "honeydew"),
+}
+_ARROWS: Final[dict[Why, tuple[str, str]]] = {
+    "creates": ("-->", "solid"),
+    "reads": ("-->", "solid"),
+    "waits": ("==>", "bold"),
+    "observes": ("-.->", "dashed"),
+    "reports": ("-.->", "dotted"),
+}
+_PLAIN: Final = frozenset(" ./_:,()=+←…")
+
+
+def mermaid(graphs: Sequence[Graph]) -> str:
+    return "\n".join(["flowchart LR", *(f"  {line}" for line in _mermaid_lines(graphs)), ""])
+
+
+def _mermaid_lines(graphs: Sequence[Graph]) -> Iterator[str]:
+    conditional = []
+    for number, graph in enumerate(graphs):
+        names = _names(number, graph)
+        for node in graph.nodes:
+            start, end, _ = ("[[", "]]", "") if node.repeated else _ROLES[node.role]
+            yield f'{names[node.name]}{start}"{"<br/>".join(map(_mermaid_text, node.shown))}"{end}'
+        for edge in graph.edges:
+            yield f"{names[edge.source]} {_ARROWS[edge.why][0]} {names[edge.target]}"
+        conditional += [names[node.name] for node in graph.nodes if node.conditional]
+    if conditional:
+        yield "classDef conditional stroke-dasharray: 5 4"
+        yield f"class {','.join(conditional)} conditional"
+
+
+def _names(number: int, graph: Graph) -> dict[str, str]:
+    """Names that are keywords of neither language."""
+    return {node.name: f"r{number}n{index}" for index, node in enumerate(graph.nodes)}
+
+
+def _mermaid_text(text: str) -> str:
+    """Entities for all that Mermaid, its Markdown or HTML could read as something else."""
+    return "".join(each if each.isalnum() or each in _PLAIN else f"#{ord(each)};" for each in text)
+
+
+def dot(graphs: Sequence[Graph]) -> str:
+    return digraph("rules", _dot_lines(graphs))
+
+
+def _dot_lines(graphs: Sequence[Graph]) -> Iterator[str]:
+    for number, graph in enumerate(graphs):
+        names = _names(number, graph)
+        for node in graph.nodes:
+            style = ', style="rounded,filled,dashed"' if node.conditional else ""
+            style += ", peripheries=2" if node.repeated else ""
+            yield f"{names[node.name]} [label={quoted(*node.shown)}, fillcolor={_ROLES[node.role][2]}{style}];"
+        for edge in graph.edges:
+            yield f"{names[edge.source]} -> {names[edge.target]} [style={_ARROWS[edge.why][1]}];"

@@ -1,8 +1,7 @@
 """A bundle for the Operator Lifecycle Manager (registry+v1), for OLM v0 and v1.
 
 OLM makes the service account and the roles from the ClusterServiceVersion. It turns `permissions` into Roles in the
-namespaces that the operator watches and in its own, or into ClusterRoles where all are watched.
-"""
+namespaces that the operator watches and in its own, or into ClusterRoles where all are watched."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.authoring.checking.roles.needed_permissions import Scope
-from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.installation.artifact_hub import CAPABILITIES
+from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.installation.manifests import set_variables
 from ruleop.authoring.generate.installation.operator_objects import operator
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import rules_mount
+from ruleop.authoring.generate.samples import samples
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
@@ -33,6 +32,52 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Rule
     from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
+
+
+# -- artifact hub ------------------------------------------------------------------------------------------------------
+#
+# The annotations of a chart by which Artifact Hub shows it as an operator, with its kinds and an example of each.
+
+
+CAPABILITIES: Final = "Deep Insights"
+"""The level of the Operator Framework: metrics, alerts and a dashboard come with the operator."""
+
+
+def artifact_hub(loaded: Loaded, choices: Choices, crds: Sequence[Object], image: str) -> dict[str, JSON]:
+    """Each value is text; that of a list is YAML."""
+    images = [{"name": "operator", "image": image}]
+    if choices.rules_image:
+        images.append({"name": "rules", "image": choices.rules_image})
+    lists: dict[str, Any] = {
+        "crds": [*_kinds(crds)],
+        "crdsExamples": samples(loaded, crds),
+        "images": images,
+    }
+    found: dict[str, JSON] = {name: rules_text(each) for name, each in lists.items() if each}
+    found |= {"operator": "true", "operatorCapabilities": CAPABILITIES}
+    if "-" in choices.version:
+        found["prerelease"] = "true"
+    return {f"artifacthub.io/{name}": value for name, value in sorted(found.items())}
+
+
+def _kinds(crds: Sequence[Object]) -> Iterator[Object]:
+    for crd in crds:
+        spec = crd["spec"]
+        kind = spec["names"]["kind"]
+        for version in spec["versions"]:
+            schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+            if version.get("served"):
+                yield {
+                    "kind": kind,
+                    "version": version["name"],
+                    "name": crd["metadata"]["name"],
+                    "displayName": kind,
+                    "description": schema.get("description") or f"{kind} of {spec['group']}",
+                }
+
+
+# -- bundle ------------------------------------------------------------------------------------------------------------
+
 
 _HEADER: Final = f"{MARK} bundle` from the rules and ruleop.yaml: change them there.\n"
 _MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif"}

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.installation.alerts import rules_file
-from ruleop.authoring.generate.installation.artifact_hub import artifact_hub
+from ruleop.authoring.generate.crds import MARK
+from ruleop.authoring.generate.installation.bundle import artifact_hub
 from ruleop.authoring.generate.installation.dashboard import dashboard
-from ruleop.authoring.generate.installation.monitoring import metrics_job
+from ruleop.authoring.generate.installation.monitoring import metrics_job, rules_file
 from ruleop.authoring.generate.installation.operator_objects import image_of
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files

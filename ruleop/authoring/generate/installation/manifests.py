@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.installation.monitoring import monitoring_objects
 from ruleop.authoring.generate.installation.operator_objects import namespace, operator, service_monitor
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.installation.operator_objects import FOLDER
 from ruleop.errors import Site
 from ruleop.language.rules import Findings, ProjectErrors

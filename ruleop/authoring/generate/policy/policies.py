@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
 from ruleop.authoring.checking.typing.strings import expression_node
-from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.policy.cel_terms import InexactError, constant
 from ruleop.authoring.generate.policy.cel_translation import Names, Translation
 from ruleop.authoring.scaffold.yaml_layout import rules_text

@@ -20,8 +20,7 @@ from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.authoring.offline.stand_in import NAMESPACE, with_owner_uids
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
-from ruleop.authoring.ruletests.running.provenance import Provenance
-from ruleop.authoring.ruletests.running.state import After, Error, described, named, owned
+from ruleop.authoring.ruletests.running.state import After, Error, Provenance, described, named, owned
 from ruleop.errors import RuleopError
 from ruleop.files import read_inside
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey

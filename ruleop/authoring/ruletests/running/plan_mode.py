@@ -6,30 +6,117 @@ else would notice a port in quotes. Most cases of a project render the same obje
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.offline.stand_in import identified, prepare
 from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
-from ruleop.authoring.ruletests.running.provenance import Provenance
-from ruleop.authoring.ruletests.running.ready_statuses import made_ready
-from ruleop.authoring.ruletests.running.state import Action, After, Error, described, named, owned
+from ruleop.authoring.ruletests.running.state import Action, After, Error, Provenance, described, named, owned
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
+from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.merge.equality import canonical
+from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.language.secrets.masks import NO_MASKS, Masks
 from ruleop.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
 from ruleop.planning.changes.writes import verb_of
+from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.marks import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from ruleop.errors import Site
     from ruleop.language.rules import Project, Rule
     from ruleop.language.templates.field_sites import FieldPath
     from ruleop.planning import Problem
+
+
+# -- ready statuses ----------------------------------------------------------------------------------------------------
+#
+# An example of a ready object of each kind that `readiness` knows: the status that its controller writes.
+#
+# Tests of rules give it to children that they call ready, and the tests of readiness hold the examples to its rules.
+
+
+class Copied(NamedTuple):
+    """A value of the object itself. Without a default, the field is left out where the object has no such value."""
+
+    path: tuple[str, ...]
+    default: Any = None
+
+
+def _true(*types: str) -> dict[str, Any]:
+    return {"conditions": [{"type": each, "status": "True"} for each in types]}
+
+
+_SEEN: Final = {"observedGeneration": Copied(("metadata", "generation"))}
+_PODS: Final = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+_REPLICAS: Final = {**_SEEN, **dict.fromkeys(_PODS, Copied(("spec", "replicas"), 1))}
+_NODES: Final = ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable")
+_TIME: Final = "1970-01-01T00:00:00Z"
+
+READY_STATUSES: Final[Mapping[GroupKind, Mapping[str, Any]]] = {
+    GroupKind("apps", "Deployment"): {**_REPLICAS, **_true("Available", "Progressing")},
+    GroupKind("apps", "StatefulSet"): {
+        **_REPLICAS,
+        **dict.fromkeys(("currentRevision", "updateRevision"), Copied(("status", "updateRevision"), "revision")),
+    },
+    GroupKind("apps", "DaemonSet"): {**_SEEN, **dict.fromkeys((*_NODES, "numberReady"), 1), "numberMisscheduled": 0},
+    GroupKind("apps", "ReplicaSet"): _REPLICAS,
+    GroupKind("batch", "Job"): {
+        **dict.fromkeys(("startTime", "completionTime"), _TIME),
+        "succeeded": Copied(("spec", "completions"), 1),
+        **_true("Complete"),
+    },
+    GroupKind("", "Pod"): {"phase": "Running", **_true("Ready")},
+    GroupKind("", "PersistentVolumeClaim"): {"phase": "Bound", "capacity": Copied(("spec", "resources", "requests"))},
+    GroupKind("", "Service"): {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
+    GroupKind("", "Namespace"): {"phase": "Active"},
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): _true("NamesAccepted", "Established"),
+    GroupKind("apiregistration.k8s.io", "APIService"): _true("Available"),
+    GroupKind("policy", "PodDisruptionBudget"): {
+        **_SEEN,
+        **dict.fromkeys(("currentHealthy", "desiredHealthy", "expectedPods"), 1),
+        "disruptionsAllowed": 0,
+    },
+}
+
+
+def made_ready(obj: Object, shape: Shape = UNKNOWN) -> Object:
+    """The object with the status of a ready one; unchanged if it is ready already."""
+    if readiness(obj, shape).ready:
+        return obj
+    status = obj.get("status") or {}
+    example = READY_STATUSES.get(Kind.of(obj).versionless) or _by_conditions(status)
+    return {**obj, "status": {**status, **_filled(example, obj)}}
+
+
+def _filled(example: Any, obj: Object) -> Any:
+    """The example with the values that are copied from the object. A field without a value is left out."""
+    if isinstance(example, Copied):
+        value: Any = obj
+        for name in example.path:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return example.default if value is None else value
+    if isinstance(example, Mapping):
+        found = {name: _filled(each, obj) for name, each in example.items()}
+        return {name: each for name, each in found.items() if each is not None}
+    return [_filled(each, obj) for each in example] if isinstance(example, list) else example
+
+
+def _by_conditions(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The status of another kind: Ready, or Available if that is the condition that it has."""
+    conditions = [each for each in status.get("conditions") or () if isinstance(each, dict)]
+    types = {each.get("type") for each in conditions}
+    type_ = "Available" if "Available" in types and "Ready" not in types else "Ready"
+    others = [each for each in conditions if each.get("type") != type_]
+    found: dict[str, Any] = {"conditions": [*others, {"type": type_, "status": "True", **_SEEN}]}
+    return {**found, **_SEEN} if "observedGeneration" in status else found
+
+
+# -- plan mode ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ruleop.authoring.scaffold.from_sample import check_kind
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
+from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.rules.findings import Findings
 from ruleop.language.rules.keys.definitions import open_type

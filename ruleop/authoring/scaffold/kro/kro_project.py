@@ -17,11 +17,9 @@ from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
 from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Cel, Graph, Resource, only_expression, parts, read_graph
 from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, InexpressibleError, Term, described, text_literal
-from ruleop.authoring.scaffold.naming import free_id, kebab
+from ruleop.authoring.scaffold.naming import ScaffoldError, free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
-from ruleop.authoring.scaffold.trees import replaced, value_at
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, replaced, value_at
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.crd.structural import default, schema_at
 from ruleop.kubernetes.kinds import Kind

@@ -19,8 +19,7 @@ from ruleop.authoring.scaffold.manifests.object_references import Links, Referen
 from ruleop.authoring.scaffold.manifests.plain_credentials import is_password
 from ruleop.authoring.scaffold.naming import camel, expression, free_id, kebab, pascal
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
-from ruleop.authoring.scaffold.trees import TreePath, replaced, value_at, walk, without
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, TreePath, replaced, value_at, walk, without
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import Kind
 

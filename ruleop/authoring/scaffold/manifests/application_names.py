@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.scaffold.naming import camel, free_id, kebab, words
-from ruleop.authoring.scaffold.trees import value_at
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, value_at
 from ruleop.kubernetes.names import MAX_LABEL, MAX_NAME
 
 if TYPE_CHECKING:

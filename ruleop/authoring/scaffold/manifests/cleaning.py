@@ -14,8 +14,8 @@ from enum import Enum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.scaffold.trees import TreePath, value_at, walk, without
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
+from ruleop.authoring.scaffold.naming import ScaffoldError
+from ruleop.authoring.scaffold.yaml_layout import TreePath, value_at, walk, without
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.builtin.completion import complete
 from ruleop.kubernetes.builtin.table import builtin_resource

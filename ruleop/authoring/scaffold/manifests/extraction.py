@@ -31,14 +31,14 @@ from ruleop.authoring.scaffold.manifests.plain_credentials import (
     with_replaced,
 )
 from ruleop.authoring.scaffold.naming import free, words
-from ruleop.authoring.scaffold.trees import items_at, replaced, value_at, walk
+from ruleop.authoring.scaffold.yaml_layout import items_at, replaced, value_at, walk
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.scaffold.trees import TreePath
+    from ruleop.authoring.scaffold.yaml_layout import TreePath
 
     Write = Callable[[str, str, str], str]
     """Puts a credential away, by its value, name and place. Returns what takes its place in the text."""

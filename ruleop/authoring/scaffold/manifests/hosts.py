@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.naming import words
-from ruleop.authoring.scaffold.trees import items_at, value_at, walk
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, items_at, value_at, walk
 from ruleop.kubernetes.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
-    from ruleop.authoring.scaffold.trees import TreePath
+    from ruleop.authoring.scaffold.yaml_layout import TreePath
 
 _HOST_WORDS: Final = frozenset(
     {

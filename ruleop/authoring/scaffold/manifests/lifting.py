@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import infer
 from ruleop.authoring.scaffold.manifests.application_names import group as group_of
-from ruleop.authoring.scaffold.naming import camel, expression, free
-from ruleop.authoring.scaffold.trees import items_at, value_at, walk
-from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.authoring.scaffold.yaml_layout import Expr
+from ruleop.authoring.scaffold.naming import ScaffoldError, camel, expression, free
+from ruleop.authoring.scaffold.yaml_layout import Expr, items_at, value_at, walk
 from ruleop.kubernetes.merge.path import PathError, Selector, parse_path, scalar_text
 from ruleop.language.definitions.api_types import INT_OR_STRING
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
-    from ruleop.authoring.scaffold.trees import TreePath
+    from ruleop.authoring.scaffold.yaml_layout import TreePath
     from ruleop.kubernetes.merge.path import Path
     from ruleop.kubernetes.schema.openapi import Schema
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.manifests.application_names import INSTANCE, NAME
 from ruleop.authoring.scaffold.manifests.cleaning import POD_NAME
-from ruleop.authoring.scaffold.trees import items_at, walk
+from ruleop.authoring.scaffold.yaml_layout import items_at, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
-    from ruleop.authoring.scaffold.trees import TreePath
-    from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
+    from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, TreePath
 
 _NAMES: Final = {
     "serviceName": "Service",

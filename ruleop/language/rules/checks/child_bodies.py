@@ -9,7 +9,7 @@ from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_words
 from ruleop.language.rules.checks.owned_lists import shape_of
-from ruleop.language.rules.keys.refused_metadata import REFUSED_METADATA
+from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.language.templates.bodies.body import MARK
 from ruleop.language.templates.bodies.search import read_file, read_tags

@@ -15,7 +15,7 @@ from ruleop.kubernetes.cron import is_zone, times_problem
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.formats import FORMATS
 from ruleop.language.rules.facts.scopes import written
-from ruleop.language.rules.keys.durations import parse_duration
+from ruleop.language.rules.keys.model import parse_duration
 from ruleop.language.rules.keys.parsed import JOBS
 from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate, syntax
 from ruleop.language.templates.functions import FUNCTIONS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.crd.crds import definition_of
 from ruleop.kubernetes.crd.structural import schema_at
-from ruleop.language.rules.facts.reads import names_read_by_let
+from ruleop.language.rules.facts.order import names_read_by_let
 from ruleop.language.rules.facts.scopes import ALWAYS, RESERVED, Part
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.language.templates import FUNCTION_NAMES, JINJA_NAMES, SCOPE_FUNCTIONS, Reference

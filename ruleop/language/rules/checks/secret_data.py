@@ -16,7 +16,7 @@ from ruleop.language.rules.facts.secret_reads import (
     secret_ids,
     slots_of,
 )
-from ruleop.language.secrets.secret_fields import is_name_field
+from ruleop.language.secrets.secret_values import is_name_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from ruleop.kubernetes.kinds import GroupKind
 from ruleop.language.rules.facts.scopes import written
 from ruleop.language.secrets.secrecy import Secrecy, words_of
-from ruleop.language.secrets.secret_fields import (
+from ruleop.language.secrets.secret_values import (
     CHECKSUMS,
+    SECRET,
     is_name_field,
     is_public_field,
     is_secret_field,
 )
-from ruleop.language.secrets.secret_values import SECRET
 from ruleop.language.templates import SECRET_FUNCTIONS, Reference, TextTemplate, syntax
 from ruleop.language.templates.compile import SAME_ITEMS, origins_of, slots_from
 

@@ -15,7 +15,7 @@ from ruleop.kubernetes.crd.crds import CustomResourceDefinition, parse_crd
 from ruleop.kubernetes.crd.structural import schema_at
 from ruleop.kubernetes.schema.validation import subschemas
 from ruleop.language.definitions.definition import AGE_COLUMN, READY_COLUMN, Names, Version, definition_document
-from ruleop.language.definitions.written_status import WRITTEN
+from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules.findings import did_you_mean_quoted
 from ruleop.language.rules.keys.schema_fields import FieldReader, with_empty_default
 from ruleop.language.rules.keys.schema_keys import OtherVersionTable

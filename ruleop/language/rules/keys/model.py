@@ -1,17 +1,17 @@
 """The rules of a project as frozen typed objects, with one class per table of the rules language.
 
 Everything here is checked when it is loaded. Expressions and templates are compiled, so that planning only evaluates
-them.
-"""
+them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ruleop.kubernetes.kinds import NAMESPACE_KIND
+from ruleop.kubernetes.kinds import NAMESPACE_KIND, SERVER_METADATA
 from ruleop.language.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
 from ruleop.language.secrets.secret_values import SECRET
 
@@ -24,6 +24,49 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.merge import Path
     from ruleop.language.rules.findings import Finding
     from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree
+
+
+# -- durations ---------------------------------------------------------------------------------------------------------
+#
+# Durations in Kubernetes' notation: 10h, 1h30m, 0s.
+
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)", re.ASCII)
+PATTERN = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|h|m|s))+$"
+DAYS = r"^[0-9]{1,5}d$"
+
+
+def parse_duration(text: str, *, days: bool = False) -> float:
+    """The duration in seconds. Raises ValueError with a message for users; also parses the annotation of a CR.
+    `days`: it may be a number of days, which Kubernetes does not have."""
+    if days and re.fullmatch(DAYS, text, re.ASCII):
+        return int(text[:-1]) * 24 * 3600.0
+    if re.fullmatch(PATTERN, text, re.ASCII):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
+        raise ValueError(f'the duration "{text}" needs a unit: "{text}s", "{text}m" or "{text}h"')
+    raise ValueError(f'"{text}" is not a duration: write it like "10h", "1h30m" or "0s"')
+
+
+# -- refused metadata --------------------------------------------------------------------------------------------------
+#
+# The fields of metadata that rules cannot set.
+
+
+REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
+    {
+        "generateName": "set metadata.name: ruleop finds objects by name",
+        "ownerReferences": "ruleop writes the owner itself",
+        "finalizers": "only the controller that removes a finalizer may set it",
+        **dict.fromkeys(sorted(SERVER_METADATA), "the API server sets it; remove it"),
+    }
+)
+"""The fields of metadata that a child cannot set, and what to do instead."""
+
+
+# -- model -------------------------------------------------------------------------------------------------------------
+
 
 Strategy = Literal["merge", "server-side", "create-only"]
 EMPTY: Mapping[str, Any] = MappingProxyType({})

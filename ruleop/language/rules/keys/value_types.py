@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from ruleop.errors import RuleError, Site
 from ruleop.kubernetes.merge import Path, PathError, parse_path
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
-from ruleop.language.rules.keys.durations import DAYS, PATTERN, parse_duration
-from ruleop.language.rules.keys.model import Share
+from ruleop.language.rules.keys.model import DAYS, PATTERN, Share, parse_duration
 from ruleop.language.templates import Expression, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.language.templates.compile.hints import has_templates
 from ruleop.language.templates.compile.library import NO_KIND

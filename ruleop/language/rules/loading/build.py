@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.rules.facts.order import ChildReads, deleted_after, ids_read, order, reads
-from ruleop.language.rules.facts.reads import metadata_only_ids
+from ruleop.language.rules.facts.order import ChildReads, deleted_after, ids_read, metadata_only_ids, order, reads
 from ruleop.language.rules.facts.secret_reads import secrecy_of
 from ruleop.language.rules.findings import ProjectErrors
 from ruleop.language.rules.keys.model import (

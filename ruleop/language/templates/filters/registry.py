@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import jinja2.filters
 import jinja2.tests
@@ -32,7 +32,15 @@ from ruleop.language.templates.values.undefined import UndefinedValue
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ruleop.language.templates.callables import Callables
+
+class ByName(Protocol):
+    """The filters and tests of a project, which some filters call."""
+
+    @property
+    def filters(self) -> Mapping[str, Callable[..., Any]]: ...
+
+    @property
+    def tests(self) -> Mapping[str, Callable[..., bool]]: ...
 
 
 def _guarded(name: str, function: Callable[..., Any], traits: Trait = Trait.NONE) -> Callable[..., Any]:
@@ -114,7 +122,7 @@ def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> 
 
 
 @_OWN.declare("map", SIZED, "list", Trait.WALKS_ITEMS | Trait.TAKES_ATTRIBUTE, needs="callables")
-def map_(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+def map_(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     if "attribute" in kwargs:
         attribute = kwargs.pop("attribute")
         fallback = kwargs.pop("default", None)
@@ -130,7 +138,7 @@ def map_(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) 
     return [filter_(item, *rest, **kwargs) for item in value]
 
 
-def _item_test(callables: Callables, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
+def _item_test(callables: ByName, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
     if not args:
         return bool
     name, *rest = args
@@ -148,19 +156,19 @@ def _tests_definedness(args: tuple[Any, ...]) -> bool:
 
 
 @_OWN.declare("select", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="callables")
-def select(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+def select(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     test = _item_test(callables, args, kwargs)
     return [item for item in value if test(item)]
 
 
 @_OWN.declare("reject", SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS, needs="callables")
-def reject(callables: Callables, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+def reject(callables: ByName, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     test = _item_test(callables, args, kwargs)
     return [item for item in value if not test(item)]
 
 
 @_OWN.declare("selectattr", SIZED, "list", _BY_ATTRIBUTE, needs="callables")
-def selectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
+def selectattr(callables: ByName, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute passes the test. Items without the attribute do not."""
     test, takes_undefined = _item_test(callables, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
@@ -168,7 +176,7 @@ def selectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args
 
 
 @_OWN.declare("rejectattr", SIZED, "list", _BY_ATTRIBUTE, needs="callables")
-def rejectattr(callables: Callables, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
+def rejectattr(callables: ByName, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
     """The items whose attribute does not pass the test, and those without the attribute."""
     test, takes_undefined = _item_test(callables, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
@@ -223,7 +231,7 @@ _SHARED: Final = {name: _guarded(name, each.function, each.traits) for name, eac
 """The filters that need nothing of a project."""
 
 
-def build_filters(callables: Callables, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
+def build_filters(callables: ByName, read_captured: Callable[[Any, str], Any]) -> dict[str, Callable[..., Any]]:
     given_as: Mapping[str, object] = {"callables": callables, "read_captured": read_captured}
     bound = {name: partial(each.function, given_as[each.needs]) for name, each in FILTERS.items() if each.needs}
     return {**_SHARED, **{name: _guarded(name, each, FILTERS[name].traits) for name, each in bound.items()}}
@@ -305,7 +313,7 @@ TESTS: Final[Mapping[str, Test]] = {
 }
 
 
-def build_tests(callables: Callables) -> dict[str, Callable[..., bool]]:
+def build_tests(callables: ByName) -> dict[str, Callable[..., bool]]:
     return {
         name: _tested(partial(each.function, callables)) if each.needs else each.function
         for name, each in TESTS.items()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Given
     from ruleop.planning.rendering.desired import Desired
     from ruleop.planning.rendering.items import Item
-    from ruleop.planning.rendering.work import ChildFails
+    from ruleop.planning.rendering.unplanned import ChildFails
 
 _PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
 

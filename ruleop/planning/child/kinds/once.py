@@ -39,7 +39,7 @@ from ruleop.planning.child.readiness import Readiness, readiness
 from ruleop.planning.model.marks import annotations_of
 from ruleop.planning.rendering.desired import is_enabled, render, wait_for
 from ruleop.planning.rendering.items import name_of
-from ruleop.planning.rendering.work import ChildFails, ChildWaits, child_error
+from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -44,7 +44,7 @@ from ruleop.planning.model.outcome import Failure
 from ruleop.planning.rendering.desired import kept_reference, merge_strategy, render, with_marks
 from ruleop.planning.rendering.items import recorded
 from ruleop.planning.rendering.rotation import rotated
-from ruleop.planning.rendering.work import Unread, child_error
+from ruleop.planning.rendering.unplanned import Unread, child_error
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object

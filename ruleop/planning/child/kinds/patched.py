@@ -29,7 +29,7 @@ from ruleop.planning.model.managers import applied_fields, fingerprint_of, value
 from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import Failure
 from ruleop.planning.rendering.desired import render
-from ruleop.planning.rendering.work import ChildFails, ChildWaits, Unlisted, child_error
+from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, child_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,7 +29,7 @@ from ruleop.planning.child.kinds.run_records import (
 )
 from ruleop.planning.rendering.desired import is_enabled
 from ruleop.planning.rendering.time_functions import parse_time
-from ruleop.planning.rendering.work import ChildFails, child_error
+from ruleop.planning.rendering.unplanned import ChildFails, child_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -1,1 +1,0 @@
-"""CRDs as files, and their changes that break something."""
