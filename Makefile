@@ -7,12 +7,12 @@ UV     := $(VENV)/.lock
 SPHINX := $(VENV)/.site
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
+# Tests run in as many processes as there are cores; in a single one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 # All examples of each property: at random, or `repeatable` (tests/exploration.py).
 PROPERTIES ?= full
-TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(shell expr $(CORES) + 1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
+TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(CORES),$(WORKERS)) --maxprocesses=8 --dist=worksteal
 FAST    := $(TESTS) -m "not slow" --few-cases
 ALL     := $(TESTS) --hypothesis-profile=$(PROPERTIES)
 # Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its

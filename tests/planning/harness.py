@@ -66,11 +66,10 @@ def project(body: str, head: str = HEAD, **files: str) -> Project:
     """A watch of App with this body. `files` are templates: config="..." is templates/config.yaml."""
     templates = {f"templates/{name}.yaml": textwrap.dedent(text).lstrip("\n") for name, text in files.items()}
     watches = head + textwrap.indent(textwrap.dedent(body).strip("\n"), "  ") + "\n"
-    return build_project(
-        {"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates},
-        root="/p",
-        environ={},
-    )
+    crds = {"crds/apps.yaml": APP}
+    if "Global" in watches + "".join(templates.values()):
+        crds["crds/globals.yaml"] = GLOBAL
+    return build_project({"watches.yaml": watches, **crds, **templates}, root="/p", environ={})
 
 
 def rule(body: str, **files: str) -> Rule:
