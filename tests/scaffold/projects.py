@@ -39,12 +39,7 @@ def planned(
     loaded = load_with_sources(root, environ={})
     unsaid = {"missing-reference", "immutable-change", "stale-job"}  # what the objects do not say
     assert [str(each) for each in check_project(loaded) if each.code not in {*unsaid, *allowed}] == []
-    tests = [parse_file(each, each.name, each.read_text(encoding="utf-8")) for each in find_files(root)]
-    assert bool(tests) == tested
-    runner = Runner(Projects(root, {}), Snapshots(ci=True))
-    for file in tests:
-        assert file.findings == ()
-        assert [failure_text(result) for case in file.cases if not (result := runner.run(case)).passed] == []
+    assert bool(cases_pass(root)) == tested
     loaded = with_definitions(loaded)
     kinds = OfflineKinds(loaded.project)
     texts = {name: yaml.load(text, yaml.CSafeLoader) for name, text in files.items() if name.endswith(".yaml")}
@@ -62,6 +57,19 @@ def planned(
         assert each.problems == ()
         assert each.waits == ()
     return plans
+
+
+def cases_pass(root: Path) -> int:
+    """How many cases the tests of the project have; all must pass. `ruleop test` runs them in the same way, and
+    tests/cli/test_init.py runs that."""
+    runner, passed = Runner(Projects(root, {}), Snapshots(ci=True)), 0
+    for path in find_files(root):
+        file = parse_file(path, path.name, path.read_text(encoding="utf-8"))
+        assert file.findings == ()
+        failed = [failure_text(result) for case in file.cases if not (result := runner.run(case)).passed]
+        assert failed == []
+        passed += len(file.cases)
+    return passed
 
 
 def rendered(plans: list[Plan]) -> dict[str, Any]:
