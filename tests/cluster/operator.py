@@ -218,7 +218,7 @@ class Operator:
         return any(each["verb"] in WRITES and not is_bookkeeping(each) for each in self._audited(mark, namespace))
 
     def _audited(self, mark: Mark, namespace: str | None) -> list[Event]:
-        return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
+        return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if counts(each)]
 
     def log(self) -> list[dict[str, Any]]:
         """Its log lines so far, of all its processes."""
@@ -279,7 +279,7 @@ class Operator:
         self.admin.post(f"{path}/{plural.removesuffix('s')}bindings", body)
 
 
-def _counts(event: Event) -> bool:
+def counts(event: Event) -> bool:
     """The audit log has a watch when it starts and when it ends: once is enough. The test's own requests as the
     operator do not count."""
     return event["userAgent"].startswith("ruleop/") and not (
