@@ -56,7 +56,7 @@ test-all: $(STAMP)  ## all tests without a cluster: the slow ones too, and prope
 	$(call step,the tests of the operator on the server in memory,$(ALL) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
 
 coverage: $(STAMP)  ## the fast tests, with branch coverage
-	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)
+	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -p pytest_cov -m "not slow" --cov --cov-report=term-missing:skip-covered)
 
 lint: $(STAMP)  ## ruff, mypy strict, import-linter
 	$(call step,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)
