@@ -101,6 +101,7 @@ class Operator:
         self.user = "operator"  # as the audit log has it
         self.kubeconfig = plane.kubeconfig("operator")
         self.environment: dict[str, str] = {}
+        self.program = [sys.executable, "-m", "ruleop"]  # or one of the fork server, where its start is not the subject
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -139,7 +140,7 @@ class Operator:
 
     def launch(self) -> None:
         (self.port,) = free_ports(1)
-        command = [sys.executable, "-m", "ruleop", "run", "-C", str(self.project)]
+        command = [*self.program, "run", "-C", str(self.project)]
         command += ["--kubeconfig", str(self.kubeconfig), "--operator-namespace", self.home, "--log-format", "json"]
         command += [
             "--health-probe-bind-address",

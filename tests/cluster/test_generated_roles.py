@@ -14,6 +14,7 @@ from controlplane.cluster import ControlPlane
 from ruleop.kubernetes.permissions import GRANTING
 from tests.cluster.generated_roles import EVERY, GeneratedRoles, Life, Pair, Prepared
 from tests.cluster.operator import eventually
+from tests.processes.fork_server import ForkServer
 
 pytestmark = pytest.mark.real_server("RBAC refuses")
 
@@ -35,9 +36,10 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.mark.parametrize("root", EXAMPLES, ids=lambda root: root.name)
 def test_the_generated_roles_suffice_for_the_examples(
-    control_plane: ControlPlane, root: Path, tmp_path: Path, namespace: str
+    control_plane: ControlPlane, fork_server: ForkServer, root: Path, tmp_path: Path, namespace: str
 ) -> None:
     operator = GeneratedRoles(control_plane, root, tmp_path / "operator" / "log")
+    operator.program = fork_server.command()
     life = Life(operator, root, namespace)
     life.define()
     with operator:
@@ -50,9 +52,10 @@ def test_the_generated_roles_suffice_for_the_examples(
 
 @pytest.mark.parametrize("root", WHOLE, ids=lambda root: root.name)
 def test_the_generated_roles_suffice_for_a_whole_life(
-    control_plane: ControlPlane, root: Path, tmp_path: Path, namespace: str
+    control_plane: ControlPlane, fork_server: ForkServer, root: Path, tmp_path: Path, namespace: str
 ) -> None:
     operator = (Prepared if root == EVERY else GeneratedRoles)(control_plane, root, tmp_path / "operator" / "log")
+    operator.program = fork_server.command()
     life = Life(operator, root, namespace)
     life.define()
     with operator:

@@ -18,6 +18,7 @@ from controlplane.cluster import ControlPlane
 from tests.cluster.generated_roles import EVERY, GeneratedRoles, Life, Pair, Prepared, missed_by
 from tests.cluster.operator import eventually
 from tests.cluster.server import RefusedError
+from tests.processes.fork_server import ForkServer
 
 pytestmark = pytest.mark.real_server("RBAC refuses")
 
@@ -100,9 +101,10 @@ def every(control_plane: ControlPlane) -> Iterator[None]:
 @pytest.mark.usefixtures("every")
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
 def test_each_permission_is_missed_when_it_is_taken_away(
-    control_plane: ControlPlane, pair: Pair, tmp_path: Path, namespace: str
+    control_plane: ControlPlane, fork_server: ForkServer, pair: Pair, tmp_path: Path, namespace: str
 ) -> None:
     operator = Prepared(control_plane, EVERY, tmp_path / "operator" / "log", without=pair)
+    operator.program = fork_server.command()
     life = Life(operator, EVERY, namespace)
     with operator:
         life.live()
