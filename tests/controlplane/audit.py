@@ -80,7 +80,7 @@ class AuditLog:
         ]
 
     def follow(self, mark: Mark, user: str) -> Followed:
-        """The events of a user since the mark, for who asks for them again and again."""
+        """The events of a user since the mark, for a test that asks for them often."""
         return Followed(self, mark, user)
 
     def lines(self, position: int) -> Iterator[tuple[Event, int]]:
