@@ -7,12 +7,12 @@ UV     := $(VENV)/.lock
 SPHINX := $(VENV)/.site
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
+# Tests run in as many processes as there are cores; in a single one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 # All examples of each property: at random, or `repeatable` (tests/exploration.py).
 PROPERTIES ?= full
-TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(shell expr $(CORES) + 1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
+TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(CORES),$(WORKERS)) --maxprocesses=8 --dist=worksteal
 FAST    := $(TESTS) -m "not slow" --few-cases
 ALL     := $(TESTS) --hypothesis-profile=$(PROPERTIES)
 # Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its
@@ -56,7 +56,7 @@ test-all: $(STAMP)  ## all tests without a cluster: the slow ones too, and prope
 	$(call step,the tests of the operator on the server in memory,$(ALL) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
 
 coverage: $(STAMP)  ## the fast tests, with branch coverage
-	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)
+	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -p pytest_cov -m "not slow" --cov --cov-report=term-missing:skip-covered)
 
 lint: $(STAMP)  ## ruff, mypy strict, import-linter
 	$(call step,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)

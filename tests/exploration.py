@@ -3,7 +3,7 @@
 
 |                             | `make test`                            | `make test-all`        |
 |-----------------------------|----------------------------------------|------------------------|
-| of a property               | a tenth of its examples, always equal  | all, at random         |
+| of a property               | few of its examples, always the same   | all, at random         |
 | of a test with many cases   | one, always the same                   | all                    |
 | a test marked `slow`        | not                                    | yes                    |
 
@@ -28,7 +28,7 @@ FEWEST: Final = 3
 _SPEED: Final = [HealthCheck.too_slow]
 # Each keyword is given: hypothesis has other defaults where the environment has CI.
 settings.register_profile(
-    "fast", max_examples=ALL // 10, deadline=None, derandomize=True, database=None, suppress_health_check=_SPEED
+    "fast", max_examples=ALL // 20, deadline=None, derandomize=True, database=None, suppress_health_check=_SPEED
 )
 settings.register_profile(
     "full", max_examples=ALL, deadline=None, derandomize=False, print_blob=True, suppress_health_check=_SPEED

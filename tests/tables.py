@@ -24,4 +24,4 @@ def cases(text: str, **words: str) -> list[Any]:
 def _value(text: str, words: dict[str, str]) -> Any:
     for word, meaning in words.items():
         text = text.replace(word, meaning)
-    return yaml.safe_load(text)
+    return yaml.load(text, yaml.CSafeLoader)

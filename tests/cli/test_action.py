@@ -82,12 +82,14 @@ def test_a_mistake_is_an_annotation_of_its_line(runner: Runner, project: Project
     assert "::error file=templates/web.yaml.j2,line=4,col=12" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_failed_test_fails_the_step_and_a_project_without_tests_does_not(runner: Runner, project: Project) -> None:
     assert runner.step("test").returncode == 0
     project.write("tests/site.test.yaml", CASE.replace("site.yaml", "../site.yaml").replace("hello", "bye"))
     assert runner.step("test").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_project_can_be_in_a_folder(runner: Runner, project: Project) -> None:
     (project.root / "my rules").mkdir()
     for each in ("watches.yaml", "templates", "crds", "site.yaml"):
@@ -106,6 +108,7 @@ def test_the_plan_is_the_text_of_a_comment(runner: Runner) -> None:
     assert (runner.home / "summary").read_text() == runner.comment
 
 
+@pytest.mark.slow
 def test_a_plan_with_errors_fails_the_step_and_has_a_comment(runner: Runner, project: Project) -> None:
     project.edit("templates/config.yaml.j2", "spec.page", "spec.nothing")
     ran = runner.step("plan", plan="-f site.yaml")
@@ -122,11 +125,13 @@ def test_no_text_of_a_custom_resource_is_markup_or_a_command(runner: Runner, pro
     assert not (project.root / "x").exists()
 
 
+@pytest.mark.slow
 def test_the_arguments_of_the_plan_are_no_command(runner: Runner, project: Project) -> None:
     runner.step("plan", plan="-f site.yaml; touch x $(touch x) `touch x`")
     assert not (project.root / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_long_plan_fits_into_a_comment(runner: Runner, project: Project) -> None:
     site = (project.root / "site.yaml").read_text()
     project.write("site.yaml", "---\n".join(site.replace("blog", f"blog{number}") for number in range(300)))

@@ -112,6 +112,7 @@ def test_dev_once_explains_what_is_not_ready(sample, process, container, problem
     assert [re.sub(r"front-\w+-\w+", "front-XXX", each) for each in problems] == [f"    {problem}"]
 
 
+@pytest.mark.slow
 def test_dev_once_ends_when_only_an_edit_can_mend_what_is_not_ready(sample, process):
     sample.edit(
         "watches.yaml", "children:", "validate: [{rule: spec.page == 'other', message: write other}]\n  children:"
@@ -188,6 +189,7 @@ def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
     assert "does not serve example.com/v1 Sight" in err
 
 
+@pytest.mark.slow
 def test_dev_with_a_sample_that_the_server_rejects_is_an_error(sample, process):
     sample.edit("front.yaml", "page: hello", "page: 7")
     started = process("dev", "--apply", "front.yaml", "--once")
@@ -290,6 +292,7 @@ def test_the_cluster_command_serves_any_client_and_keeps_its_state(tmp_path, pro
     assert not (tmp_path / "config").exists()
 
 
+@pytest.mark.slow
 def test_the_cluster_command_reads_faults_from_a_file(tmp_path, process):
     (tmp_path / "faults.yaml").write_text("- {effect: error, verbs: [get], status: 503, times: 1}\n")
     started = process("cluster", "--kubeconfig", str(tmp_path / "config"), "--faults", str(tmp_path / "faults.yaml"))

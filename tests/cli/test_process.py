@@ -39,6 +39,7 @@ def test_commands_have_their_exit_statuses(project, process, arguments, status):
     assert (status == 0) == bool(out)
 
 
+@pytest.mark.slow
 def test_check_with_errors_has_status_1(project, process):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     started = process("check")
@@ -58,6 +59,7 @@ def test_a_closed_pipe_is_not_an_error(project, process, arguments):
     assert (started.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_keeps_the_exit_status(project, process):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     reading, writing = os.pipe()

@@ -307,6 +307,7 @@ def test_without_pytest_an_error_names_the_package(
     assert "-n needs pytest-xdist" in ruleop("test", "-n", "2").err
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_does_not_change_the_exit_status(
     project: Project, process: Callable[..., subprocess.Popen[str]]
 ) -> None:

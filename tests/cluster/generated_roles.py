@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import yaml
 from click.testing import CliRunner
-from controlplane.audit import BEGINNING, Event, Mark, moment
+from controlplane.audit import Event, Followed, moment
 from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_with_sources
-from tests.cluster.operator import eventually
+from tests.cluster.operator import counts, eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import RefusedError
 from tests.definitions import ANYTHING, crd, version
@@ -27,6 +27,7 @@ from tests.definitions import ANYTHING, crd, version
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "rbac.authorization.k8s.io"
 _FOREIGN = frozenset({"Secret", "ConfigMap", "Namespace"})  # objects of others that rules read
+EVERY = Path(__file__).parent / "every_permission"  # a project that needs each of them
 QUIET = 0.7  # seconds without a request: the operator is at rest
 
 
@@ -83,7 +84,7 @@ class GeneratedRoles(Pod):
         assert ran.exit_code == 0, ran.stderr
         self.roles: list[dict[str, Any]] = list(yaml.safe_load_all(ran.stdout))
         self.granted = granted(self.roles)
-        self.began: Mark | None = None
+        self._followed: Followed | None = None  # from its first start on
         self.without = without
         for role in self.roles if without is not None else ():
             for rule in [*role.get("rules", ())]:
@@ -137,8 +138,8 @@ class GeneratedRoles(Pod):
 
     def asked(self) -> Iterator[Event]:
         """Its requests for objects."""
-        for event in self._audited(self.began or BEGINNING, None):
-            if "objectRef" in event and "resource" in event["objectRef"]:
+        for event in self._followed.events() if self._followed is not None else ():
+            if counts(event) and "resource" in event.get("objectRef", ()):
                 yield event
 
     def used(self) -> set[Pair]:
@@ -175,13 +176,25 @@ class GeneratedRoles(Pod):
 
     def start(self) -> None:
         """Returns when it leads."""
-        self.began = self.began or self.mark()
+        self._followed = self._followed or self.plane.audit_log.follow(self.mark(), self.user)
         led = len(self._led())
         self.launch()
         eventually("the operator to lead", lambda: self.is_refused() or (self._alive() and len(self._led()) > led))
 
     def _led(self) -> list[dict[str, Any]]:
         return [line for line in self.log() if line["event"] == "became leader"] if self.log_file.exists() else []
+
+
+class Prepared(GeneratedRoles):
+    """An operator of `every_permission`, whose key somebody has replaced before it starts. If it may not write the
+    revisions, they exist: only the inventory is created."""
+
+    def _grant(self) -> None:
+        super()._grant()
+        if self.without != Pair("create", "secrets"):
+            self.replace_key()
+        if self.without in {Pair("create", "configmaps"), Pair("update", "configmaps", "revisions")}:
+            self.lose_revisions()
 
 
 class Life:

@@ -172,8 +172,8 @@ class _AuditLog(AuditLog):
     def mark(self) -> Mark:
         return Mark(len(self._audit.entries), time.time())
 
-    def _read(self, position: int) -> Iterator[Event]:
-        return map(_event, self._audit.entries[position:])
+    def lines(self, position: int) -> Iterator[tuple[Event, int]]:
+        return ((_event(each), end) for end, each in enumerate(self._audit.entries[position:], position + 1))
 
 
 def _event(entry: Audited) -> Event:

@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 # Beginnings of paths, the longest work first: what is begun late keeps the others waiting for its end.
 GROUPS = (
     ("tests/cluster/faults/",),
+    ("tests/cluster/test_missed_permissions.py",),
     ("tests/cluster/test_generated_roles.py",),
     # The fixture `server`, which has no controllers.
     tuple(

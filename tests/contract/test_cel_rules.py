@@ -19,7 +19,7 @@ from tests.contract.kinds import crd
 from tests.exploration import others_slow
 from tests.waiting import eventually
 
-USUAL = yaml.safe_load((Path(__file__).parent / "cel_rules.yaml").read_text())
+USUAL = yaml.load((Path(__file__).parent / "cel_rules.yaml").read_text(), yaml.CSafeLoader)
 NOTHING = object()
 
 

@@ -73,13 +73,18 @@ class AuditLog:
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "stage": stage}
         return [
             event
-            for event in self._read(mark.position)
+            for event, _ in self.lines(mark.position)
             if all(value is None or _field(event, name) == value for name, value in wanted.items())
             and moment(event["requestReceivedTimestamp"]) >= since
             and (until is None or moment(event["requestReceivedTimestamp"]) <= until)
         ]
 
-    def _read(self, position: int) -> Iterator[Event]:
+    def follow(self, mark: Mark, user: str) -> Followed:
+        """The events of a user since the mark, for a test that asks for them often."""
+        return Followed(self, mark, user)
+
+    def lines(self, position: int) -> Iterator[tuple[Event, int]]:
+        """The events behind this position of the file, each with the position of its end."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -87,11 +92,28 @@ class AuditLog:
             for line in file:
                 if not line.endswith(b"\n"):  # being written just now, or cut off by a SIGKILL
                     return
+                position += len(line)
                 try:
-                    yield json.loads(line)
+                    yield json.loads(line), position
                 except ValueError:
                     # A killed API server leaves half a line, and the next one writes on behind it.
                     continue
+
+
+class Followed:
+    """Each line of the log is read once, however often the events are asked for."""
+
+    def __init__(self, log: AuditLog, mark: Mark, user: str) -> None:
+        self._log, self._user = log, user
+        self._position, self._moment = mark
+        self._events: list[Event] = []
+
+    def events(self) -> list[Event]:
+        for event, end in self._log.lines(self._position):
+            self._position = end
+            if _field(event, "user") == self._user and moment(event["requestReceivedTimestamp"]) >= self._moment:
+                self._events.append(event)
+        return [*self._events]
 
 
 def _field(event: Event, name: str) -> object:

@@ -23,6 +23,7 @@ def home(tmp_path: Path, fork_server: ForkServer) -> Path:
     return prepared(tmp_path, fork_server.command())
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_tour_print_what_it_shows(home: Path, fork_server: ForkServer) -> None:
     """As one session: a command may use the files of one before, and `cd` holds until the block ends."""
     for block in BLOCKS:

@@ -75,6 +75,7 @@ def test_docstrings_and_comments_of_tests_and_benchmarks_use_no_word_to_avoid() 
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_names_of_tests_are_sentences_without_a_word_to_avoid() -> None:
     found = [str(hit) for file in TESTS for hit in hits_in_names_of_tests(names_of_tests(read(file)), file)]
     assert not found, "\n".join(found)

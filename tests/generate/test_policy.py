@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, descr
 from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
 from ruleop.authoring.offline.stand_in import prepare
 from ruleop.kubernetes.cel import EvaluationError
-from ruleop.kubernetes.cel.cel_compiler import compile_rule
+from ruleop.kubernetes.cel.cel_compiler import Program, compile_rule
 from ruleop.kubernetes.cel.cel_types import type_of_schema
 from ruleop.kubernetes.cel.values import Budget, to_value
 from ruleop.language.rules.checking import build_with_sources
@@ -37,24 +38,29 @@ def as_object() -> Any:
 
 
 OBJECT = as_object()
-LOADED = project()
-FOUND, KEPT = policies(LOADED)
-PROGRAMS = [compile_rule(each.spec["validations"][0]["expression"], {"object": OBJECT}) for each in FOUND]
+compared = cache(project)
+
+
+@cache
+def program(number: int) -> Program:
+    found, _ = policies(compared())
+    return compile_rule(found[number].spec["validations"][0]["expression"], {"object": OBJECT})
 
 
 def decided(number: int, resource: dict[str, Any]) -> str:
     metadata = {name: resource["metadata"][name] for name in METADATA_SCHEMA if name in resource["metadata"]}
     try:
         value = to_value({**resource, "metadata": metadata}, OBJECT)
-        found = PROGRAMS[number].evaluate({"object": value}, Budget(100_000))
+        found = program(number).evaluate({"object": value}, Budget(100_000))
     except EvaluationError:
         return "fails"
     return {True: "holds", False: "broken"}[found]  # type: ignore[index]
 
 
 def test_each_rule_of_the_comparison_is_in_a_policy() -> None:
-    assert KEPT == []
-    assert [each.name for each in FOUND] == [f"widgets.policy.example.com-r{number}" for number in range(len(RULES))]
+    found, kept = policies(compared())
+    assert kept == []
+    assert [each.name for each in found] == [f"widgets.policy.example.com-r{number}" for number in range(len(RULES))]
 
 
 @pytest.mark.slow
@@ -62,8 +68,8 @@ def test_each_rule_of_the_comparison_is_in_a_policy() -> None:
 @given(number=st.sampled_from(range(len(RULES))), spec=SPECS, metadata=METADATA)
 def test_a_policy_decides_as_the_operator(number: int, spec: Any, metadata: Any) -> None:
     resource = widget(spec, number, **metadata)
-    stored, _ = prepare(LOADED.project, resource)
-    expected, _ = verdict(LOADED.project, LOADED.project.rules[number], resource)
+    stored, _ = prepare(compared().project, resource)
+    expected, _ = verdict(compared().project, compared().project.rules[number], resource)
     assert decided(number, stored) == expected, RULES[number]
 
 

@@ -42,6 +42,7 @@ def test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever(data: Any) -
     assert row >= 25
 
 
+@pytest.mark.slow
 async def test_a_failing_cr_costs_only_itself() -> None:
     """All its writes are rejected. Meanwhile ten other CRs are created and edited, and their statuses are written."""
     server = apps("bad", *(f"web-{number}" for number in range(10)))

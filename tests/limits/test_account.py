@@ -15,6 +15,7 @@ from ruleop.language.templates.filters.registry import FILTERS, TESTS
 from ruleop.language.templates.values.cost import BEFORE, DEEP, METER, NOT_GIVEN_BACK, PASS_BYTES, ROWS, Account
 from ruleop.language.templates.values.methods import METHODS
 from ruleop.planning import plan
+from tests.exploration import others_slow
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
 from tests.templating.rendering import HERE, library, scope, tree
@@ -58,6 +59,7 @@ def test_all_that_was_made_for_a_value_of_another_scope_stays_charged():
     assert kept == pytest.approx(NOT_GIVEN_BACK * given_back, rel=0.01)
 
 
+@pytest.mark.slow
 def test_many_renders_that_each_read_a_long_list_end_without_a_guard():
     harness = Harness.of(
         EACH,
@@ -71,14 +73,14 @@ def test_many_renders_that_each_read_a_long_list_end_without_a_guard():
     assert "too much work for one resource" in planned.problems[0].message
 
 
-@pytest.mark.parametrize(
-    ("source", "line"),
-    [
-        ("a: b\nc: {{ range(9999) | list | product(range(10)) | product([1]) | length }}", 2),
-        ("a: b\n\nc: {% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", 3),
-        ("a: b\n\n\nc: {{ ('ab' * 1000000).rfind('ba' * 500000) }}", 4),
-    ],
-)
+ONE_CALL = ("a: b\n\n\nc: {{ ('ab' * 1000000).rfind('ba' * 500000) }}", 4)
+MANY = [
+    ("a: b\nc: {{ range(9999) | list | product(range(10)) | product([1]) | length }}", 2),
+    ("a: b\n\nc: {% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", 3),
+]
+
+
+@pytest.mark.parametrize(("source", "line"), others_slow([*MANY, ONE_CALL], ONE_CALL))
 def test_an_error_has_the_line_of_the_template(source, line):
     with pytest.raises(RenderError, match="too much work for one resource") as caught:
         library(source).text_mapping("main.j2").render(scope({}))

@@ -68,8 +68,10 @@ def project(body: str, head: str = HEAD, **files: str) -> Project:
     config="..." is templates/config.yaml."""
     templates = {f"templates/{name}.yaml": textwrap.dedent(text).lstrip("\n") for name, text in files.items()}
     watches = head + textwrap.indent(textwrap.dedent(body).strip("\n"), "  ") + "\n"
-    files = {"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates}
-    loaded = build_with_sources(files, root="/p", environ={})
+    crds = {"crds/apps.yaml": APP}
+    if "Global" in watches + "".join(templates.values()):
+        crds["crds/globals.yaml"] = GLOBAL
+    loaded = build_with_sources({"watches.yaml": watches, **crds, **templates}, root="/p", environ={})
     return replace(from_bytes(to_bytes(loaded.for_operator())), crds=loaded.project.crds)
 
 

@@ -230,7 +230,7 @@ def become(request: Request, descriptors: Sequence[int]) -> None:
         _open_stream(number, name, given.get(number))
     if request.clock:
         _shift_clock(Path(request.clock))
-        _check_rules_here()
+    _check_rules_here()
 
 
 def _open_stream(number: int, name: str, descriptor: int | None) -> None:
@@ -268,8 +268,8 @@ def _shift_clock(file: Path) -> None:
 
 
 def _check_rules_here() -> None:
-    """An operator that is killed at each write starts often. It checks its rules itself: a new interpreter, of the
-    lowest priority, would take a second of CPU for the same verdict."""
+    """An operator checks its rules itself: a new interpreter, of the lowest priority, would take a second of CPU for
+    the same verdict. tests/engine/test_rule_checks.py starts one."""
     run = importlib.import_module("ruleop.cli.run")
     run.read_by_process = importlib.import_module("ruleop.authoring.dev.dev_session").read_here
 

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from click.testing import CliRunner
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.authoring.ruletests.cases import find_files, parse_file
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.running.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.writing import write_files
-from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from tests.ruletests.running import failure_text
 
 
 def planned(
@@ -36,8 +39,7 @@ def planned(
     loaded = load_with_sources(root, environ={})
     unsaid = {"missing-reference", "immutable-change", "stale-job"}  # what the objects do not say
     assert [str(each) for each in check_project(loaded) if each.code not in {*unsaid, *allowed}] == []
-    result = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
-    assert result.exit_code == (0 if tested else 2), result.output
+    assert bool(cases_pass(root)) == tested
     loaded = with_definitions(loaded)
     kinds = OfflineKinds(loaded.project)
     texts = {name: yaml.load(text, yaml.CSafeLoader) for name, text in files.items() if name.endswith(".yaml")}
@@ -55,6 +57,19 @@ def planned(
         assert each.problems == ()
         assert each.waits == ()
     return plans
+
+
+def cases_pass(root: Path) -> int:
+    """How many cases the tests of the project have; all must pass. `ruleop test` runs them in the same way, and
+    tests/cli/test_init.py runs that."""
+    runner, passed = Runner(Projects(root, {}), Snapshots(ci=True)), 0
+    for path in find_files(root):
+        file = parse_file(path, path.name, path.read_text(encoding="utf-8"))
+        assert file.findings == ()
+        failed = [failure_text(result) for case in file.cases if not (result := runner.run(case)).passed]
+        assert failed == []
+        passed += len(file.cases)
+    return passed
 
 
 def rendered(plans: list[Plan]) -> dict[str, Any]:

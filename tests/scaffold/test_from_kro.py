@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +19,9 @@ from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.writing import write_files
-from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from tests.scaffold.projects import cases_pass
 
 HEAD = """\
 apiVersion: kro.run/v1alpha1
@@ -57,16 +56,15 @@ class Made:
         write_files(root, self.files)
         loaded = load_with_sources(root, environ={})
         assert [str(each) for each in check_project(loaded) if each.severity == "error"] == []
-        tested = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
-        assert tested.exit_code == 0, tested.output
+        assert cases_pass(root)
         self.project = with_definitions(loaded).project
         self.notes = project.notes
-        self.watch = yaml.safe_load(self.files["watches.yaml"])[0]
+        self.watch = yaml.load(self.files["watches.yaml"], yaml.CSafeLoader)[0]
         self._sample = next(text for name, text in self.files.items() if name.startswith("examples/"))
 
     def plan(self, *live: dict[str, Any], **spec: Any) -> Plan:
         kinds = OfflineKinds(self.project)
-        sample = yaml.safe_load(self._sample)
+        sample = yaml.load(self._sample, yaml.CSafeLoader)
         sample["spec"] = {**sample["spec"], **spec}
         resource, findings = prepare(self.project, identified(sample, [], kinds))
         assert findings == []

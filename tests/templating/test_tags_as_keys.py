@@ -254,6 +254,7 @@ def test_a_template_of_a_status_omits_a_loop_over_what_is_not_available_yet():
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_passes_of_a_loop_are_bounded():
     source = '- "{% for a in big %}":\n    "{% for b in big %}":\n      "{% for c in big %}": "{{ c }}"\n'
     with pytest.raises(LimitExceeded):

@@ -1,7 +1,8 @@
 """The operator is killed at each of its writes, before the server gets it or after the server has carried it out, and
 started again. The objects are the same as without a crash.
 
-In memory both are tried at each write; on the real server they take turns, as each takes seconds.
+In memory both are tried at each write. On the real server, where each takes seconds, they take turns, at the first of
+the writes of a name: the others differ from it in their bodies, and the server answers them in the same way.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def test_a_crash_at_any_write_does_not_change_the_final_state(
         for done in (False, True)
     ]
     if request.config.getoption("--cluster-server") == "real":
-        crashes = [each for index, each in enumerate(crashes) if index % 4 in {0, 3}]
+        first = [each for each in crashes if each.number == 1]
+        crashes = [each for index, each in enumerate(first) if index % 4 in {0, 3}]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         hit = list(threads.map(lambda crash: run_with_fault(make, scenario, crash, recording), crashes))
     assert {each for of_one in hit for each in of_one} == set(writes)
