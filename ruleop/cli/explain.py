@@ -55,8 +55,8 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     elif output == "dot":
         print_text(printable_lines(view_graph(view)))
     else:
-        place = Folder(folder).place
-        print_lines(view_lines(view, place=place, every_field=flags["every_field"]))
+        where = Folder(folder)
+        print_lines(view_lines(view, place=where.place, source=where.source, every_field=flags["every_field"]))
     return DONE
 
 

@@ -9,7 +9,7 @@ import click
 from ruleop.authoring.live.historian import Historian
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.view_text import history_lines
+from ruleop.authoring.report.history_views import history_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import read_target, run_on_cluster
 from ruleop.cli.inputs.named_cluster import read_access
@@ -19,7 +19,7 @@ from ruleop.cli.program import DONE, Command, output_option
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
-    from ruleop.authoring.report.views import ResourceHistory
+    from ruleop.authoring.report.history_views import ResourceHistory
     from ruleop.operator.wire.cluster_flags import Access
 
 

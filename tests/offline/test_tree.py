@@ -16,8 +16,8 @@ def test_a_tree_has_children_and_patched_objects_with_the_namespaces_of_others()
     node = view_of_objects(team, [secret, maps[0]], [maps[1], {"kind": "Namespace", "metadata": {"name": "shop"}}])
     assert ["".join(span.text for span in line) for line in tree_lines([view_row(node)])] == [
         "Team shop/red  without a condition Ready",
-        "├─             has its fields  ConfigMap/a",
-        "├─             ready           ConfigMap/b",
-        "├─             has its fields  Namespace/shop",
-        "└─             ready           Secret/far/key",
+        "├─   has its fields  ConfigMap/a",
+        "├─   ready           ConfigMap/b",
+        "├─   has its fields  Namespace/shop",
+        "└─   ready           Secret/far/key",
     ]

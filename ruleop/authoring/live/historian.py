@@ -11,7 +11,7 @@ from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.field_managers import writes_of
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.report.views import PastChange, ResourceHistory, What
+from ruleop.authoring.report.history_views import PastChange, ResourceHistory, What
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names

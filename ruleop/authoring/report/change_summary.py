@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ruleop.authoring.report.change_text import SIGNS, sign_of
 from ruleop.authoring.report.documents import HIDDEN, as_document
-from ruleop.authoring.report.plan_documents import Verdict, with_masked_texts
-from ruleop.authoring.report.plan_text import SIGNS, sign_of
+from ruleop.authoring.report.planned import Verdict
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, listed
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
@@ -23,7 +23,7 @@ from ruleop.planning.rollout.waves import View, in_order, size_of_wave
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.report.plan_documents import Answer
+    from ruleop.authoring.report.planned import Answer, Planned
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.language.rules import Rollout, Rule
@@ -115,10 +115,16 @@ class ChangeSummary:
     remarks: dict[Remark, ChangeGroup] = field(default_factory=dict)  # what else it says
     rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict)  # by rule, the CRs in waves
 
-    def add(self, plan: Plan, kinds: Kinds, answers: Iterable[Answer] = ()) -> None:
-        plan = with_masked_texts(plan)
+    def add(self, planned: Planned, kinds: Kinds) -> None:
         self.resources += 1
-        name = _name(plan.resource)
+        plan, name = planned.plan, _name(planned.key)
+        if planned.rule is None:
+            self.unmatched += 1
+            return
+        if plan is None:
+            self.failed += 1
+            self._group(self.problems, ProblemCause(planned.rule.title, "", "Unplanned", None), planned.error).add(name)
+            return
         if plan.actions:
             self.changed += 1
             for action in plan.actions:
@@ -132,7 +138,7 @@ class ChangeSummary:
             for problem in plan.problems:
                 cause = ProblemCause(plan.rule, problem.child, problem.reason, problem.site)
                 self._group(self.problems, cause, problem.message).add(name)
-        for answer in answers:
+        for answer in planned.answers:
             self._add_answer(plan.rule, answer, name)
 
     def _add_answer(self, rule: str, answer: Answer, name: str) -> None:
@@ -149,17 +155,6 @@ class ChangeSummary:
         view = View.of(resource, rule.rollout.label)
         if not view.exempt:
             self.rollouts.setdefault(rule.title, (rule.rollout, []))[1].append(view)
-
-    def add_failed(self, key: ObjectKey, rule: str, message: str) -> None:
-        """Adds a custom resource that cannot be planned."""
-        self.resources += 1
-        self.failed += 1
-        self._group(self.problems, ProblemCause(rule, "", "Unplanned", None), message).add(_name(key))
-
-    def add_unmatched(self) -> None:
-        """Adds a custom resource that no rule selects."""
-        self.resources += 1
-        self.unmatched += 1
 
     def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
         verb, sign = verb_of(action).do, sign_of(action)

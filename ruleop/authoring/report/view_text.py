@@ -1,7 +1,8 @@
-"""Formats a view for people: the tree first, then why it is not ready, then what happened and what comes; and the
-history of a custom resource, the latest change last.
+"""A view for people: the tree first, then why it is not ready, then what happened and what the next pass does.
 
-Messages are never cut: the end of one is usually what matters. Lines are wrapped at `WIDTH`.
+`plan` and `explain` have the same lines for the same facts; `explain` has more facts. The reasons are never cut: the
+end of a message is usually what matters. Lines are wrapped at `WIDTH`. Values of Secrets are masked, and the metadata
+that ruleop itself writes is summarised.
 """
 
 from __future__ import annotations
@@ -10,20 +11,45 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.report.plan_text import action_lines
-from ruleop.authoring.report.spans import WIDTH, Line, Place, Span, Tone, ago, fitted, sections, wrapped
+from ruleop.authoring.report.change_text import SIGNS, difference_lines, sign_of
+from ruleop.authoring.report.planned import Verdict
+from ruleop.authoring.report.spans import (
+    WIDTH,
+    Line,
+    Place,
+    Span,
+    Tone,
+    ago,
+    counted,
+    fitted,
+    in_words,
+    sections,
+    wrapped,
+)
 from ruleop.authoring.report.tree import tree_lines, view_row
-from ruleop.authoring.report.views import ResourceView, What
 from ruleop.language.definitions.status_limits import unwritten
 from ruleop.messages import shortened
-from ruleop.planning.model.conditions import NEGATIVE, find_condition
+from ruleop.planning.changes.differences import differences, flow
+from ruleop.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
+from ruleop.planning.model.actions import (
+    Action,
+    AddFinalizer,
+    FinalizerAction,
+    ServerSideApply,
+    distinct,
+)
+from ruleop.planning.model.conditions import NEGATIVE, find_condition, type_of
 from ruleop.planning.model.marks import PAUSED, is_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.authoring.report.views import ManagedField, ObjectView, PastChange, ResourceHistory, WaitView
+    from ruleop.authoring.report.planned import Answer
+    from ruleop.authoring.report.tree import TreeRow
+    from ruleop.authoring.report.views import ManagedField, ObjectView, ResourceView, WaitView
     from ruleop.kubernetes.kinds import ObjectKey
+    from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.plan import Plan
 
 MAX_UNREADY: Final = 12
 """The number of objects whose problems are listed."""
@@ -31,17 +57,43 @@ MAX_UNREADY: Final = 12
 MAX_FIELDS: Final = 12
 """Fields of one object that are listed; all of them with `every_field`."""
 
-_CONFLICT: Final = {"name conflict", "not desired"}
+_ABOVE: Final = {"name conflict", "not desired"}
 """States that are among the errors or the actions."""
 
+_OWN_FIELDS: Final = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
+_TOTALS: Final = {"+": "create", "~": "change", "-": "delete"}
+_VERDICTS: Final = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}
 
-def view_lines(view: ResourceView, *, place: Place = str, every_field: bool = False) -> Iterator[Line]:
-    """`every_field`: also the fields that no other client has changed."""
-    text = _Text(view, place)
+
+def no_source(_site: object) -> str:
+    return ""
+
+
+def plan_lines(view: ResourceView, *, place: Place = str, source: Place = no_source) -> Iterator[Line]:
+    """The next pass over a custom resource. `source`: the line of the project's file at a place; empty: unknown."""
+    assert view.plan is not None
+    text = _PlanText(view, place, source)
     return sections(
         [
             ("", text.tree()),
             ("Why it is not ready", text.reasons()),
+            ("", text.actions()),
+            ("status", text.status()),
+            ("", text.events()),
+            ("", text.end()),
+        ]
+    )
+
+
+def view_lines(
+    view: ResourceView, *, place: Place = str, source: Place = no_source, every_field: bool = False
+) -> Iterator[Line]:
+    """A custom resource in its cluster. `every_field`: also the fields that no other client has changed."""
+    text = _ViewText(view, place, source)
+    return sections(
+        [
+            ("", text.tree()),
+            ("Why it is not ready", (*text.state(), *text.reasons())),
             ("Conditions", text.conditions()),
             ("Fields", text.fields(every_field=every_field)),
             ("Events", text.events()),
@@ -52,9 +104,10 @@ def view_lines(view: ResourceView, *, place: Place = str, every_field: bool = Fa
 
 
 class _Text:
-    def __init__(self, view: ResourceView, place: Place) -> None:
-        self.view, self.place = view, place
-        self.status: dict[str, Any] = view.obj.get("status") or {}
+    """The lines of `plan` and `explain` alike."""
+
+    def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
+        self.view, self.place, self.source = view, place, source
 
     def title(self, key: ObjectKey) -> str:
         """The name of an object; with its namespace if that is not the resource's."""
@@ -63,36 +116,18 @@ class _Text:
     def ago(self, time: str) -> str:
         return ago(time, self.view.now)
 
-    def tree(self) -> Iterator[Line]:
-        writes = {number: each.last_change for number, each in enumerate(self.view.objects)}
-        notes = {number: f"({each.title}, {self.ago(each.time)})" for number, each in writes.items() if each}
-        return tree_lines([view_row(self.view, notes)], fit=True)
+    def row(self) -> TreeRow:
+        return view_row(self.view, {number: self._note(each) for number, each in enumerate(self.view.objects)})
 
-    # -- why -----------------------------------------------------------------------------------------------------------
+    def _note(self, each: ObjectView) -> str:
+        write = each.last_change
+        return f"({write.title}, {self.ago(write.time)})" if write is not None else each.template
 
     def reasons(self) -> Iterator[Line]:
-        view, metadata = self.view, self.view.obj["metadata"]
-        if metadata.get("deletionTimestamp"):
-            finalizers = ", ".join(metadata.get("finalizers") or ()) or "none"
-            text = f"It is being deleted, since {self.ago(metadata['deletionTimestamp'])}; finalizers: {finalizers}"
-            yield from wrapped(text, "  ")
-        elif view.plan is not None and view.plan.expires:
-            yield from wrapped(f"It expires at {view.plan.expires}", "  ")
-        generation, observed = metadata.get("generation"), self.status.get("observedGeneration")
-        if observed is not None and generation is not None and observed < generation:
-            text = (
-                f"The status is of generation {observed}, the spec of {generation}: the operator has not reconciled it"
-            )
-            yield from wrapped(text, "  ", Tone.WAIT)
-        elif not self.status.get("conditions") and (view.plan is None or view.plan.status is not None):
-            yield from wrapped(f"It has no conditions: {self._why_no_conditions()}", "  ", Tone.WAIT)
-        rollout = find_condition(view.obj, "Rollout")
-        if rollout.get("reason") == "HeldBack":
-            text = f"It is held back: it has {rollout.get('message')}. What follows is by the rules of the project"
-            yield from wrapped(text, "  ", Tone.WAIT)
-        yield from self._report()
-        for problem in view.problems:
-            yield from wrapped(problem, "  ! ", Tone.BAD)
+        view = self.view
+        for problem in distinct(view.planned.problems):
+            site = f"{self.place(problem.site)}: " if problem.site is not None else ""
+            yield from wrapped(f"{problem.child}: {site}{problem.message}", "  ! ", Tone.BAD)
         # Before the waits, which often wait for them.
         unready = [lines for each in view.objects if (lines := list(self._object(each)))]
         for lines in unready[:MAX_UNREADY]:
@@ -101,6 +136,197 @@ class _Text:
             yield (Span(f"  and {len(unready) - MAX_UNREADY} more objects are not ready", Tone.WAIT),)
         for wait in view.waits:
             yield from self._wait(wait)
+
+    def _wait(self, wait: WaitView) -> Iterator[Line]:
+        place = self.place(wait.site) if wait.site is not None else ""
+        if wait.expression:
+            key, head = ("readyWhen", "is not ready") if wait.why == "ready" else ("waitFor", "waits")
+            yield from wrapped(f"{wait.child} {head}: its {key} is not true", "  ", Tone.WAIT)
+            yield from wrapped(f"{key}: {wait.expression}", "      ")
+            yield (Span(f"      {place}", Tone.FAINT),)
+        else:
+            yield from wrapped(f"{wait.child} waits for {wait.for_}", "  ", Tone.WAIT)
+            if wait.site is not None:
+                source = Span(shortened(self.source(wait.site), WIDTH - 6))
+                yield from fitted((Span(f"      {place}", Tone.FAINT),), (source,), "      ")
+        for each in wait.values:
+            yield (Span(f"      now {each.path}: ", Tone.FAINT), Span(each.value, Tone.TITLE))
+
+    def _object(self, each: ObjectView) -> Iterator[Line]:
+        blocked = {wait.child for wait in self.view.waits if wait.why == "ready"}
+        if each.ready or not each.exists or each.state in _ABOVE or each.child in blocked:
+            return  # it is among the waits, the errors or the actions
+        yield from self._problems(each, "  ")
+        alike: dict[tuple[str, ...], list[ObjectView]] = {}
+        for pod in each.pods:
+            alike.setdefault((pod.state, pod.message, *pod.problems), []).append(pod)
+        for pod, *others in alike.values():
+            yield from self._problems(pod, "      ", f" (and {len(others)} more)" if others else "")
+
+    def _problems(self, each: ObjectView, indent: str, more: str = "") -> Iterator[Line]:
+        state = each.state.removeprefix("is ") + (f": {each.message}" if each.message else "")
+        yield from wrapped(f"{self.title(each.key)} is {state}{more}", indent, each.tone)
+        for problem in each.problems:
+            yield from wrapped(problem, f"{indent}    ")
+
+
+class _PlanText(_Text):
+    """The plan of the next pass."""
+
+    def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
+        super().__init__(view, place, source)
+        assert view.plan is not None
+        assert view.kinds is not None
+        self.plan: Plan = view.plan
+        self.kinds: Kinds = view.kinds
+
+    def tree(self) -> Iterator[Line]:
+        account = f", written as the ServiceAccount {self.plan.account}" if self.plan.account is not None else ""
+        note = f"by the rule {self.plan.rule}{account}"
+        if number := self.view.planned.number:
+            yield (Span(f"pass {number}", Tone.FAINT),)
+        yield from tree_lines([replace(self.row(), state="", text="", note=note)])
+
+    def actions(self) -> Iterator[Line]:
+        answers = {id(each.action): self._without_problem(each) for each in self.view.planned.answers}
+        for action in self.plan.actions:
+            yield from self._action(action)
+            if (answer := answers.pop(id(action), None)) is not None:
+                yield from _answer_lines(answer)
+        for answer in answers.values():  # the writes that are refused are not in the plan any more
+            if answer.action is not None:
+                yield self._action_line("!", verb_of(answer.action), self.title(answer.action.key))
+                yield from _answer_lines(answer)
+        for held in self.plan.held:
+            verb = Verb.DELETE if held.verb == "deletion" else Verb.RELEASE
+            yield self._action_line("!", verb, self.title(held.key), f"held back {held.why}")
+        for answer in self.view.planned.answers:
+            if answer.action is None:
+                yield (Span(f"? {answer.child}: ", Tone.WAIT), *(Span(text) for text in answer.lines()))
+
+    def _without_problem(self, answer: Answer) -> Answer:
+        """The answer without a message that is shown as a problem."""
+        is_shown = any(answer.message in problem.message for problem in self.plan.problems)
+        return replace(answer, message="") if is_shown else answer
+
+    def _action(self, action: Action) -> Iterator[Line]:
+        verb, sign = verb_of(action), sign_of(action)
+        if isinstance(action, FinalizerAction):
+            joint = "to" if isinstance(action, AddFinalizer) else "from"
+            yield self._action_line(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
+            return
+        how = ""
+        if isinstance(action, ServerSideApply):
+            how = "by server-side apply" if action.live is None else "server-side"
+        details = filter(None, (self._item(action.key), reason_for(action), how))
+        yield self._action_line(sign, verb, self.title(action.key), ", ".join(details))
+        yield from self._changes(action)
+
+    def _item(self, key: ObjectKey) -> str:
+        """The item of an object whose name does not show it."""
+        name = self.plan.items.get(key, "")
+        return name if name and name.partition("[")[2].removesuffix("]") not in key.name else ""
+
+    def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
+        return (
+            Span(f"{sign} {verb.do} ", SIGNS[sign]),
+            Span(title, Tone.TITLE),
+            Span(f"  {why}" if why else "", Tone.FAINT),
+        )
+
+    def _changes(self, action: Action) -> Iterator[Line]:
+        found = changes(action, self.kinds, self.plan.masks)
+        shown = [each for each in found if not is_mark(each, self.plan.uid)]
+        for each in shown:
+            yield from difference_lines(each)
+        if len(shown) < len(found):
+            extent = "and" if shown else "only"
+            yield (Span(f"      {extent} ruleop's own metadata", Tone.FAINT),)
+
+    def status(self) -> Iterator[Line]:
+        if self.plan.status is None:
+            return
+        before, after = (
+            {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
+            for status in (self.view.obj.get("status"), self.plan.status.status)
+        )
+        before, after = self.plan.masks.texts(before, after)
+        changed = [line for each in differences(before, after) for line in difference_lines(each, indent="  ")]
+        same = sorted(name for name in after if name in before and after[name] == before[name])
+        rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
+        if missing := self.plan.status.missing:
+            yield (Span(f"  ! {unwritten(self.plan.resource.kind, missing)}", Tone.BAD),)
+        yield from changed
+        yield from rest
+        yield from self._conditions()
+
+    def _conditions(self) -> Iterator[Line]:
+        """A message that has the text of a problem or of a wait is not repeated."""
+        old = self.view.conditions
+        before = {type_of(each): shortened(str(each.get("status")), 20) for each in old if type_of(each)}
+        above = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
+        found = [each.as_json() for each in self.plan.conditions or ()]
+        shown = [{**each, "message": ""} if any(text in each["message"] for text in above) else each for each in found]
+        return _condition_lines(shown, before, self.view.now, "    ")
+
+    def events(self) -> Iterator[Line]:
+        above = {each.message for each in self.plan.conditions or ()}
+        for event in self.plan.events:
+            message = "" if event.message in above else f"  {shortened(event.message, 120)}"
+            yield (
+                Span("event "),
+                Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD),
+                Span(message),
+            )
+
+    def end(self) -> Iterator[Line]:
+        if (check := self.plan.time_check) is not None:
+            yield (Span(f"Reconciled again in {in_words(check.seconds)}: {check.reason}.", Tone.FAINT),)
+        yield self._summary()
+
+    def _summary(self) -> Line:
+        writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
+        counts = Counter(map(sign_of, writes))
+        parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
+        waiting = len({wait.child for wait in self.plan.waits})
+        parts += [f"{len(self.plan.held)} held back"] if self.plan.held else []
+        parts += [f"{waiting} waiting"] if waiting else []
+        parts += [counted(len(self.plan.problems), "error")] if self.plan.problems else []
+        tone = Tone.BAD if self.plan.problems else Tone.TITLE
+        if parts:
+            return (Span(f"{', '.join(parts)}.", tone),)
+        rest = " except finalizers" if self.plan.actions else "" if self.plan.quiet else " except writing the status"
+        return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
+
+
+class _ViewText(_Text):
+    """A custom resource in its cluster."""
+
+    def tree(self) -> Iterator[Line]:
+        return tree_lines([self.row()], fit=True)
+
+    def state(self) -> Iterator[Line]:
+        view, metadata = self.view, self.view.obj["metadata"]
+        status: Mapping[str, Any] = view.obj.get("status") or {}
+        if metadata.get("deletionTimestamp"):
+            finalizers = ", ".join(metadata.get("finalizers") or ()) or "none"
+            text = f"It is being deleted, since {self.ago(metadata['deletionTimestamp'])}; finalizers: {finalizers}"
+            yield from wrapped(text, "  ")
+        elif view.plan is not None and view.plan.expires:
+            yield from wrapped(f"It expires at {view.plan.expires}", "  ")
+        generation, observed = metadata.get("generation"), status.get("observedGeneration")
+        if observed is not None and generation is not None and observed < generation:
+            text = (
+                f"The status is of generation {observed}, the spec of {generation}: the operator has not reconciled it"
+            )
+            yield from wrapped(text, "  ", Tone.WAIT)
+        elif not status.get("conditions") and (view.plan is None or view.plan.status is not None):
+            yield from wrapped(f"It has no conditions: {self._why_no_conditions()}", "  ", Tone.WAIT)
+        rollout = find_condition(view.obj, "Rollout")
+        if rollout.get("reason") == "HeldBack":
+            text = f"It is held back: it has {rollout.get('message')}. What follows is by the rules of the project"
+            yield from wrapped(text, "  ", Tone.WAIT)
+        yield from self._report()
 
     def _why_no_conditions(self) -> str:
         status = self.view.plan.status if self.view.plan is not None else None
@@ -129,57 +355,11 @@ class _Text:
             part == f"{title} is not ready" or part.startswith(f"{title}: ") for title in unready
         )
 
-    def _wait(self, wait: WaitView) -> Iterator[Line]:
-        place = self.place(wait.site) if wait.site is not None else ""
-        if wait.expression:
-            key, head = ("readyWhen", "is not ready") if wait.why == "ready" else ("waitFor", "waits")
-            yield from wrapped(f"{wait.child} {head}: its {key} is not true", "  ", Tone.WAIT)
-            yield from wrapped(f"{key}: {wait.expression}", "      ")
-            yield (Span(f"      {place}", Tone.FAINT),)
-        else:
-            yield from wrapped(f"{wait.child} waits for {wait.for_}", "  ", Tone.WAIT)
-            if place:
-                source = Span(shortened(wait.source, WIDTH - 6))
-                yield from fitted((Span(f"      {place}", Tone.FAINT),), (source,), "      ")
-        for each in wait.values:
-            yield (Span(f"      now {each.path}: ", Tone.FAINT), Span(each.value, Tone.TITLE))
-
-    def _object(self, each: ObjectView) -> Iterator[Line]:
-        blocked = {wait.child for wait in self.view.waits if wait.why == "ready"}
-        if each.ready or not each.exists or each.state in _CONFLICT or each.child in blocked:
-            return  # it is among the waits, the errors or the actions
-        yield from self._problems(each, "  ")
-        alike: dict[tuple[str, ...], list[ObjectView]] = {}
-        for pod in each.pods:
-            alike.setdefault((pod.state, pod.message, *pod.problems), []).append(pod)
-        for pod, *others in alike.values():
-            yield from self._problems(pod, "      ", f" (and {len(others)} more)" if others else "")
-
-    def _problems(self, each: ObjectView, indent: str, more: str = "") -> Iterator[Line]:
-        state = each.state.removeprefix("is ") + (f": {each.message}" if each.message else "")
-        yield from wrapped(f"{self.title(each.key)} is {state}{more}", indent, each.tone)
-        for problem in each.problems:
-            yield from wrapped(problem, f"{indent}    ")
-
-    # -- conditions and fields -----------------------------------------------------------------------------------------
-
     def conditions(self) -> Iterator[Line]:
-        conditions = [each for each in self.view.conditions if isinstance(each, dict)]
-        wide = max((len(str(each.get("type"))) for each in conditions), default=0)
-        reason_wide = max((len(str(each.get("reason") or "")) for each in conditions), default=0)
-        for each in conditions:
-            type_, status = str(each.get("type")), str(each.get("status"))
-            good = (status == "True") != (type_ in NEGATIVE)
-            since = f"  {self.ago(str(each['lastTransitionTime']))}" if each.get("lastTransitionTime") else ""
-            yield (
-                Span(f"  {type_:<{wide}}  "),
-                Span(f"{status:<7}  ", Tone.GOOD if good else Tone.WAIT),
-                Span(f"{each.get('reason') or '':<{reason_wide}}"),
-                Span(since, Tone.FAINT),
-            )
-            message = str(each.get("message") or "")
-            if message and type_ != "Ready":  # that of Ready is among the reasons
-                yield from wrapped(message, "      ", Tone.FAINT)
+        """The message of Ready is among the reasons."""
+        found = [each for each in self.view.conditions if isinstance(each, dict)]
+        shown = [{**each, "message": ""} if type_of(each) == "Ready" else each for each in found]
+        return _condition_lines(shown, {}, self.view.now, "  ")
 
     def fields(self, *, every_field: bool) -> Iterator[Line]:
         objects = [each for each in self.view.objects if each.fields]
@@ -205,8 +385,6 @@ class _Text:
             return "removed" if field.changed else "missing: the API server does not store it"
         return "; ".join(f"{each.manager} ({each.operation}), {self.ago(each.time)}" for each in field.managers)
 
-    # -- what happened and what comes ----------------------------------------------------------------------------------
-
     def events(self) -> Iterator[Line]:
         for each in self.view.events:
             tone = Tone.BAD if each.type == "Warning" else Tone.GOOD
@@ -225,8 +403,8 @@ class _Text:
         if is_paused(view.obj):
             yield from wrapped(f"Nothing, while the annotation {PAUSED} stops all changes.", "  ", Tone.WAIT)
             return
-        assert view.kinds is not None
-        yield from ((Span("  "), *line) for line in action_lines(view.plan, view.obj, view.kinds, place=self.place))
+        text = _PlanText(view, self.place, self.source)
+        yield from ((Span("  "), *line) for line in (*text.actions(), *text.end()))
 
     def notes(self) -> Iterator[Line]:
         if self.view.rule:
@@ -235,85 +413,30 @@ class _Text:
             yield from wrapped(note, "", Tone.FAINT)
 
 
-# -- history -----------------------------------------------------------------------------------------------------------
-
-MAX_CHANGES: Final = 200
-"""The latest changes that are listed; `-o json` has all."""
-
-MAX_NAMED: Final = 4
-"""Fields of one write that are named; of more, the groups that they are in."""
-
-MAX_GROUPS: Final = 6
-MAX_TITLE: Final = 28
-"""Characters of a name in front of the text of its change; that of a longer one is below it."""
-
-SHORT: Final = 12
-"""Characters of the digest of a revision."""
-
-ONE_TIME: Final = (
-    "The API server keeps one time for each field manager of an object: that of its last write, with all fields that "
-    "the manager owns."
-)
-
-
-def history_lines(history: ResourceHistory) -> Iterator[Line]:
-    generation = history.resource.generation
-    row = view_row(ResourceView(history.obj), note=f"(generation {generation})" if generation is not None else "")
-    yield from tree_lines([replace(row, text="")])
-    yield ()
-    if earlier := history.changes[:-MAX_CHANGES]:
-        yield (Span(f"  {len(earlier)} earlier changes are not shown (-o json has them)", Tone.FAINT),)
-    shown = history.changes[-MAX_CHANGES:]
-    namespace = history.resource.namespace
-    titles = [change.key.title(namespace) if change.key is not None else "rules" for change in shown]
-    width = max((len(title) for title in titles if len(title) <= MAX_TITLE), default=0)
-    for change, title in zip(shown, titles, strict=True):
-        head = f"  {change.time}  {ago(change.time, history.now):<10}  "
-        start = (Span(head, Tone.FAINT), Span(f"{title:<{width}}", Tone.TITLE if change.key is None else Tone.PLAIN))
-        lines = list(wrapped(_change(change), " " * (len(head) + width + 2), _tone(change)))
-        yield (*start, Span("  "), lines.pop(0)[1]) if len(title) <= width else start
-        yield from lines
-    yield ()
-    for text in (ONE_TIME, *history.notes):
-        yield from wrapped(text, "", Tone.FAINT)
+def _condition_lines(
+    found: Iterable[Mapping[str, Any]], before: Mapping[str, str], now: str, indent: str
+) -> Iterator[Line]:
+    """`before`: the statuses that they had, by their types."""
+    rows = []
+    for each in found:
+        type_, status = str(each.get("type")), str(each.get("status"))
+        was, good = before.get(type_, status), (status == "True") != (type_ in NEGATIVE)
+        tone = Tone.WAIT if not good else Tone.FAINT if type_ in NEGATIVE else Tone.GOOD
+        since = ago(str(each["lastTransitionTime"]), now) if each.get("lastTransitionTime") else ""
+        turn = status if was == status else f"{was} -> {status}"
+        rows.append((type_, turn, tone, str(each.get("reason") or ""), since, str(each.get("message") or "")))
+    types, turns, reasons = (max((len(str(row[at])) for row in rows), default=0) for at in (0, 1, 3))
+    for type_, turn, tone, reason, since, message in rows:
+        head: Line = (
+            Span(f"{indent}{type_:<{types}}  "),
+            Span(f"{turn:<{turns}}  ", tone),
+            Span(f"{reason:<{reasons}}  {since}".rstrip() if since else reason),
+        )
+        yield from fitted(head, (Span(message, Tone.FAINT),), f"{indent}    ") if message else [head]
 
 
-def _change(change: PastChange) -> str:
-    match change.what:
-        case What.RULES:
-            environment = ", with environment variables" if change.environment else ""
-            held_back = "; held back here by its rollout" if change.held_back else ""
-            number = (change.revision or "")[:SHORT]
-            return f"revision {number}{' again' if change.again else ''}{environment}{held_back}"
-        case What.RELEASED:
-            return f"the rollout of revision {(change.revision or '')[:SHORT]} reached it"
-        case What.CREATED:
-            return "created"
-        case What.DELETION:
-            return "deletion requested"
-        case What.EVENT:
-            count = f" (x{change.count})" if (change.count or 0) > 1 else ""
-            return f"{change.reason}{count}: {change.message}"
-    assert change.write is not None
-    if change.what is What.STATUS:
-        return f"status written by {change.write.manager}"
-    generation = f" (generation {change.generation})" if change.generation is not None else ""
-    names: Sequence[str] = change.fields or ()
-    if len(names) > MAX_NAMED:
-        more = [f"{len(change.groups) - MAX_GROUPS} more"] if len(change.groups) > MAX_GROUPS else []
-        groups = _listed([*change.groups[:MAX_GROUPS], *more])
-        return f"written by {change.write.manager}, which owns {len(names)} fields in {groups}{generation}"
-    return f"written by {change.write.manager}, which owns {_listed(names)}{generation}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _tone(change: PastChange) -> Tone:
-    if change.what is What.EVENT:
-        return Tone.BAD if change.type == "Warning" else Tone.GOOD
-    if change.what in {What.RULES, What.RELEASED, What.DELETION}:
-        return Tone.CHANGE
-    is_edit = change.what is What.WRITTEN and change.write is not None and not change.write.is_ruleop
-    return Tone.WAIT if is_edit else Tone.PLAIN
+def _answer_lines(answer: Answer) -> Iterator[Line]:
+    tone = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}[answer.verdict]
+    for text in answer.lines():
+        yield (Span(f"      {text}", tone),)
+        tone = Tone.CHANGE

@@ -18,9 +18,7 @@ from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.planning.passes import (
-    NOT_SELECTED,
     Passes,
-    Planned,
     current_time,
     load_for_planning,
     prepare_document,
@@ -34,9 +32,10 @@ from ruleop.operator.rollouts.rollout_store import watch_key
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
-    from ruleop.authoring.live.live_planner import LivePass, LivePlanner
+    from ruleop.authoring.live.live_planner import LivePlanner
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.report.planned import Planned
     from ruleop.cli.inputs.project import Folder
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import Object
@@ -121,17 +120,10 @@ class _LivePlan:
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
         planner, ask = self._planner(cluster)
         for planned in await planner.plan(resources):
-            each = await ask(planned)
-            if each.rule is None:
-                passes.unruled.append(each.key)
-                print_diagnostics(mistake(str(each.key), NOT_SELECTED, warning=True))
-            elif each.plan is None:
-                raise RuleopError(f"{each.key}: {each.error}")
-            else:
-                passes.planned.append(Planned(dict(each.resource), each.plan, each.answers))
+            passes.add(await ask(planned))
         return passes
 
-    def _planner(self, cluster: LiveCluster) -> tuple[LivePlanner, Callable[[LivePass], Awaitable[LivePass]]]:
+    def _planner(self, cluster: LiveCluster) -> tuple[LivePlanner, Callable[[Planned], Awaitable[Planned]]]:
         """The planner, and what asks the server about a pass that it has planned."""
         planner = cluster.planner(self.project, expects_refusals=not self.server_dry_run)
         return planner, ServerDryRun(cluster, planner).ask if self.server_dry_run else _unchanged
@@ -144,7 +136,7 @@ class _LivePlan:
         planner, ask = self._planner(cluster)
         targets = await self._rolled_out(cluster)
         async for each in all_passes(planner, kinds, self.access.namespace):
-            _add(summary, await ask(each), cluster)
+            summary.add(await ask(each), cluster.kinds)
             rule = each.rule
             if (
                 rule is not None
@@ -168,14 +160,5 @@ class _LivePlan:
             return {}
 
 
-async def _unchanged(each: LivePass) -> LivePass:
+async def _unchanged(each: Planned) -> Planned:
     return each
-
-
-def _add(summary: ChangeSummary, each: LivePass, cluster: LiveCluster) -> None:
-    if each.rule is None:
-        summary.add_unmatched()
-    elif each.plan is None:
-        summary.add_failed(each.key, each.rule.title, each.error)
-    else:
-        summary.add(each.plan, cluster.kinds, each.answers)
