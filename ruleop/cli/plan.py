@@ -9,11 +9,10 @@ import click
 
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.plan_documents import plan_document
+from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.plan_views import view_of_plan
 from ruleop.authoring.report.spans import sections
-from ruleop.authoring.report.view_text import plan_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.planning.passes import Passes, make_passes, pass_options
@@ -73,7 +72,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
         subjects = Subjects(names, files, everything, server_dry_run=flags["server_dry_run"])
-        return plan_live(folder, env_files, subjects, read_access(folder, flags))
+        return plan_live(folder, env_files, subjects, flags)
     if flags["server_dry_run"]:
         raise UsageError("--server-dry-run asks the API server of a cluster: add --live")
     if names or everything:

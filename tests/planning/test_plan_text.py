@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from ruleop.authoring.report.plan_documents import plan_document
+from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.plan_views import view_of_plan
 from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import Tone, text_of
-from ruleop.authoring.report.view_text import plan_lines
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind, ObjectKey
@@ -40,6 +40,7 @@ from ruleop.planning import (
     Wait,
 )
 from ruleop.planning.model.actions import HeldDeletion
+from ruleop.planning.plan import Blocking
 
 APP = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
 KEY = ObjectKey("example.com", "App", "shop", "web")
@@ -257,6 +258,35 @@ def test_waits_and_problems_are_shown_with_their_position() -> None:
     lines = [*plan_lines(view_of_plan(Planned(APP, plan), BuiltIn()), place=lambda site: f"project/{site}")]
     assert "project/templates/web.yaml.j2:12" in text_of(lines)
     assert "! job: project/templates/job.yaml.j2:3:9: " in text_of(lines)
+
+
+def test_an_expression_that_is_not_true_is_shown_with_the_values_that_it_reads() -> None:
+    sites = Site("watches.yaml", 7, 16), Site("watches.yaml", 9, 18)
+    plan = replace(
+        PLAN,
+        children=(ChildReport("web", State.WAITING, "t", "waits for waitFor: db.ready and spec.go"),),
+        waits=(Wait("web", "waitFor: db.ready and spec.go", sites[0], "condition"),),
+        blocking=(
+            Blocking("web", "waitFor", "db.ready and spec.go", sites[0], (("db.ready", "false"), ("spec.go", "true"))),
+            Blocking("job", "readyWhen", "this.data.done", sites[1], (("this.data.done", "not available yet"),)),
+        ),
+    )
+    assert shown(plan) == (
+        "└─ web  waiting  waitFor is not true\n"
+        "\n"
+        "Why it is not ready\n"
+        "  web waits: its waitFor is not true\n"
+        "      waitFor: db.ready and spec.go\n"
+        "      watches.yaml:7:16\n"
+        "      now db.ready: false\n"
+        "      now spec.go: true\n"
+        "  job is not ready: its readyWhen is not true\n"
+        "      readyWhen: this.data.done\n"
+        "      watches.yaml:9:18\n"
+        "      now this.data.done: not available yet\n"
+        "\n"
+        "1 waiting."
+    )
 
 
 def test_status_conditions_and_events_are_shown() -> None:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.explained_objects import Found, explained_objects
 from ruleop.authoring.live.field_managers import last_change
+from ruleop.authoring.live.live_planner import LivePlanner
 from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.report.object_problems import object_problems, pod_reason
 from ruleop.authoring.report.plan_views import waits_of
 from ruleop.authoring.report.planned import Planned
-from ruleop.authoring.report.views import ObjectView, RenderedLine, ResourceView
+from ruleop.authoring.report.views import ObjectView, RenderedLine, ResourceView, object_view
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.messages import shortened
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.planning import choose_rule
-from ruleop.planning.child.readiness import readiness
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class Explainer:
     async def _found(self, live: Object, traced: str = "") -> Found:
         if self.project is not None:
             if choose_rule(self.project.rules, live) is not None:
-                planner = self.cluster.planner(self.project)
-                planner.traced = traced
+                planner = LivePlanner(self.cluster, self.project, traced=traced)
                 (planned,) = await planner.plan([live])
                 if planned.error:
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")
@@ -121,18 +120,10 @@ async def unready_pods(reader: Reader, workload: Object) -> list[ObjectView]:
     found: list[ObjectView] = []
     async for page in reader.pages(POD, workload["metadata"].get("namespace", ""), labels=selector):
         for pod in page:
-            state = readiness(pod)
-            if not state.ready and len(found) < MAX_PODS:
-                word = "failed" if state.failed else "not ready"
-                found.append(
-                    ObjectView(
-                        ObjectKey.of(pod),
-                        word,
-                        pod_reason(pod),
-                        problems=object_problems(pod),
-                        last_change=last_change(pod),
-                    )
-                )
+            view = object_view(pod)
+            if not view.ready and len(found) < MAX_PODS:
+                why, change = object_problems(pod), last_change(pod)
+                found.append(replace(view, message=pod_reason(pod), problems=why, last_change=change))
     return found
 
 

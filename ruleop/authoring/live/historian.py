@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.field_managers import writes_of
+from ruleop.authoring.live.field_managers import last_writes
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.report.history_views import PastChange, ResourceHistory, What
@@ -139,11 +139,7 @@ def _of_object(obj: Object) -> Iterator[PastChange]:
     key, metadata = ObjectKey.of(obj), obj["metadata"]
     if created := metadata.get("creationTimestamp"):
         yield PastChange(created, What.CREATED, key)
-    for write in writes_of(obj):
-        if write.is_status:
-            yield PastChange(write.manager.time, What.STATUS, key, write.manager, write.fields, write.groups)
-        elif write.fields:
-            yield PastChange(write.manager.time, What.WRITTEN, key, write.manager, write.fields, write.groups)
+    yield from last_writes(obj)
     if deleted := metadata.get("deletionTimestamp"):
         yield PastChange(_requested(deleted, metadata.get("deletionGracePeriodSeconds") or 0), What.DELETION, key)
 

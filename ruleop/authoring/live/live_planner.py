@@ -14,7 +14,7 @@ import datetime as dt
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
@@ -31,17 +31,13 @@ from ruleop.planning.history import Refusal, Writes
 from ruleop.planning.model.marks import PART_OF, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.live.operator import Operator
-    from ruleop.authoring.live.reading.reader import Reader
-    from ruleop.authoring.live.reading.served_kinds import LiveKinds
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.kubernetes.labels import Requirement
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Failed
     from ruleop.planning.model.targets import Target
-
-Finish: TypeAlias = "Callable[[Callable[[], Plan]], Awaitable[Plan]]"
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -71,20 +67,11 @@ class _Pending:
 
 class LivePlanner:
     def __init__(
-        self,
-        reader: Reader,
-        kinds: LiveKinds,
-        operator: Operator,
-        project: Project,
-        *,
-        expects_refusals: bool = False,
-        finish: Finish | None = None,
+        self, cluster: LiveCluster, project: Project, *, expects_refusals: bool = False, traced: str = ""
     ) -> None:
-        """`finish` makes a plan beside a loop that has other work, too."""
-        self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
-        self.expects_refusals = expects_refusals
-        self.finish = finish
-        self.traced = ""  # the child whose objects are traced to lines of its template
+        """`traced`: the child whose objects are traced to lines of its template."""
+        self.cluster, self.project, self.expects_refusals, self.traced = cluster, project, expects_refusals, traced
+        self.reader, self.kinds, self.operator = cluster.reader, cluster.kinds, cluster.operator
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
@@ -134,7 +121,7 @@ class LivePlanner:
         """Raises RuleopError."""
         observed = self._observed(each.rule, each.resource)
         made = partial(plan, each.rule, each.resource, observed, traced=self.traced)
-        return made() if self.finish is None else await self.finish(made)
+        return made() if self.cluster.finish is None else await self.cluster.finish(made)
 
     def plan_after(self, planned: Planned, failed: Mapping[ObjectKey, Failed]) -> Planned:
         """A pass of the last batch after these writes failed: what the operator would report of them, and what it would

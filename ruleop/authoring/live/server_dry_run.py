@@ -126,7 +126,7 @@ class ServerDryRun:
         """The writes that need something which does not exist: the custom resource of a file, or what this run would
         create."""
         changes_resource = any(isinstance(each, ResourceAction) for each in plan.actions)
-        exists = not changes_resource or await self.cluster.get(rule.kind, plan.resource) is not None
+        exists = not changes_resource or await self.cluster.reader.get(rule.kind, plan.resource) is not None
         found = []
         for action in plan.actions:
             missing = self._missing(action.key, Kind.of(action.object)) if isinstance(action, Create) else ""

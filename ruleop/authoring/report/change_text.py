@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.report.spans import Line, Span, Tone
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow, leaves
-from ruleop.planning.changes.writes import Verb, verb_of
+from ruleop.planning.changes.writes import Verb, changes, is_mark, verb_of
 from ruleop.planning.model.actions import AddFinalizer, Delete, Expire, RemoveFinalizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.planning.model.actions import Action
+    from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.plan import Plan
 
 MAX_LINES: Final = 16
 """The number of shown lines of a changed text."""
@@ -28,6 +30,14 @@ def sign_of(action: Action) -> str:
     if isinstance(action, (Delete, Expire, RemoveFinalizer)):
         return "-"
     return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
+
+
+def shown_changes(action: Action, kinds: Kinds, plan: Plan) -> tuple[list[Difference], str]:
+    """The fields that an action changes, and how ruleop's own metadata is mentioned, which is not among them: `and`,
+    `only`, or empty if it does not change."""
+    found = changes(action, kinds, plan.masks)
+    shown = [each for each in found if not is_mark(each, plan.uid)]
+    return shown, "" if len(shown) == len(found) else "and" if shown else "only"
 
 
 def difference_lines(difference: Difference, indent: str = "    ") -> Iterator[Line]:

@@ -108,6 +108,11 @@ class Planned:
     def key(self) -> ObjectKey:
         return ObjectKey.of(self.resource)
 
+    @property
+    def title(self) -> str:
+        _, kind, namespace, name = self.key
+        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
 
 def _with_masked_texts(plan: Plan) -> Plan:
     text = plan.masks.text

@@ -76,7 +76,7 @@ def view_row(view: ResourceView, notes: Mapping[int, str] | None = None) -> Tree
         row = _object_row(each, namespace, above, (notes or {}).get(number, ""))
         by_child.setdefault(each.child or number, []).append(row)
     rows = tuple(_child_row(found) for found in by_child.values())
-    return TreeRow(view.title, view.state, view.tone, view.message, rows=rows)
+    return TreeRow(view.planned.title, view.state, view.tone, view.message, rows=rows)
 
 
 def _object_row(each: ObjectView, namespace: str, above: Container[str], note: str = "") -> TreeRow:

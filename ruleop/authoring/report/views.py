@@ -208,12 +208,6 @@ class ResourceView:
         return self._state()[2]
 
     @property
-    def title(self) -> str:
-        metadata = self.obj["metadata"]
-        place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-        return f"{self.obj['kind']} {place}{metadata['name']}"
-
-    @property
     def rule(self) -> str | None:
         """None: there are no rules, or none selects the resource."""
         rule = self.planned.rule
