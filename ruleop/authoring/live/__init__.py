@@ -1,1 +1,1 @@
-"""Commands on a cluster: `explain`, `history` and `plan --live` read it; `rollout`, `recover` and `rename` also write."""
+"""Commands on a cluster: `explain`, `history` and `plan --live` read; `rollout`, `recover` and `rename` also write."""
