@@ -53,7 +53,7 @@ def command(folder: str, env_files: tuple[str, ...], old: str, old_namespace: st
 
 
 def _rules(folder: str, env_files: Iterable[str]) -> Sequence[Rule]:
-    """Those of the project, which need not be there."""
+    """The rules of the project; none if there is no project."""
     try:
         return load_with_sources(Folder(folder), env_files).project.rules
     except (ProjectErrors, UsageError):

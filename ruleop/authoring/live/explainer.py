@@ -60,7 +60,7 @@ class Explainer:
         return await self.explain_resource(await self.resource_reader.resource(kind, name, self.project))
 
     async def explain_resource(self, live: Object, *, child: str = "") -> ResourceView:
-        """Of one that was read. `child`: the one whose objects are shown as rendered. Raises ApiError."""
+        """The view of a custom resource that was read. `child`: its objects are shown as rendered. Raises ApiError."""
         found = await self._found(live, child)
         planned, plan = found.planned, found.plan
         masks = plan.masks if plan is not None else NO_MASKS
@@ -135,7 +135,7 @@ def _match_labels(workload: Object) -> Mapping[str, Any]:
 
 
 def _rendered(plan: Plan) -> dict[ObjectKey, tuple[RenderedLine, ...]]:
-    """Of the objects that the plan has traced, with values of Secrets masked."""
+    """The lines of the objects that the plan has traced, with values of Secrets masked."""
     objects = {ObjectKey.of(obj): obj for _, _, obj in plan.rendered}
     return {key: tuple(_rendered_lines(plan, objects[key])) for key in plan.traced if key in objects}
 

@@ -32,8 +32,8 @@ def last_change(obj: Object) -> LastWrite | None:
 
 
 def last_writes(obj: Object) -> Iterator[PastChange]:
-    """That of each manager, with all fields that it owns but those that identify the object and ruleop's own
-    metadata."""
+    """The last write of each manager, with all fields that it owns, except those that identify the object and ruleop's
+    own metadata."""
     for entry in _entries(obj):
         manager, is_status, fields = _manager(entry), entry.get("subresource") == "status", entry.get("fieldsV1")
         listed = dict.fromkeys(_listed(fields if isinstance(fields, Mapping) else {}, ()))
@@ -161,7 +161,7 @@ def _below(fields: Mapping[str, Any], step: Step) -> Mapping[str, Any] | None:
 
 
 def path_text(path: Sequence[Step]) -> str:
-    """As the differences of a plan are written: `spec.ports[port=80,protocol=TCP].targetPort`."""
+    """The path as the differences of a plan write it: `spec.ports[port=80,protocol=TCP].targetPort`."""
     text = ""
     for step in path:
         if isinstance(step, str):

@@ -75,7 +75,7 @@ class Historian:
         ]
 
     async def _revisions(self, live: Object) -> list[PastChange]:
-        """Those that were in force since the custom resource was created, and what its rollout has done with them."""
+        """The revisions in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
         operator, notes = self.cluster.operator, self.resource_reader.notes
         if operator.problem:

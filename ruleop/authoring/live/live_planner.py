@@ -92,7 +92,7 @@ class LivePlanner:
         return [self._result(next(planned)) if rule is not None else Planned(each) for each, rule in chosen]
 
     def _result(self, each: _Pending) -> Planned:
-        """With what the API server would refuse of the desired objects; of those that exist unchanged, nothing."""
+        """The pass with what the API server would refuse of the objects that are written."""
         found = each.plan
         if found is not None and found.actions:
             found = with_violations(found, each.rule, self.project)
@@ -243,7 +243,7 @@ class LivePlanner:
                 self.objects.add(kind, key, None)
 
     async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
-        """Those of the keys that are worth a request: all while they are few, else those of existing objects. Most of
+        """The keys that are worth a request: all while they are few, else those of existing objects. Most of
         what many custom resources ask for is about to be created."""
         if len(keys) <= SINGLE:
             return keys

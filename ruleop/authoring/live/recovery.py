@@ -51,7 +51,7 @@ class Unproven:
 
 
 async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven]:
-    """In the order of their owners. Raises RuleopError."""
+    """The objects without a valid proof, in the order of their owners. Raises RuleopError."""
     proofs = read_proofs(await _key_secret(cluster))
     resources: dict[ObjectKey, Object | None] = {}
     found = []

@@ -114,7 +114,7 @@ class ChangeSummary:
     remarks: dict[Remark, ChangeGroup] = field(default_factory=dict, metadata=HIDDEN)
     verdicts: Counter[Verdict] = field(default_factory=Counter, metadata=HIDDEN)  # of the API server on the writes
     rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict, metadata=HIDDEN)
-    """By rule, the custom resources in waves."""
+    """The custom resources that an edit reaches in waves, by rule."""
 
     def add(self, planned: Planned, kinds: Kinds) -> None:
         self.resources += 1

@@ -35,7 +35,7 @@ ONE_TIME: Final = (
 
 
 class What(Enum):
-    """In the order in which changes of one second are listed."""
+    """The kinds of changes, in the order in which those of one second are listed."""
 
     RULES = "rules"
     RELEASED = "released"

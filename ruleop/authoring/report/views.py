@@ -1,9 +1,9 @@
 """The model of what is reported about a custom resource, for `explain`, `plan`, `dev` and the page.
 
 A view is made from what is known: of a plan by `plan_views`, with what a cluster knows by `explain`, without rules by
-`view_of_objects`. Each form is made from the view alone: text by `view_text`, JSON by `documents` and `plan_documents`,
-HTML by the templates of the page. Values of Secrets are masked when a view is made. The names of fields are those of
-the document.
+`view_of_objects`. Each form is made from the view alone: text by `plan_text` and `explain_text`, JSON by `documents`
+and `plan_documents`, HTML by the templates of the page. Values of Secrets are masked when a view is made. The names of
+fields are those of the document.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class ResourceView:
         return plan_document(self.planned) if self.plan is not None else None
 
     def _state(self) -> tuple[str, str, Tone]:
-        """By its Ready condition, or that of the plan if the rule writes no status."""
+        """State, message and tone by the condition Ready; by that of the plan if the rule writes no status."""
         ready, plan = find_condition(self.obj, "Ready"), self.plan
         message = str(ready.get("message", ""))
         if self.obj["metadata"].get("deletionTimestamp"):

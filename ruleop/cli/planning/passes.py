@@ -100,7 +100,7 @@ class Passes:
 
     @property
     def failed(self) -> bool:
-        """Of several passes over a custom resource, the last one counts."""
+        """Whether there are errors. The last of several passes over a custom resource counts."""
         last = {each.key: each.problems for each in self.planned}
         return bool(self.refused or self.unruled or any(last.values()))
 
