@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def view_of_plan(planned: Planned, kinds: Kinds) -> ResourceView:
-    """A custom resource by its plan alone: the objects in the order of the rules, with their states after the pass."""
+    """A custom resource by its plan alone: the objects in the order of the rules, with their states after the pass.
+    Which of them exist, it does not show."""
     assert planned.plan is not None
     objects = [found for report in planned.plan.children for found in _reported_objects(report, planned)]
     return ResourceView(planned, kinds, waits=tuple(waits_of(planned.plan)), objects=tuple(objects))

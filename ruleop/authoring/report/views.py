@@ -84,7 +84,7 @@ class ObjectView:
     message: str = ""
     child: str = ""  # the id in the rules; empty for a pod
     template: str = field(default="", metadata=HIDDEN)  # of a child that failed or is not desired
-    exists: bool = True
+    exists: bool = True  # False also if it is unknown, as of a plan alone
     problems: tuple[str, ...] = ()  # conditions and containers that explain why it is not ready
     last_change: LastWrite | None = field(default=None, metadata=NULL)
     fields: tuple[ManagedField, ...] = ()
