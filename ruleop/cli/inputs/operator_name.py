@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def operator_name(folder: str, given: str) -> str:
-    """The name by `--name`, else by `ruleop.yaml`. Raises ProjectErrors."""
+    """That of `--name`, else that of `ruleop.yaml`. Raises ProjectErrors."""
     if given:
         return given
     # An operator in a cluster has no such file: the manifests that are generated from it give the name.
