@@ -9,12 +9,11 @@ import click
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.live.explainer import Explainer
-from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.dot import view_graph
-from ruleop.authoring.report.view_text import view_lines
+from ruleop.authoring.report.explain_text import explanation_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access, read_target, run_on_cluster
+from ruleop.cli.inputs.live_cluster import on_cluster, read_target
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
@@ -24,9 +23,7 @@ from ruleop.language.rules import ProjectErrors
 from ruleop.printable import json_document, printable_lines
 
 if TYPE_CHECKING:
-    from ruleop.authoring.report.views import ResourceView
     from ruleop.language.rules import Project
-    from ruleop.operator.wire.cluster_flags import Access
 
 WITHOUT_RULES = "not shown: which expression each child waits for, and what the next reconcile would do"
 
@@ -48,20 +45,15 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     """
     kind, name = read_target(names, "name the custom resource to explain: KIND/NAME")
     project, notes = _project(folder, env_files)
-    view = run_on_cluster(_explain(read_access(folder, flags), project, notes, kind, name))
+    view = on_cluster(folder, flags, lambda cluster: Explainer(cluster, project, notes).explain(kind, name))
     if output == "json":
         print_text(json_document(as_document(view)))
     elif output == "dot":
         print_text(printable_lines(view_graph(view)))
     else:
-        place = Folder(folder).place
-        print_lines(view_lines(view, place=place, every_field=flags["every_field"]))
+        where = Folder(folder)
+        print_lines(explanation_lines(view, place=where.place, source=where.source, every_field=flags["every_field"]))
     return DONE
-
-
-async def _explain(access: Access, project: Project | None, notes: list[str], kind: str, name: str) -> ResourceView:
-    async with open_cluster(access) as cluster:
-        return await Explainer(cluster, project, notes).explain(kind, name)
 
 
 def _project(folder: str, env_files: tuple[str, ...]) -> tuple[Project | None, list[str]]:

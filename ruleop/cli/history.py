@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ruleop.authoring.live.historian import Historian
-from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.view_text import history_lines
+from ruleop.authoring.report.history_views import history_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access, read_target, run_on_cluster
+from ruleop.cli.inputs.live_cluster import on_cluster, read_target
 from ruleop.cli.inputs.project import debug_option, folder_option
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, Command, output_option
 from ruleop.printable import json_document
-
-if TYPE_CHECKING:
-    from ruleop.authoring.report.views import ResourceHistory
-    from ruleop.operator.wire.cluster_flags import Access
 
 
 @click.command(cls=Command, example="ruleop history App/app-sample -n default")
@@ -37,14 +32,9 @@ def command(folder: str, names: tuple[str, ...], output: str, **flags: Any) -> i
     usage, or the cluster cannot be used.
     """
     kind, name = read_target(names, "name the custom resource: KIND/NAME")
-    history = run_on_cluster(_history(read_access(folder, flags), kind, name))
+    history = on_cluster(folder, flags, lambda cluster: Historian(cluster).history(kind, name))
     if output == "json":
         print_text(json_document(as_document(history)))
     else:
         print_lines(history_lines(history))
     return DONE
-
-
-async def _history(access: Access, kind: str, name: str) -> ResourceHistory:
-    async with open_cluster(access) as cluster:
-        return await Historian(cluster).history(kind, name)

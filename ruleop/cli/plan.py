@@ -10,9 +10,9 @@ import click
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.plan_documents import plan_document
 from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report.plan_views import view_of_plan
+from ruleop.authoring.report.spans import sections
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.planning.passes import Passes, make_passes, pass_options
@@ -22,8 +22,6 @@ from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from ruleop.authoring.report.spans import Line
 
 
 @click.command(cls=Command, example="ruleop plan --live --all")
@@ -74,7 +72,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
         subjects = Subjects(names, files, everything, server_dry_run=flags["server_dry_run"])
-        return plan_live(folder, env_files, subjects, read_access(folder, flags))
+        return plan_live(folder, env_files, subjects, flags)
     if flags["server_dry_run"]:
         raise UsageError("--server-dry-run asks the API server of a cluster: add --live")
     if names or everything:
@@ -100,21 +98,9 @@ def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
 
 def _print_passes(passes: Passes, output: str) -> int:
     if output == "json":
-        plans = [
-            {**plan_document(planned.plan, planned.resource, planned.answers), **({"pass": number} if number else {})}
-            for planned in passes.planned
-            for number in (planned.number,)
-        ]
-        print_text(json_document({"plans": plans, **passes.unplanned()}))
+        print_text(json_document({"plans": [*map(plan_document, passes.planned)], **passes.unplanned()}))
     else:
-        lines: list[Line] = []
-        place = passes.folder.place
-        for each in passes.planned:
-            heading: list[Line] = [(Span(f"pass {each.number}", Tone.FAINT),)] if each.number else []
-            lines += [
-                (),
-                *heading,
-                *plan_lines(each.plan, each.resource, passes.kinds, place=place, answers=each.answers),
-            ]
-        print_lines(lines[1:])
+        folder = passes.folder
+        views = [view_of_plan(each, passes.kinds) for each in passes.planned]
+        print_lines(sections(("", plan_lines(each, place=folder.place, source=folder.source)) for each in views))
     return NO if passes.failed else DONE

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.recovery import find_unproven, sign
 from ruleop.authoring.report.spans import Span, Tone, counted
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
+from ruleop.cli.inputs.live_cluster import on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
 from ruleop.cli.outputs import finding_formats as found
@@ -21,10 +20,10 @@ from ruleop.language.rules import ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.live.recovery import Unproven
     from ruleop.authoring.report.spans import Line
     from ruleop.language.rules import Project
-    from ruleop.operator.wire.cluster_flags import Access
 
 
 @click.command(cls=Command, example="ruleop recover --operator-namespace blog-system")
@@ -44,22 +43,19 @@ def command(folder: str, env_files: tuple[str, ...], yes: bool, **flags: Any) ->
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         return UNUSABLE if is_unreadable(errors) else NO
-    return run_on_cluster(_recover(read_access(folder, flags), project, yes=yes))
+    return on_cluster(folder, flags, lambda cluster: _recover(cluster, project, yes=yes))
 
 
-async def _recover(access: Access, project: Project, *, yes: bool) -> int:
-    async with open_cluster(access) as cluster:
-        unproven = await find_unproven(cluster, project)
-        if not unproven:
-            print_lines(
-                [(Span("No object has an owner annotation or a field manager without a valid proof.", Tone.GOOD),)]
-            )
-            return DONE
-        if not yes:
-            print_lines(_listed(unproven))
-            return NO
-        async for each in sign(cluster, unproven):
-            print_lines([(Span(f"signed {_title(each)}"),)])
+async def _recover(cluster: LiveCluster, project: Project, *, yes: bool) -> int:
+    unproven = await find_unproven(cluster, project)
+    if not unproven:
+        print_lines([(Span("No object has an owner annotation or a field manager without a valid proof.", Tone.GOOD),)])
+        return DONE
+    if not yes:
+        print_lines(_listed(unproven))
+        return NO
+    async for each in sign(cluster, unproven):
+        print_lines([(Span(f"signed {_title(each)}"),)])
     return DONE
 
 

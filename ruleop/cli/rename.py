@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.live.operator import find_operator
-from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.renaming import Renaming
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.cluster_options import connection_options, operator_options
-from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
+from ruleop.cli.inputs.live_cluster import on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines
@@ -22,9 +21,9 @@ from ruleop.language.rules import ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.report.spans import Line
     from ruleop.language.rules import Rule
-    from ruleop.operator.wire.cluster_flags import Access
 
 
 @click.command(cls=Command, example="ruleop rename preview --name previews")
@@ -47,27 +46,26 @@ def command(folder: str, env_files: tuple[str, ...], old: str, old_namespace: st
     deleted. Without --operator-namespace, they move to where the new operator has run, or stay in their namespace.
     After a failure, repeat the command. Exit status 1: it cannot be renamed now.
     """
-    access = read_access(folder, {**flags, "namespace": ""})
-    print_lines(run_on_cluster(_rename(access, old, old_namespace, _rules(folder, env_files))))
+    rules = _rules(folder, env_files)
+    flags = {**flags, "namespace": ""}
+    print_lines(on_cluster(folder, flags, lambda cluster: _rename(cluster, old, old_namespace, rules)))
     return DONE
 
 
 def _rules(folder: str, env_files: Iterable[str]) -> Sequence[Rule]:
-    """Those of the project, which need not be there."""
+    """The rules of the project; none if there is no project."""
     try:
         return load_with_sources(Folder(folder), env_files).project.rules
     except (ProjectErrors, UsageError):
         return ()
 
 
-async def _rename(access: Access, old: str, namespace: str, rules: Sequence[Rule]) -> list[Line]:
-    async with open_cluster(access) as cluster:
-        before = await find_operator(cluster.reader, old, namespace)
-        after = (
-            cluster.operator if cluster.operator.namespace else replace(cluster.operator, namespace=before.namespace)
-        )
-        renamed = await Renaming(cluster, before, after, rules).run()
-        return [*_lines(old, f'"{after.name}" in namespace {after.namespace}', renamed.objects, renamed.resources)]
+async def _rename(cluster: LiveCluster, old: str, namespace: str, rules: Sequence[Rule]) -> list[Line]:
+    before, after = await find_operator(cluster.reader, old, namespace), cluster.operator
+    if not after.namespace:
+        after = replace(after, namespace=before.namespace)
+    renamed = await Renaming(cluster, before, after, rules).run()
+    return [*_lines(old, f'"{after.name}" in namespace {after.namespace}', renamed.objects, renamed.resources)]
 
 
 def _lines(old: str, new: str, objects: Iterable[str], resources: int) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from ruleop.authoring.report.plan_documents import rendered_document
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
-from ruleop.cli.planning.passes import Passes, Planned, make_passes, pass_options
+from ruleop.cli.planning.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
 from ruleop.language.templates import yaml_document
 from ruleop.planning import Expire
@@ -21,6 +21,8 @@ from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ruleop.authoring.report.planned import Planned
 
 
 @click.command(cls=Command, example="ruleop render -f examples/app.yaml | kubectl diff -f -")
@@ -44,22 +46,23 @@ def command(
     # Random, because the output may be applied: everybody would know a password that is the same each time.
     passes = make_passes(folder, env_files, files, existing, time=time, seed=os.urandom(32), dated=True)
     if output == "json":
-        resources = [rendered_document(planned.plan) for planned in passes.planned]
+        resources = [rendered_document(planned) for planned in passes.planned]
         print_text(json_document({"resources": resources, **passes.unplanned()}))
     else:
         print_text("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
     for planned in passes.planned:
-        for problem in planned.plan.problems:
+        for problem in planned.problems:
             message = f"{problem.child}: {problem.message}"
             if problem.site is not None:
                 print_diagnostics(found.failure(problem.site, message, passes.folder))
             else:
-                print_diagnostics(mistake(str(planned.plan.resource), message))
+                print_diagnostics(mistake(str(planned.key), message))
     return NO if passes.failed else DONE
 
 
 def _documents(passes: Passes, planned: Planned) -> Iterator[str]:
     plan = planned.plan
+    assert plan is not None
     whose = f"{plan.resource}: " if len(passes.planned) > 1 else ""
     for child, template, obj in plan.rendered:
         yield f"{styled_comment(f'{whose}{child}, from {template}')}{yaml_document(obj)}"

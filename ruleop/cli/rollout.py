@@ -9,11 +9,10 @@ import click
 
 from ruleop.authoring.live.live_rollouts import change_rollout, read_revisions, read_rollouts
 from ruleop.authoring.live.operator import missing_processes
-from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.rollout_views import RolloutView, revision_lines, rollout_lines, rollout_views
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
+from ruleop.cli.inputs.live_cluster import on_cluster
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option
@@ -21,10 +20,9 @@ from ruleop.planning.rollout.rollout_record import paused, resumed, reverted
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ruleop.authoring.report.rollout_views import RevisionView
-    from ruleop.operator.wire.cluster_flags import Access
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.planning.rollout.rollout_record import Record
 
 INTERVAL: Final = 1.0  # seconds between two reads with --watch
@@ -56,9 +54,7 @@ def _add_change(name: str, how: Callable[[Record], Record], *details: str) -> No
     @cluster_options
     @project_options
     def change(folder: str, watch: str, **flags: Any) -> int:
-        changed, record = run_on_cluster(_change(read_access(folder, flags), watch, how))
-        print_lines(rollout_lines([RolloutView.of(changed, record)]))
-        return DONE
+        return _change(folder, watch, flags, how)
 
 
 _add_change("pause", paused, "Those that were released already continue.")
@@ -81,14 +77,13 @@ def _undo(folder: str, watch: str, to: str, **flags: Any) -> int:
     Custom resources that are not ready go back at once, the others in waves. The rules on disk are not applied again
     until they change, or until `resume`.
     """
-    changed, record = run_on_cluster(_change(read_access(folder, flags), watch, reverted, to=to))
+    return _change(folder, watch, flags, reverted, to)
+
+
+def _change(folder: str, watch: str, flags: Mapping[str, Any], how: Callable[[Record], Record], to: str = "") -> int:
+    changed, record = on_cluster(folder, flags, lambda cluster: change_rollout(cluster, watch, how, to=to))
     print_lines(rollout_lines([RolloutView.of(changed, record)]))
     return DONE
-
-
-async def _change(access: Access, watch: str, how: Callable[[Record], Record], *, to: str = "") -> tuple[str, Record]:
-    async with open_cluster(access) as cluster:
-        return await change_rollout(cluster, watch, how, to=to)
 
 
 @command.command("history", cls=Command, example="ruleop rollout history")
@@ -102,17 +97,12 @@ def _history(folder: str, watch: str, output: str, **flags: Any) -> int:
     The newest first, with the files that were edited for it. Of a watch without `rollout`, all custom resources have
     the newest one. A revision can be rolled out again with `undo --to` while its files are kept.
     """
-    revisions = run_on_cluster(_revisions(read_access(folder, flags), watch))
+    revisions = on_cluster(folder, flags, lambda cluster: read_revisions(cluster, watch))
     if output == "json":
         print_text(json_document(as_document(revisions)))
     else:
         print_lines(revision_lines(revisions))
     return DONE
-
-
-async def _revisions(access: Access, watch: str) -> list[RevisionView]:
-    async with open_cluster(access) as cluster:
-        return await read_revisions(cluster, watch)
 
 
 @command.command("status", cls=Command, example="ruleop rollout status App --watch")
@@ -126,23 +116,22 @@ def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) ->
 
     Exit status 1: a rollout is stopped.
     """
-    views = run_on_cluster(_show(read_access(folder, flags), watch, output, follow=follow))
+    views = on_cluster(folder, flags, lambda cluster: _show(cluster, watch, output, follow=follow))
     return NO if any(each.phase == "Stopped" for each in views) else DONE
 
 
-async def _show(access: Access, watch: str, output: str, *, follow: bool) -> Sequence[RolloutView]:
+async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) -> Sequence[RolloutView]:
     shown: Sequence[RolloutView] | None = None
-    async with open_cluster(access) as cluster:
-        while True:
-            records = await read_rollouts(cluster, watch)
-            progresses = any(record.phase == "Progressing" for record in records.values())
-            missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
-            views = rollout_views(records, missing)
-            if views != shown and output == "json":
-                print_text(json_document(as_document(views)))
-            elif views != shown:
-                print_lines(rollout_lines(views))
-            shown = views
-            if not follow or not progresses:
-                return views
-            await asyncio.sleep(INTERVAL)
+    while True:
+        records = await read_rollouts(cluster, watch)
+        progresses = any(record.phase == "Progressing" for record in records.values())
+        missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
+        views = rollout_views(records, missing)
+        if views != shown and output == "json":
+            print_text(json_document(as_document(views)))
+        elif views != shown:
+            print_lines(rollout_lines(views))
+        shown = views
+        if not follow or not progresses:
+            return views
+        await asyncio.sleep(INTERVAL)

@@ -273,7 +273,7 @@ class Source:
         kind = self.controller(title).kind
         key = ObjectKey(kind.group, kind.kind, namespace, name)
         cluster = self._cluster(namespace)
-        live = await cluster.get(kind, key)
+        live = await cluster.reader.get(kind, key)
         if live is None:
             raise NotFound(f"{title} {f'{namespace}/' if namespace else ''}{name} does not exist")
         project = self._project_of(live)

@@ -240,9 +240,7 @@ def test_an_endless_file_is_not_read_for_an_excerpt(project, ruleop, monkeypatch
     file.unlink()
     make(file)
     read = []
-    monkeypatch.setattr(
-        "ruleop.cli.outputs.finding_formats.read_regular", lambda each, _: read.append(each.name) or b""
-    )
+    monkeypatch.setattr("ruleop.cli.inputs.project.read_regular", lambda each, _: read.append(each.name) or b"")
     assert ruleop("check").status == 2
     assert "web.yaml.j2" not in read
 

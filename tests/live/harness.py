@@ -23,7 +23,7 @@ from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
-from ruleop.operator.passes import status_debounce
+from ruleop.operator.passes import status
 from tests import waiting
 from tests.folders import Folder, write_files
 from tests.waiting import PATIENCE
@@ -100,7 +100,7 @@ class Live(Folder):
     def converge(self, until: Callable[[], bool]) -> None:
         """Runs the operator until this holds and it has nothing to do, and stops it."""
         # Of thousands of lines none matters here, and nothing is gained by waiting until a detail is written.
-        with capture_logs(), mock.patch.object(status_debounce, "DETAILS_EVERY", 0.0):
+        with capture_logs(), mock.patch.object(status, "DETAILS_EVERY", 0.0):
             asyncio.run(self._converge(until))
         self.recorded.requests.clear()
 

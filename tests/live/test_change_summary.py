@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ruleop.authoring.report.change_summary import MAX_GROUPS, ChangeSummary
+from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.planning import FixedObjects, KindInfo, Observed, plan
+from ruleop.planning import FixedObjects, KindInfo, Observed, Plan, Problem, plan
 from tests.planning.harness import app, config, rule
 
 RULE = rule(
@@ -24,13 +25,13 @@ class Kinds:
         return self.info(observe.kind).state
 
 
-def planned(name: str, page: str, before: str | None = None):
+def planned(name: str, page: str, before: str | None = None) -> Planned:
     resource = app({"page": page}, name=name, uid=name)
     objects = []
     if before is not None:
         (made,) = plan(RULE, app({"page": before}, name=name, uid=name), Observed(FixedObjects(), Kinds())).actions
         objects = [made.object]
-    return plan(RULE, resource, Observed(FixedObjects(objects), Kinds()))
+    return Planned(resource, plan(RULE, resource, Observed(FixedObjects(objects), Kinds())), RULE)
 
 
 def summary(*plans):
@@ -68,7 +69,8 @@ def test_nothing_to_do():
 
 def test_problems_with_the_same_cause_are_one_line():
     taken = Observed(FixedObjects([config("a"), config("b")]), Kinds())
-    found = summary(*(plan(RULE, app({"page": "x"}, name=name, uid=name), taken) for name in ("a", "b")))
+    resources = [app({"page": "x"}, name=name, uid=name) for name in ("a", "b")]
+    found = summary(*(Planned(each, plan(RULE, each, taken), RULE) for each in resources))
     lines = text_of(found.lines()).splitlines()
     assert lines[1] == (
         "! a: ConfigMap a in namespace shop already exists and is not managed by App (it has no owner): "
@@ -80,9 +82,8 @@ def test_problems_with_the_same_cause_are_one_line():
 
 
 def test_resources_without_a_plan_or_a_rule_are_counted():
-    found = summary(planned("a", "x", "x"))
-    found.add_failed(ObjectKey("example.com", "App", "shop", "b"), "App.example.com", "it is nested too deeply")
-    found.add_unmatched()
+    failed = Planned(app({}, name="b"), rule=RULE, error="it is nested too deeply")
+    found = summary(planned("a", "x", "x"), failed, Planned(app({}, name="c")))
     assert text_of(found.lines()) == (
         "App.example.com\n"
         "! it is nested too deeply  in 1: App shop/b\n"
@@ -93,9 +94,10 @@ def test_resources_without_a_plan_or_a_rule_are_counted():
 
 @pytest.mark.parametrize("number", [MAX_GROUPS + 7])
 def test_a_summary_keeps_a_bounded_number_of_problems(number):
-    found = ChangeSummary()
-    for index in range(number):
-        found.add_failed(ObjectKey("example.com", "App", "shop", f"a{index}"), f"rule {index}", "message")
+    resource = app({"page": "x"})
+    problems = [Problem(f"child {index}", "RenderFailed", "message") for index in range(number)]
+    plans = [Plan(ObjectKey.of(resource), "cr-1", RULE.title, problems=(each,)) for each in problems]
+    found = summary(*(Planned(resource, each, RULE) for each in plans))
     assert len(found.problems) == MAX_GROUPS
     assert found.as_json()["more"] == 7
     assert found.failed == number

@@ -6,8 +6,9 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from ruleop.authoring.report.explain_text import explanation_lines
+from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
-from ruleop.authoring.report.view_text import view_lines
 from ruleop.authoring.report.views import ResourceView
 from ruleop.cli.program import program
 from ruleop.kubernetes.buckets import bucket_of
@@ -53,8 +54,8 @@ def test_a_resource_that_a_rollout_holds_back_is_shown_with_its_revision():
         "metadata": {"name": "a", "namespace": "default", "generation": 1},
         "status": {"observedGeneration": 1, "conditions": [held]},
     }
-    view = ResourceView(resource, now="2026-01-01T00:00:00Z")
-    text = " ".join(text_of(view_lines(view)).split())
+    view = ResourceView(Planned(resource), now="2026-01-01T00:00:00Z")
+    text = " ".join(text_of(explanation_lines(view)).split())
     assert "It is held back: it has revision 0123456789ab; stopped. What follows is by the rules of the project" in text
 
 
@@ -78,7 +79,7 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
         "│  └─  not ready  Pod/a-db-POD: CrashLoopBackOff",
         "├─ web  waiting  Deployment: waitFor is not true",
         "├─ cert  not ready  ConfigMap/a-cert: readyWhen is false  (ruleop, now)",
-        "└─ late  waiting  ConfigMap/a-late: db to be ready",
+        "└─ late  waiting  ConfigMap/a-late: waits for db to be ready",
     ]
     assert without_names(section(out, "Why it is not ready")) == [
         "  Deployment/a-db is not ready: 0 of 2 pods available",
@@ -182,9 +183,7 @@ def test_a_name_conflict_is_an_error_and_its_fields_are_not_ruleops(sites):
     conflict = (
         "ConfigMap a-config in namespace default already exists and is not managed by Site (it has no owner): rename"
     )
-    assert without_names(out.splitlines())[1].startswith(
-        "├─ config  name conflict  ConfigMap/a-config: ConfigMap a-config in namespace default"
-    )
+    assert without_names(out.splitlines())[1] == "├─ config  name conflict  ConfigMap/a-config  (ruleop-dev, now)"
     assert section(out, "Why it is not ready")[:2] == [
         f"  ! config: {conflict}",
         "    the child, delete the object, or use `adopt: orphans`",

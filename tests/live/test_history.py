@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.authoring.report.view_text import history_lines
-from ruleop.authoring.report.views import LastWrite, PastChange, ResourceHistory, What
+from ruleop.authoring.report.history_views import PastChange, ResourceHistory, What, history_lines
+from ruleop.authoring.report.views import LastWrite
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.requests.write_options import WriteOptions

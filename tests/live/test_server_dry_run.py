@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.plan_documents import Answer, StoredField, Verdict
+from ruleop.authoring.report.planned import Answer, StoredField, Verdict
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.operator.wire.client import requests, server_errors
@@ -83,7 +83,9 @@ def test_the_servers_own_words_are_reported_for_a_refused_write(ready_sites):
     status, out, _ = asked(ready_sites, "Site/a")
     assert status == 1
     assert "! web: templates/web.yaml.j2:6: patch deployments.apps default/a: Deployment.apps " in out
-    assert "field is immutable (422 Invalid); rejected change: spec.selector.matchLabels.app: a → new; " in out
+    assert "field is immutable (422 Invalid); rejected change: spec.selector.matchLabels.app: a → new; " in " ".join(
+        out.split()
+    )
     assert "! patch Deployment/a\n      refused by the server\n" in out
     assert "Ready        True -> False  ApplyFailed" in out
     assert out.endswith("\n1 error.\n")
@@ -231,7 +233,7 @@ def test_a_write_into_a_namespace_that_nothing_creates_is_an_error(sites):
     sites.apply(site("a"))
     status, out, _ = asked(sites, "Site/a")
     assert status == 1
-    assert 'namespaces "a-team" not found (404 NotFound)' in out
+    assert 'namespaces "a-team" not found (404 NotFound)' in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -244,7 +246,7 @@ def test_a_missing_permission_names_the_verb_to_grant(ready_sites, monkeypatch):
     needs = (
         "a dry run needs the permissions of the write: grant this user patch on deployments.apps in namespace default"
     )
-    assert f"! web: Deployment/default/a cannot be asked about: {needs}\n" in out
+    assert f"! web: Deployment/default/a cannot be asked about: {needs} " in " ".join(out.split())
     assert "      cannot be asked\n" in out
     assert out.endswith("\n1 to change, 1 error.\n")
 

@@ -40,7 +40,7 @@ def test_a_dry_run_on_the_server_asks_as_the_account(accounted: Live) -> None:
     status, out, _ = accounted.run("plan", "--live", "--server-dry-run", "Site/a")
     assert status == 0
     assert out.startswith(
-        "Site/a in default  by the rule Site.example.com, written as the ServiceAccount default/deployer"
+        "Site default/a  by the rule Site.example.com, written as the ServiceAccount default/deployer"
     )
     asked = [each for each in accounted.cluster.audit.entries if each.verb == "patch"]
     assert [(each.resource, each.user) for each in asked] == [("deployments", ACCOUNT)]

@@ -11,6 +11,8 @@ import pytest
 
 from ruleop.authoring.report.plan_documents import plan_document
 from ruleop.authoring.report.plan_text import plan_lines
+from ruleop.authoring.report.plan_views import view_of_plan
+from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import Tone, text_of
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_shape
@@ -38,6 +40,7 @@ from ruleop.planning import (
     Wait,
 )
 from ruleop.planning.model.actions import HeldDeletion
+from ruleop.planning.plan import Blocking
 
 APP = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
 KEY = ObjectKey("example.com", "App", "shop", "web")
@@ -51,9 +54,9 @@ class BuiltIn:
 
 
 def shown(plan: Plan, resource: Any = APP) -> str:
-    text = text_of(plan_lines(plan, resource, BuiltIn()))
+    text = text_of(plan_lines(view_of_plan(Planned(resource, plan), BuiltIn())))
     head, _, rest = text.partition("\n")
-    assert head == "App/web in shop  by the rule App.example.com"
+    assert head == "App shop/web  by the rule App.example.com"
     return rest.strip("\n")
 
 
@@ -108,14 +111,15 @@ def test_a_child_of_many_objects_lists_unready_objects_first() -> None:
     reports[17] = replace(reports[17], state=State.PROGRESSING, message="about to be changed")
     text = shown(replace(PLAN, children=(ChildReport("all", State.PROGRESSING, "t", objects=tuple(reports)),)))
     assert text.startswith(
-        "└─ all  progressing  20 objects\n   ├─   progressing  ConfigMap/c17: about to be changed\n   ├─   ready        ConfigMap/c0\n"
+        "└─ all  progressing  20 objects, 19 ready\n   ├─   progressing  ConfigMap/c17: about to be changed\n   ├─   ready        ConfigMap/c0\n"
     )
     assert "   └─ and 12 more\n" in text
 
 
 def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:
     one, two = (ObjectReport(ObjectKey("", "ConfigMap", "shop", name), State.FAILED) for name in "ab")
-    for objects, expected in (((one, two), "2 objects  t"), ((one,), "ConfigMap/a  t"), ((), "t")):
+    both = "2 objects\n   ├─   failed  ConfigMap/a  t\n   └─   failed  ConfigMap/b  t"
+    for objects, expected in (((one, two), both), ((one,), "ConfigMap/a  t"), ((), "t")):
         text = shown(replace(PLAN, children=(ChildReport("all", State.FAILED, "t", objects=objects),)))
         assert text.startswith(f"└─ all  failed  {expected}\n")
 
@@ -239,17 +243,50 @@ def test_waits_and_problems_are_shown_with_their_position() -> None:
         waits=(Wait("web", "db.status.x", Site("templates/web.yaml.j2", 12)),),
         problems=(Problem("job", "RenderFailed", "spec.size is no number", Site("templates/job.yaml.j2", 3, 9)),),
     )
-    assert shown(plan) == (
-        "├─ web  waiting  waits for db.status.x  templates/web.yaml.j2:12\n"
+    text = text_of(plan_lines(view_of_plan(Planned(APP, plan), BuiltIn()), source=lambda _: "x: {{ db.status.x }}"))
+    assert text.partition("\n")[2].strip("\n") == (
+        "├─ web  waiting  waits for db.status.x\n"
         "└─ job  failed   templates/job.yaml.j2\n"
         "\n"
-        "! job: templates/job.yaml.j2:3:9: spec.size is no number\n"
+        "Why it is not ready\n"
+        "  ! job: templates/job.yaml.j2:3:9: spec.size is no number\n"
+        "  web waits for db.status.x\n"
+        "      templates/web.yaml.j2:12  x: {{ db.status.x }}\n"
         "\n"
         "1 waiting, 1 error."
     )
-    lines = plan_lines(plan, APP, BuiltIn(), place=lambda site: f"project/{site}")
+    lines = [*plan_lines(view_of_plan(Planned(APP, plan), BuiltIn()), place=lambda site: f"project/{site}")]
     assert "project/templates/web.yaml.j2:12" in text_of(lines)
     assert "! job: project/templates/job.yaml.j2:3:9: " in text_of(lines)
+
+
+def test_an_expression_that_is_not_true_is_shown_with_the_values_that_it_reads() -> None:
+    sites = Site("watches.yaml", 7, 16), Site("watches.yaml", 9, 18)
+    plan = replace(
+        PLAN,
+        children=(ChildReport("web", State.WAITING, "t", "waits for waitFor: db.ready and spec.go"),),
+        waits=(Wait("web", "waitFor: db.ready and spec.go", sites[0], "condition"),),
+        blocking=(
+            Blocking("web", "waitFor", "db.ready and spec.go", sites[0], (("db.ready", "false"), ("spec.go", "true"))),
+            Blocking("job", "readyWhen", "this.data.done", sites[1], (("this.data.done", "not available yet"),)),
+        ),
+    )
+    assert shown(plan) == (
+        "└─ web  waiting  waitFor is not true\n"
+        "\n"
+        "Why it is not ready\n"
+        "  web waits: its waitFor is not true\n"
+        "      waitFor: db.ready and spec.go\n"
+        "      watches.yaml:7:16\n"
+        "      now db.ready: false\n"
+        "      now spec.go: true\n"
+        "  job is not ready: its readyWhen is not true\n"
+        "      readyWhen: this.data.done\n"
+        "      watches.yaml:9:18\n"
+        "      now this.data.done: not available yet\n"
+        "\n"
+        "1 waiting."
+    )
 
 
 def test_status_conditions_and_events_are_shown() -> None:
@@ -292,7 +329,7 @@ def test_status_conditions_and_events_are_shown() -> None:
 
 
 def test_spans_of_plan_text_have_tones() -> None:
-    lines = plan_lines(doing(patch(deployment(a=1), deployment(a=2))), APP, BuiltIn())
+    lines = plan_lines(view_of_plan(Planned(APP, doing(patch(deployment(a=1), deployment(a=2)))), BuiltIn()))
     tones = {span.text.strip(): span.tone for line in lines for span in line}
     assert tones["~ patch"] is Tone.CHANGE
     assert tones["Deployment/web"] is Tone.TITLE
@@ -307,7 +344,7 @@ def test_the_json_patch_turns_the_live_object_into_the_merged_one() -> None:
         deployment(replicas=2, args=["a", "b"], gone={"x": 1}),
         deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2}),
     )
-    (action,) = plan_document(doing(patch(before, after)), APP)["actions"]
+    (action,) = plan_document(Planned(APP, doing(patch(before, after))))["actions"]
     assert jsonpatch.apply_patch(before, action["patch"]) == after
 
 
@@ -316,8 +353,8 @@ def test_json_patches_do_not_depend_on_the_order_of_fields() -> None:
         return {key: shuffled(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
 
     before, after = deployment(a=1, b={"c": 1, "d": 2}), deployment(b={"d": 3, "c": 4}, e=5)
-    one = plan_document(doing(patch(before, after)), APP)
-    other = plan_document(doing(patch(shuffled(before), shuffled(after))), APP)
+    one = plan_document(Planned(APP, doing(patch(before, after))))
+    other = plan_document(Planned(APP, doing(patch(shuffled(before), shuffled(after)))))
     assert orjson.dumps(one) == orjson.dumps(other)
 
 
@@ -334,7 +371,7 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
         status=StatusWrite({"a": 1}, {"status": {"a": 1}}),
         requeue_after=Requeue(60.0, "x"),
     )
-    document = orjson.loads(orjson.dumps(plan_document(plan, {**APP, "status": {"a": 0}})))
+    document = orjson.loads(orjson.dumps(plan_document(Planned({**APP, "status": {"a": 0}}, plan))))
     assert [action["action"] for action in document["actions"]] == [
         "create",
         "serverSideApply",
@@ -355,7 +392,7 @@ def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
 def test_a_status_without_required_fields_is_shown_as_not_written() -> None:
     plan = replace(PLAN, status=StatusWrite({}, None, missing=("a", "b")))
     assert "  ! the CRD of App requires status.a, status.b, and no status is written without" in shown(plan)
-    assert plan_document(plan, APP)["status"]["missing"] == ["a", "b"]
+    assert plan_document(Planned(APP, plan))["status"]["missing"] == ["a", "b"]
 
 
 def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
@@ -371,7 +408,7 @@ def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
         "",
         "2 held back.",
     ]
-    web, login = plan_document(plan, APP)["heldBack"]
+    web, login = plan_document(Planned(APP, plan))["heldBack"]
     assert (web["kind"], web["name"], web["child"], web["action"]) == ("Deployment", "web", "web", "delete")
     assert (login["action"], login["reason"]) == ("release", "until 12:00:30 UTC")
 
@@ -379,9 +416,9 @@ def test_deletions_that_are_held_back_are_shown_with_their_reason() -> None:
 def test_json_of_an_unchanged_status_has_an_empty_patch() -> None:
     plan = replace(PLAN, status=StatusWrite({"a": 1}, None))
     expected = {"value": {"a": 1}, "patch": [], "subresource": True, "missing": []}
-    assert plan_document(plan, {**APP, "status": {"a": 1}})["status"] == expected
-    assert plan_document(PLAN, APP)["status"] is None
-    assert plan_document(plan, APP)["quiet"] is True
+    assert plan_document(Planned({**APP, "status": {"a": 1}}, plan))["status"] == expected
+    assert plan_document(Planned(APP, PLAN))["status"] is None
+    assert plan_document(Planned(APP, plan))["quiet"] is True
 
 
 def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
@@ -393,6 +430,6 @@ def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
     plan = replace(
         PLAN, actions=(Create(key, "s", secret("b25l"), ""), Patch(key, "s", {}, secret("b25l"), secret("dHdv"), ""))
     )
-    both = shown(plan) + orjson.dumps(plan_document(plan, APP)).decode()
+    both = shown(plan) + orjson.dumps(plan_document(Planned(APP, plan))).decode()
     assert not any(value in both for value in ("b25l", "dHdv"))
     assert "      data.password: (hidden, before) -> (hidden, after)\n" in both

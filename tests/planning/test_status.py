@@ -10,6 +10,8 @@ import orjson
 import pytest
 
 from ruleop.authoring.report.plan_text import plan_lines
+from ruleop.authoring.report.plan_views import view_of_plan
+from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
@@ -146,7 +148,7 @@ def test_a_condition_whose_type_is_not_text_is_kept_as_it_is(type_, paused):
     assert harness.status["conditions"][0] == theirs
     assert harness.plan(retired=frozenset({"Old"})).status.patch is None
     harness.resource["status"]["x"] = "other"
-    shown = text_of(plan_lines(harness.plan(), harness.resource, harness))
+    shown = text_of(plan_lines(view_of_plan(Planned(harness.resource, harness.plan()), harness)))
     assert max(map(len, shown.splitlines())) < 200
 
 

@@ -1,1 +1,1 @@
-"""One-shot reads of a cluster for `ruleop explain` and `ruleop plan --live`. Nothing here can write."""
+"""Commands on a cluster: `explain`, `history` and `plan --live` read; `rollout`, `recover` and `rename` also write."""

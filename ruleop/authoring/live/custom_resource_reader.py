@@ -31,7 +31,7 @@ MAX_LEVELS: Final = 6
 
 
 async def find_owner(reader: Reader, obj: Object) -> Object | None:
-    """None if no custom resource owns it. Raises ApiError."""
+    """The custom resource that owns an object; None if there is none. Raises ApiError."""
     for _ in range(MAX_LEVELS):
         is_child = PART_OF in (obj["metadata"].get("labels") or {})
         found = await _owner(reader, obj)

@@ -8,37 +8,39 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.explained_objects import Found, explained_objects, unready_pods
+from ruleop.authoring.live.explained_objects import Found, explained_objects
+from ruleop.authoring.live.field_managers import last_change
+from ruleop.authoring.live.live_planner import LivePlanner
 from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.report.plan_documents import with_masked_texts
-from ruleop.authoring.report.views import ObjectView, ReadValue, RenderedLine, ResourceView, WaitView
-from ruleop.files import read_regular
-from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.language.rules import MAX_CRD_BYTES
+from ruleop.authoring.report.object_problems import object_problems, pod_reason
+from ruleop.authoring.report.plan_views import waits_of
+from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report.views import ObjectView, RenderedLine, ResourceView, object_view
+from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.messages import shortened
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.planning import State, choose_rule
-from ruleop.planning.child.shown import is_wait_of
-from ruleop.planning.model.actions import distinct
+from ruleop.planning import choose_rule
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.errors import Site
+    from ruleop.authoring.live.reading.reader import Reader
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
-    from ruleop.planning import ChildReport, Plan
+    from ruleop.planning import Plan
 
+POD: Final = Kind("", "v1", "Pod")
+MAX_PODS: Final = 5
 MAX_VALUE: Final = 400
 """Characters of a value of a rendered object."""
 
@@ -58,29 +60,25 @@ class Explainer:
         return await self.explain_resource(await self.resource_reader.resource(kind, name, self.project))
 
     async def explain_resource(self, live: Object, *, child: str = "") -> ResourceView:
-        """Of one that was read. `child`: the one whose objects are shown as rendered. Raises ApiError."""
-        key = ObjectKey.of(live)
+        """The view of a custom resource that was read. `child`: its objects are shown as rendered. Raises ApiError."""
         found = await self._found(live, child)
-        masks = found.plan.masks if found.plan is not None else NO_MASKS
+        planned, plan = found.planned, found.plan
+        masks = plan.masks if plan is not None else NO_MASKS
         objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
-        if found.plan is not None and (lines := _rendered(found.plan)):
+        if plan is not None and (lines := _rendered(plan)):
             objects = [replace(each, rendered=lines.get(each.key)) for each in objects]
-        keys = {key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
+        keys = {planned.key, *(each.key for each in objects), *(pod.key for each in objects for pod in each.pods)}
         events = await self.resource_reader.events(keys)
-        plan = with_masked_texts(found.plan) if found.plan is not None else None
-        status = found.resource.get("status")
-        resource = {**found.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
+        status = planned.resource.get("status")
+        resource = {**planned.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
         return ResourceView(
-            resource,
+            replace(planned, resource=resource),
             kinds=self.cluster.kinds,
             now=self.now,
-            plan=plan,
-            rule=found.rule.title if found.rule is not None else None,
-            problems=tuple(f"{each.child}: {each.message}" for each in distinct(plan.problems if plan else ())),
-            waits=tuple(self._waits(plan)) if plan is not None else (),
+            waits=tuple(waits_of(plan)) if plan is not None else (),
             objects=tuple(objects),
             events=tuple(replace(each, message=masks.text(each.message)) for each in events),
-            operator=await process_of(self.reader, self.cluster.operator, found.resource),
+            operator=await process_of(self.reader, self.cluster.operator, planned.resource),
             notes=tuple(self.notes),
         )
 
@@ -88,18 +86,16 @@ class Explainer:
 
     async def _found(self, live: Object, traced: str = "") -> Found:
         if self.project is not None:
-            rule = choose_rule(self.project.rules, live)
-            if rule is not None:
-                planner = self.cluster.planner(self.project)
-                planner.traced = traced
+            if choose_rule(self.project.rules, live) is not None:
+                planner = LivePlanner(self.cluster, self.project, traced=traced)
                 (planned,) = await planner.plan([live])
                 if planned.error:
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")
-                return Found(planned.resource, planner.objects, self.cluster.kinds, rule, planned.plan)
+                return Found(planned, planner.objects, self.cluster.kinds)
             self.notes.append(f"no rule of {self.project.root} selects it (see selector and namespaces)")
         objects = LiveObjects()
         await self.resource_reader.read_children(live, objects)
-        return Found(live, objects, self.cluster.kinds)
+        return Found(Planned(live), objects, self.cluster.kinds)
 
     async def _with_pods(self, objects: Sequence[ObjectView], found: Found) -> list[ObjectView]:
         result = []
@@ -114,54 +110,32 @@ class Explainer:
             result.append(replace(each, pods=tuple(pods)) if pods else each)
         return result
 
-    # -- why, and what happened ----------------------------------------------------------------------------------------
 
-    def _waits(self, plan: Plan) -> Iterator[WaitView]:
-        blocking = {(each.child, each.key): each for each in plan.blocking}
-        states = {each.id: each for each in plan.children}
-        for wait in plan.waits:
-            expression = blocking.get((wait.child, "waitFor"))
-            if expression is not None and is_wait_of(wait, wait.child, expression.site):
-                del blocking[wait.child, "waitFor"]
-            else:
-                expression = None
-            found = expression.values if expression is not None else _child_value(wait.for_what, wait.why, states)
-            values = tuple(ReadValue(path, value) for path, value in found)
-            text = expression.expression if expression is not None else ""
-            yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, values, self._source(wait.site))
-        for each in blocking.values():
-            if each.key == "readyWhen":
-                for_what = f"readyWhen: {each.expression}"
-                source = self._source(each.site)
-                values = tuple(ReadValue(path, value) for path, value in each.values)
-                yield WaitView(each.child, for_what, "ready", each.site, each.expression, values, source)
-
-    def _source(self, site: Site | None) -> str:
-        """The line of the project at a place."""
-        if site is None or not site.line or self.project is None:
-            return ""
-        try:
-            text = read_regular(Path(self.project.root, site.path), MAX_CRD_BYTES).decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError):
-            return ""
-        lines = text.split("\n")
-        return lines[site.line - 1].strip() if site.line <= len(lines) else ""
+async def unready_pods(reader: Reader, workload: Object) -> list[ObjectView]:
+    """The pods of a workload that are not ready, at most `MAX_PODS`; none for other objects. Raises ApiError."""
+    labels = _match_labels(workload)
+    if not labels:
+        return []
+    selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    found: list[ObjectView] = []
+    async for page in reader.pages(POD, workload["metadata"].get("namespace", ""), labels=selector):
+        for pod in page:
+            view = object_view(pod)
+            if not view.ready and len(found) < MAX_PODS:
+                why, change = object_problems(pod), last_change(pod)
+                found.append(replace(view, message=pod_reason(pod), problems=why, last_change=change))
+    return found
 
 
-def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
-    """The state of the child, or the object, that another one waits for."""
-    if why == "object" and for_what.endswith(")"):
-        yield for_what.rpartition("(")[2].removesuffix(")"), "does not exist"
-    report = states.get(for_what.partition(" ")[0].partition(".")[0]) if why in {"child", "value"} else None
-    if report is None:
-        return
-    unready = [each for each in report.objects if each.state is not State.READY]
-    titles = [f"{each.key.kind}/{each.key.name}: {each.message}".removesuffix(": ") for each in unready[:3]]
-    yield report.id, "; ".join([report.state.value, *titles])
+def _match_labels(workload: Object) -> Mapping[str, Any]:
+    spec = workload.get("spec")
+    selector = spec.get("selector") if isinstance(spec, Mapping) and "template" in spec else None
+    labels = selector.get("matchLabels") if isinstance(selector, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}
 
 
 def _rendered(plan: Plan) -> dict[ObjectKey, tuple[RenderedLine, ...]]:
-    """Of the objects that the plan has traced, with values of Secrets masked."""
+    """The lines of the objects that the plan has traced, with values of Secrets masked."""
     objects = {ObjectKey.of(obj): obj for _, _, obj in plan.rendered}
     return {key: tuple(_rendered_lines(plan, objects[key])) for key in plan.traced if key in objects}
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
+from ruleop.authoring.report.history_views import PastChange, What
 from ruleop.authoring.report.views import LastWrite, ManagedField
+from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.merge.fields import Fields, KeyedFields, MapFields
 from ruleop.messages import format_path
 from ruleop.planning.child.existing import read_record
@@ -30,29 +31,17 @@ def last_change(obj: Object) -> LastWrite | None:
     return max(managers, key=lambda each: each.time, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """All fields of an object that a manager owns. Its last write was at `manager.time`."""
-
-    manager: LastWrite
-    is_status: bool
-    fields: tuple[str, ...]
-    groups: tuple[str, ...]  # the fields of the second level that these are in
-
-
-def writes_of(obj: Object) -> Iterator[Write]:
-    """One of each manager, without the fields that identify the object and ruleop's own metadata."""
+def last_writes(obj: Object) -> Iterator[PastChange]:
+    """The last write of each manager, with all fields that it owns, except those that identify the object and ruleop's
+    own metadata."""
     for entry in _entries(obj):
-        fields = entry.get("fieldsV1")
+        manager, is_status, fields = _manager(entry), entry.get("subresource") == "status", entry.get("fieldsV1")
         listed = dict.fromkeys(_listed(fields if isinstance(fields, Mapping) else {}, ()))
         paths = [path for path in listed if path not in _IDENTITY and not _is_mark(path)]
-        groups = dict.fromkeys(path[:2] for path in paths)
-        yield Write(
-            _manager(entry),
-            entry.get("subresource") == "status",
-            tuple(map(path_text, paths)),
-            tuple(map(path_text, groups)),
-        )
+        if is_status or paths:
+            what, groups = What.STATUS if is_status else What.WRITTEN, dict.fromkeys(path[:2] for path in paths)
+            names = tuple(map(path_text, paths)), tuple(map(path_text, groups))
+            yield PastChange(manager.time, what, ObjectKey.of(obj), manager, *names)
 
 
 def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str = RULEOP) -> list[ManagedField]:
@@ -172,7 +161,7 @@ def _below(fields: Mapping[str, Any], step: Step) -> Mapping[str, Any] | None:
 
 
 def path_text(path: Sequence[Step]) -> str:
-    """As the differences of a plan are written: `spec.ports[port=80,protocol=TCP].targetPort`."""
+    """The path as the differences of a plan write it: `spec.ports[port=80,protocol=TCP].targetPort`."""
     text = ""
     for step in path:
         if isinstance(step, str):

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.field_managers import writes_of
+from ruleop.authoring.live.field_managers import last_writes
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.report.views import PastChange, ResourceHistory, What
+from ruleop.authoring.report.history_views import PastChange, ResourceHistory, What
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
@@ -75,7 +75,7 @@ class Historian:
         ]
 
     async def _revisions(self, live: Object) -> list[PastChange]:
-        """Those that were in force since the custom resource was created, and what its rollout has done with them."""
+        """The revisions in force since the custom resource was created, and what its rollout has done with them."""
         created = str(live["metadata"].get("creationTimestamp") or "")
         operator, notes = self.cluster.operator, self.resource_reader.notes
         if operator.problem:
@@ -139,11 +139,7 @@ def _of_object(obj: Object) -> Iterator[PastChange]:
     key, metadata = ObjectKey.of(obj), obj["metadata"]
     if created := metadata.get("creationTimestamp"):
         yield PastChange(created, What.CREATED, key)
-    for write in writes_of(obj):
-        if write.is_status:
-            yield PastChange(write.manager.time, What.STATUS, key, write.manager, write.fields, write.groups)
-        elif write.fields:
-            yield PastChange(write.manager.time, What.WRITTEN, key, write.manager, write.fields, write.groups)
+    yield from last_writes(obj)
     if deleted := metadata.get("deletionTimestamp"):
         yield PastChange(_requested(deleted, metadata.get("deletionGracePeriodSeconds") or 0), What.DELETION, key)
 

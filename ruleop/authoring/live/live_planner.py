@@ -14,11 +14,12 @@ import datetime as dt
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.offline.stand_in import with_defaults
+from ruleop.authoring.report.planned import Planned
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
@@ -30,18 +31,13 @@ from ruleop.planning.history import Refusal, Writes
 from ruleop.planning.model.marks import PART_OF, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.live.operator import Operator
-    from ruleop.authoring.live.reading.reader import Reader
-    from ruleop.authoring.live.reading.served_kinds import LiveKinds
-    from ruleop.authoring.report.plan_documents import Answer
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.kubernetes.labels import Requirement
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Failed
     from ruleop.planning.model.targets import Target
-
-Finish: TypeAlias = "Callable[[Callable[[], Plan]], Awaitable[Plan]]"
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -58,21 +54,6 @@ MAX_ROUNDS: Final = 20
 for."""
 
 
-@dataclass(frozen=True, slots=True)
-class LivePass:
-    """A custom resource of the cluster and what the next reconcile would do with it."""
-
-    resource: Object
-    rule: Rule | None  # None: no rule selects it
-    plan: Plan | None = None
-    error: str = ""  # why there is no plan
-    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey.of(self.resource)
-
-
 @dataclass(slots=True)
 class _Pending:
     """A pass that has to be planned, perhaps again."""
@@ -86,25 +67,16 @@ class _Pending:
 
 class LivePlanner:
     def __init__(
-        self,
-        reader: Reader,
-        kinds: LiveKinds,
-        operator: Operator,
-        project: Project,
-        *,
-        expects_refusals: bool = False,
-        finish: Finish | None = None,
+        self, cluster: LiveCluster, project: Project, *, expects_refusals: bool = False, traced: str = ""
     ) -> None:
-        """`finish` makes a plan beside a loop that has other work, too."""
-        self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
-        self.expects_refusals = expects_refusals
-        self.finish = finish
-        self.traced = ""  # the child whose objects are traced to lines of its template
+        """`traced`: the child whose objects are traced to lines of its template."""
+        self.cluster, self.project, self.expects_refusals, self.traced = cluster, project, expects_refusals, traced
+        self.reader, self.kinds, self.operator = cluster.reader, cluster.kinds, cluster.operator
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
 
-    async def plan(self, resources: Iterable[Object]) -> list[LivePass]:
+    async def plan(self, resources: Iterable[Object]) -> list[Planned]:
         """Plans some custom resources, at most `BATCH`. Raises ApiError."""
         self.objects = LiveObjects()
         chosen = [await self._with_rule(each) for each in resources]
@@ -117,14 +89,14 @@ class LivePlanner:
                 break
             await self._read_missing(rest)
         planned = iter(pending)
-        return [self._result(next(planned)) if rule is not None else LivePass(each, None) for each, rule in chosen]
+        return [self._result(next(planned)) if rule is not None else Planned(each) for each, rule in chosen]
 
-    def _result(self, each: _Pending) -> LivePass:
-        """With what the API server would refuse of the desired objects; of those that exist unchanged, nothing."""
+    def _result(self, each: _Pending) -> Planned:
+        """The pass with what the API server would refuse of the objects that are written."""
         found = each.plan
         if found is not None and found.actions:
             found = with_violations(found, each.rule, self.project)
-        return LivePass(each.resource, each.rule, found, each.error)
+        return Planned(each.resource, found, each.rule, each.error)
 
     async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
         """The rule of a custom resource, which is read again if its rule names another version of the kind; with the
@@ -149,19 +121,22 @@ class LivePlanner:
         """Raises RuleopError."""
         observed = self._observed(each.rule, each.resource)
         made = partial(plan, each.rule, each.resource, observed, traced=self.traced)
-        return made() if self.finish is None else await self.finish(made)
+        return made() if self.cluster.finish is None else await self.cluster.finish(made)
 
-    def plan_after(self, rule: Rule, resource: Object, failed: Mapping[ObjectKey, Failed]) -> Plan:
-        """The plan of a resource of the last batch after these writes failed: what the operator would report of them,
-        and what it would do next. Raises RuleopError."""
+    def plan_after(self, planned: Planned, failed: Mapping[ObjectKey, Failed]) -> Planned:
+        """A pass of the last batch after these writes failed: what the operator would report of them, and what it would
+        do next. Raises RuleopError."""
+        rule, resource = planned.rule, planned.resource
+        assert rule is not None
         observed = self._observed(rule, resource)
         immutable = {
             key: Refusal(each, "", observed.clock) for key, each in failed.items() if each.failure is Failure.IMMUTABLE
         }
         following = plan(rule, resource, observed, History(refusals=immutable))
-        if len(immutable) == len(failed):
-            return following
-        return replace(plan(rule, resource, observed, History(writes=Writes(failed))), actions=following.actions)
+        if len(immutable) != len(failed):
+            after = plan(rule, resource, observed, History(writes=Writes(failed)))
+            following = replace(after, actions=following.actions)
+        return replace(planned, plan=following)
 
     def _observed(self, rule: Rule, resource: Object) -> Observed:
         known = self.operator.entry(rule.kind.versionless).conditions
@@ -268,7 +243,7 @@ class LivePlanner:
                 self.objects.add(kind, key, None)
 
     async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
-        """Those of the keys that are worth a request: all while they are few, else those of existing objects. Most of
+        """The keys that are worth a request: all while they are few, else those of existing objects. Most of
         what many custom resources ask for is about to be created."""
         if len(keys) <= SINGLE:
             return keys
@@ -342,7 +317,7 @@ ATTEMPTS: Final = 5
 """The number of attempts to read a list. Its pages expire after some minutes, and planning takes its time."""
 
 
-async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[LivePass]:
+async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str) -> AsyncIterator[Planned]:
     """The passes of all custom resources of these kinds, in one namespace or in all. Raises ApiError."""
     planner.namespace = namespace
     for kind in kinds:

@@ -117,7 +117,9 @@ class _Environment(Mapping[str, str]):
 
 
 async def _read_revisions(cluster: LiveCluster) -> Revisions:
-    return decode(await cluster.get(CONFIG_MAP, revisions_key(cluster.operator.namespace, cluster.operator.name)))
+    return decode(
+        await cluster.reader.get(CONFIG_MAP, revisions_key(cluster.operator.namespace, cluster.operator.name))
+    )
 
 
 async def read_revisions(cluster: LiveCluster, watch: str = "") -> list[RevisionView]:

@@ -76,7 +76,8 @@ async def find_operator(reader: Reader, name: str, namespace: str) -> Operator:
 
 
 async def _is_in(reader: Reader, name: str, namespace: str) -> bool:
-    """One without custom resources has no inventory yet, and one without permission for its revisions none of these."""
+    """Whether a namespace has an object of the operator. Without custom resources it has no inventory yet, and without
+    permission for its revisions none of these."""
     for key in _CONFIG_MAPS:
         if await reader.get(CONFIG_MAP, key(namespace, name)) is not None:
             return True
@@ -92,7 +93,7 @@ async def _namespaces_of(reader: Reader, name: str) -> list[str]:
 
 
 def _why_unknown(name: str, namespace: str, places: Sequence[str], found: Collection[tuple[str, str]]) -> str:
-    """With the operators that are there instead."""
+    """A message that names the operators that are there instead."""
     if places:
         return f'several operators "{name}" found, in the namespaces {", ".join(places)}: use --operator-namespace'
     same = sorted(place for other, place in found if other == name)
@@ -163,7 +164,7 @@ async def _leases(reader: Reader, operator: Operator) -> list[Object]:
 
 
 async def read_leases(reader: Reader, operator: Operator) -> list[Object]:
-    """Of all processes; none without leader election. Raises ApiError."""
+    """The Leases of all processes; none without leader election. Raises ApiError."""
     if not operator.namespace:
         return []
     label = f"{OPERATOR_LABEL}={operator.name}"

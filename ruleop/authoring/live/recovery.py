@@ -51,7 +51,7 @@ class Unproven:
 
 
 async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven]:
-    """In the order of their owners. Raises RuleopError."""
+    """The objects without a valid proof, in the order of their owners. Raises RuleopError."""
     proofs = read_proofs(await _key_secret(cluster))
     resources: dict[ObjectKey, Object | None] = {}
     found = []
@@ -63,7 +63,7 @@ async def find_unproven(cluster: LiveCluster, project: Project) -> list[Unproven
                     continue
                 if named[0] not in resources:
                     watched = rules[named[0].group_kind][0].kind
-                    resources[named[0]] = await cluster.get(watched, named[0])
+                    resources[named[0]] = await cluster.reader.get(watched, named[0])
                 resource = resources[named[0]]
                 if resource is not None and (each := _unproven(live, resource, rules[named[0].group_kind], proofs)):
                     found.append(each)
@@ -133,7 +133,7 @@ async def _key_secret(cluster: LiveCluster) -> Object:
     operator = cluster.operator
     key = owner_key_key(operator.namespace, operator.name)
     if operator.namespace:
-        found = await cluster.get(SECRET, key)
+        found = await cluster.reader.get(SECRET, key)
     else:  # without the inventory, which is written before the first child
         pages = cluster.reader.pages(SECRET, fields=f"metadata.name={key.name}")
         secrets = [each async for page in pages for each in page]

@@ -165,7 +165,7 @@ class Renaming:
         return await self._written(store, {KEY: known[KEY], PREVIOUS_KEY: data[KEY], **unproven}, new)
 
     def _store(self, key: Callable[[str, str], ObjectKey], operator: Operator) -> StoredData:
-        """None of its objects is found without a namespace."""
+        """The place of an object of an operator. Without a namespace, it finds none."""
         return StoredData(self.api, key(operator.namespace or self.new.namespace, operator.name))
 
     async def _written(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.read_only_connection import DryRunClient
-from ruleop.authoring.report.plan_documents import Answer, StoredField, Verdict
+from ruleop.authoring.report.planned import Answer, Planned, StoredField, Verdict
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.kubernetes.permissions import place
@@ -26,7 +26,7 @@ from ruleop.planning.changes.rejected_writes import condition_reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    from ruleop.authoring.live.live_planner import LivePass, LivePlanner
+    from ruleop.authoring.live.live_planner import LivePlanner
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.language.rules import Rule
@@ -73,31 +73,32 @@ class ServerDryRun:
     planner: LivePlanner
     created: set[ObjectKey] = field(default_factory=set)  # that plans of this run would create
 
-    async def ask(self, each: LivePass) -> LivePass:
+    async def ask(self, each: Planned) -> Planned:
         """The pass with the answers to its writes, and with the problems that the operator would report. The planner
         must not have planned another batch since. Raises ApiError."""
-        planned, rule = each.plan, each.rule
-        if planned is None or rule is None or not (planned.actions or planned.waits):
+        plan, rule = each.plan, each.rule
+        if plan is None or rule is None or not (plan.actions or plan.waits):
             return each
-        self.created |= {action.key for action in planned.actions if isinstance(action, Create)}
-        answers = await self._unasked(planned, rule)
+        self.created |= {action.key for action in plan.actions if isinstance(action, Create)}
+        answers = await self._unasked(plan, rule)
         skipped = [answer.action for answer in answers]
-        account = planned.account
-        asked = await self._asked([one for one in planned.actions if not _is_in(one, skipped)], each.resource, account)
+        account = plan.account
+        asked = await self._asked([one for one in plan.actions if not _is_in(one, skipped)], each.resource, account)
         refused = {one.action.key: one.failed for one in asked if one.failed is not None and _is_refusal(one.failed)}
         if refused:
-            before = planned
-            planned = _after(before, self.planner.plan_after(rule, each.resource, refused), refused)
-            new = [action for action in planned.actions if not _is_in(action, before.actions)]
+            before, after = plan, self.planner.plan_after(each, refused).plan
+            assert after is not None
+            plan = _after(before, after, refused)
+            new = [action for action in plan.actions if not _is_in(action, before.actions)]
             asked += await self._asked(new, each.resource, account)
-        found = [self._answer(one, rule, planned) for one in asked]
+        found = [self._answer(one, rule, plan) for one in asked]
         problems = [
             Problem(answer.child, "Unanswered", f"{answer.action.key} cannot be asked about: {answer.message}")
             for answer in found
             if answer.verdict is Verdict.UNASKED and answer.action is not None
         ]
-        planned = replace(planned, problems=(*planned.problems, *problems))
-        return replace(each, plan=planned, answers=(*answers, *found, *self._waiting(planned)))
+        plan = replace(plan, problems=(*plan.problems, *problems))
+        return replace(each, plan=plan, answers=(*answers, *found, *self._waiting(plan)))
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
@@ -121,13 +122,13 @@ class ServerDryRun:
 
     # -- what cannot be asked ------------------------------------------------------------------------------------------
 
-    async def _unasked(self, planned: Plan, rule: Rule) -> list[Answer]:
+    async def _unasked(self, plan: Plan, rule: Rule) -> list[Answer]:
         """The writes that need something which does not exist: the custom resource of a file, or what this run would
         create."""
-        changes_resource = any(isinstance(each, ResourceAction) for each in planned.actions)
-        exists = not changes_resource or await self.cluster.get(rule.kind, planned.resource) is not None
+        changes_resource = any(isinstance(each, ResourceAction) for each in plan.actions)
+        exists = not changes_resource or await self.cluster.reader.get(rule.kind, plan.resource) is not None
         found = []
-        for action in planned.actions:
+        for action in plan.actions:
             missing = self._missing(action.key, Kind.of(action.object)) if isinstance(action, Create) else ""
             if isinstance(action, ResourceAction) and not exists:
                 missing = f"{action.key} would be created first"
@@ -145,19 +146,19 @@ class ServerDryRun:
                 return f"{each} would be created first"
         return ""
 
-    def _waiting(self, planned: Plan) -> Iterator[Answer]:
+    def _waiting(self, plan: Plan) -> Iterator[Answer]:
         """The children that wait. What they would write is known only when they do not."""
-        for child in planned.children:
+        for child in plan.children:
             if child.state is State.WAITING:
                 missing = next(filter(None, (self._missing(each.key) for each in child.objects)), "")
-                waits = dict.fromkeys(f"waits for {each.for_what}" for each in planned.waits if each.child == child.id)
+                waits = dict.fromkeys(f"waits for {each.for_what}" for each in plan.waits if each.child == child.id)
                 yield Answer(Verdict.UNASKED, child.id, message=missing or "; ".join(waits))
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _answer(self, asked: _Asked, rule: Rule, planned: Plan) -> Answer:
+    def _answer(self, asked: _Asked, rule: Rule, plan: Plan) -> Answer:
         action, failed = asked.action, asked.failed
-        secrecy, shown = rule.secrecy_of(action.child), planned.masks.text
+        secrecy, shown = rule.secrecy_of(action.child), plan.masks.text
         warnings = tuple(shown(secrecy.rejection(text, _NOT_SHOWN)) for text in asked.warnings)
         answer = Answer(Verdict.ACCEPTED, action.child, action, warnings=warnings)
         if failed is not None and failed.verb:
@@ -173,7 +174,7 @@ class ServerDryRun:
         stored = asked.outcome.written.get(action.key)
         if stored is None:
             return answer
-        changed, added = self._differences(action, stored, planned)
+        changed, added = self._differences(action, stored, plan)
         return replace(answer, changed=changed, added=added)
 
     def _info(self, action: Action, rule: Rule) -> KindInfo:
@@ -182,11 +183,11 @@ class ServerDryRun:
         return self.cluster.kinds.info(Kind.of(action.live if isinstance(action, Delete) else action.object))
 
     def _differences(
-        self, action: Create | Change, answer: Object, planned: Plan
+        self, action: Create | Change, answer: Object, plan: Plan
     ) -> tuple[tuple[StoredField, ...], tuple[str, ...]]:
         """The fields that the server would store with other values than it was sent, and those that it would add to
         what was sent and to what exists."""
-        masks, shape = planned.masks, self.cluster.kinds.info(Kind.of(answer)).shape
+        masks, shape = plan.masks, self.cluster.kinds.info(Kind.of(answer)).shape
         stored = _own_fields(answer)
         found = differences(*masks.pair(_own_fields(action.object), stored), shape)
         added = dict.fromkeys(each.path for each in found if each.before is NOTHING)

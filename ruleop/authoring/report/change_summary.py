@@ -10,22 +10,22 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ruleop.authoring.report.change_text import SIGNS, shown_changes, sign_of
 from ruleop.authoring.report.documents import HIDDEN, as_document
-from ruleop.authoring.report.plan_documents import Verdict, with_masked_texts
-from ruleop.authoring.report.plan_text import SIGNS, sign_of
+from ruleop.authoring.report.planned import Verdict
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, listed
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
-from ruleop.planning.changes.writes import changes, is_mark, verb_of
+from ruleop.planning.changes.writes import verb_of
 from ruleop.planning.model.actions import Delete, FinalizerAction
 from ruleop.planning.rollout.waves import View, in_order, size_of_wave
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
-    from ruleop.authoring.report.plan_documents import Answer
+    from ruleop.authoring.report.planned import Answer, Planned
     from ruleop.errors import Site
-    from ruleop.kubernetes.kinds import Object, ObjectKey
+    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rollout, Rule
     from ruleop.planning import Action, Plan
     from ruleop.planning.model.observed import Kinds
@@ -105,20 +105,27 @@ class ChangeSummary:
     resources: int = 0
     changed: int = 0
     status_only: int = 0  # only their status would be written
-    held: int = 0  # with deletions that are held back
+    held_back: int = 0  # with deletions that are held back
     failed: int = 0  # with problems, or without a plan
     unmatched: int = 0
-    changes: dict[FieldChange, ChangeGroup] = field(default_factory=dict)
-    problems: dict[ProblemCause, ChangeGroup] = field(default_factory=dict)
     more: int = 0  # changes and problems that are not kept
-    verdicts: Counter[Verdict] = field(default_factory=Counter)  # of the API server on the writes
-    remarks: dict[Remark, ChangeGroup] = field(default_factory=dict)  # what else it says
-    rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict)  # by rule, the CRs in waves
+    changes: dict[FieldChange, ChangeGroup] = field(default_factory=dict, metadata=HIDDEN)
+    problems: dict[ProblemCause, ChangeGroup] = field(default_factory=dict, metadata=HIDDEN)
+    remarks: dict[Remark, ChangeGroup] = field(default_factory=dict, metadata=HIDDEN)
+    verdicts: Counter[Verdict] = field(default_factory=Counter, metadata=HIDDEN)  # of the API server on the writes
+    rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict, metadata=HIDDEN)
+    """The custom resources that an edit reaches in waves, by rule."""
 
-    def add(self, plan: Plan, kinds: Kinds, answers: Iterable[Answer] = ()) -> None:
-        plan = with_masked_texts(plan)
+    def add(self, planned: Planned, kinds: Kinds) -> None:
         self.resources += 1
-        name = _name(plan.resource)
+        plan, name = planned.plan, planned.title
+        if planned.rule is None:
+            self.unmatched += 1
+            return
+        if plan is None:
+            self.failed += 1
+            self._group(self.problems, ProblemCause(planned.rule.title, "", "Unplanned", None), planned.error).add(name)
+            return
         if plan.actions:
             self.changed += 1
             for action in plan.actions:
@@ -126,13 +133,13 @@ class ChangeSummary:
         elif not plan.quiet:
             self.status_only += 1
         if plan.held:
-            self.held += 1
+            self.held_back += 1
         if plan.problems:
             self.failed += 1
             for problem in plan.problems:
                 cause = ProblemCause(plan.rule, problem.child, problem.reason, problem.site)
                 self._group(self.problems, cause, problem.message).add(name)
-        for answer in answers:
+        for answer in planned.answers:
             self._add_answer(plan.rule, answer, name)
 
     def _add_answer(self, rule: str, answer: Answer, name: str) -> None:
@@ -150,17 +157,6 @@ class ChangeSummary:
         if not view.exempt:
             self.rollouts.setdefault(rule.title, (rule.rollout, []))[1].append(view)
 
-    def add_failed(self, key: ObjectKey, rule: str, message: str) -> None:
-        """Adds a custom resource that cannot be planned."""
-        self.resources += 1
-        self.failed += 1
-        self._group(self.problems, ProblemCause(rule, "", "Unplanned", None), message).add(_name(key))
-
-    def add_unmatched(self) -> None:
-        """Adds a custom resource that no rule selects."""
-        self.resources += 1
-        self.unmatched += 1
-
     def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
         verb, sign = verb_of(action).do, sign_of(action)
         if isinstance(action, Delete) and action.why == "recreate":
@@ -169,14 +165,11 @@ class ChangeSummary:
             self._group(self.changes, FieldChange(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
         whole = FieldChange(plan.rule, action.child, sign, verb, action.key.kind)
-        found = changes(action, kinds, plan.masks)
-        shown = [each for each in found if not is_mark(each, plan.uid)]
+        shown, extent = shown_changes(action, kinds, plan)
         for each in shown:
             self._group(self.changes, replace(whole, field=each.path)).add(name, _values(each))
-        if found and not shown:
-            self._group(self.changes, replace(whole, field=MARKS)).add(name)
-        elif not found:
-            self._group(self.changes, whole).add(name)
+        if not shown:
+            self._group(self.changes, replace(whole, field=MARKS) if extent else whole).add(name)
 
     def _group(self, groups: dict[K, ChangeGroup], key: K, message: str | None = None) -> ChangeGroup:
         """The group of a change, a problem or a remark; one that is not kept if there are too many."""
@@ -228,17 +221,15 @@ class ChangeSummary:
 
     def _total(self) -> Line:
         total = f"{self.changed} of {self.resources} would change"
-        parts = [total, *(f"{count} {text}" for count, text in self._rest() if count)]
+        rest = {
+            "would only get a new status": self.status_only,
+            "with deletions that are held back": self.held_back,
+            "with errors": self.failed,
+            "not selected by any rule": self.unmatched,
+        }
+        parts = [total, *(f"{count} {text}" for text, count in rest.items() if count)]
         tone = Tone.BAD if self.failed else Tone.CHANGE if self.changed else Tone.GOOD
         return (Span(f"{', '.join(parts)}.", tone),)
-
-    def _rest(self) -> Iterable[tuple[int, str]]:
-        return (
-            (self.status_only, "would only get a new status"),
-            (self.held, "with deletions that are held back"),
-            (self.failed, "with errors"),
-            (self.unmatched, "not selected by any rule"),
-        )
 
     # -- for programs --------------------------------------------------------------------------------------------------
 
@@ -248,17 +239,7 @@ class ChangeSummary:
         for change, group in self.changes.items():
             before, after = next(iter(group.values)) if len(group.values) == 1 else (None, None)
             changes.append({**as_document(change), **as_document(group), "before": before, "after": after})
-        found: dict[str, Any] = {
-            "resources": self.resources,
-            "changed": self.changed,
-            "statusOnly": self.status_only,
-            "heldBack": self.held,
-            "failed": self.failed,
-            "unmatched": self.unmatched,
-            "changes": changes,
-            "problems": [{**as_document(cause), **as_document(group)} for cause, group in self.problems.items()],
-            "more": self.more,
-        }
+        found: dict[str, Any] = {**as_document(self), "changes": changes, "problems": _documents(self.problems)}
         if self.rollouts:
             found["rollouts"] = [
                 {
@@ -271,9 +252,13 @@ class ChangeSummary:
                 for rule, (rollout, views) in self.rollouts.items()
             ]
         if self.verdicts or self.remarks:
-            remarks = [{**as_document(remark), **as_document(group)} for remark, group in self.remarks.items()]
-            found["server"] = {**{each.value: self.verdicts[each] for each in Verdict}, "remarks": remarks}
+            verdicts = {each.value: self.verdicts[each] for each in Verdict}
+            found["server"] = {**verdicts, "remarks": _documents(self.remarks)}
         return found
+
+
+def _documents(groups: Mapping[K, ChangeGroup]) -> list[dict[str, Any]]:
+    return [{**as_document(key), **as_document(group)} for key, group in groups.items()]
 
 
 def _word(verdict: Verdict) -> str:
@@ -323,7 +308,3 @@ def _values(difference: Difference) -> tuple[str, str]:
 
 def _text(value: Any) -> str:
     return "" if value is NOTHING else shortened(flow(value))
-
-
-def _name(key: ObjectKey) -> str:
-    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"

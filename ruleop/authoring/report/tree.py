@@ -1,6 +1,7 @@
 """The tree of a custom resource: a row for each child with its state, and rows of its objects below it.
 
 `plan`, `explain` and `dev` have the same tree: the id of the child, the state, and the object with what is known of it.
+The columns are those of the rows below custom resources, whose own titles may be long.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ruleop.authoring.report.spans import WIDTH, Line, Span, Tone
 from ruleop.messages import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.report.views import ObjectView, ResourceView
 
@@ -33,28 +34,29 @@ class TreeRow:
     rows: tuple[TreeRow, ...] = ()
 
 
-def many(rows: Iterable[TreeRow]) -> tuple[TreeRow, ...]:
-    """The first rows of objects, those that are not ready before the others, and the number of the others."""
-    ordered = sorted(rows, key=lambda row: row.tone is Tone.GOOD)
-    more = (TreeRow(f"and {len(ordered) - MAX_OBJECTS} more", tone=Tone.FAINT),) if len(ordered) > MAX_OBJECTS else ()
-    return (*ordered[:MAX_OBJECTS], *more)
+def tree_lines(roots: Sequence[TreeRow], *, fit: bool = False) -> Iterator[Line]:
+    """The rows of custom resources, each above those of its children. `fit`: texts are cut at `WIDTH`."""
+    branches = [list(_branches(root.rows)) for root in roots]
+    below = [pair for found in branches for pair in found]
+    names = max((len(prefix) + len(row.name) for prefix, row in below if row.state), default=0)
+    states = max((len(row.state) for _, row in below if row.text), default=0)
+    head: Line
+    for root, found in zip(roots, branches, strict=True):
+        head = (Span(root.name, Tone.TITLE), Span("  " if root.state else ""), Span(root.state, root.tone))
+        yield _line(head, ": ", root, fit=fit)
+        for prefix, row in found:
+            gap = " " * (names - len(prefix) - len(row.name) + 2) if row.state else ""
+            name = Span(row.name, Tone.PLAIN if row.state else Tone.FAINT)
+            head = (Span(prefix, Tone.FAINT), name, Span(gap), Span(f"{row.state:<{states}}", row.tone))
+            yield _line(head, "  ", row, fit=fit)
 
 
-def tree_lines(rows: Sequence[TreeRow], *, rooted: bool = True, fit: bool = False) -> Iterator[Line]:
-    """`rooted`: the rows are custom resources, whose rows are children. `fit`: texts are cut at `WIDTH`."""
-    found = [*_branches(rows)] if not rooted else [pair for row in rows for pair in [("", row), *_branches(row.rows)]]
-    names = max((len(prefix) + len(row.name) for prefix, row in found if row.state), default=0)
-    states = max((len(row.state) for prefix, row in found if prefix and row.text), default=0)
-    for prefix, row in found:
-        name = Span(row.name, Tone.FAINT if not row.state else Tone.PLAIN if prefix else Tone.TITLE)
-        gap = " " * (names - len(prefix) - len(row.name) + 2)
-        state = f"{row.state:<{states}}" if prefix else row.state
-        joint = "" if not row.text else "  " if prefix else ": "
-        note = f"  {row.note}" if row.note and (row.text or row.state) else row.note
-        taken = names + 2 + len(state) + len(joint) + len(note)
-        text = shortened(row.text, max(LEAST_TEXT, WIDTH - taken)) if fit else row.text
-        head = (Span(prefix, Tone.FAINT), name, Span(gap if row.state else ""))
-        yield (*head, Span(state, row.tone), Span(f"{joint}{text}"), Span(note, Tone.FAINT))
+def _line(head: Line, joint: str, row: TreeRow, *, fit: bool) -> Line:
+    text, note = f"{joint}{row.text}" if row.text else "", f"  {row.note}" if row.note else ""
+    if fit:
+        taken = sum(len(span.text) for span in (*head, Span(note)))
+        text = shortened(text, max(LEAST_TEXT, WIDTH - taken))
+    return (*head, Span(text), Span(note, Tone.FAINT))
 
 
 def _branches(rows: Sequence[TreeRow], indent: str = "") -> Iterator[tuple[str, TreeRow]]:
@@ -64,22 +66,25 @@ def _branches(rows: Sequence[TreeRow], indent: str = "") -> Iterator[tuple[str, 
         yield from _branches(row.rows, f"{indent}{'   ' if last else '│  '}")
 
 
-def view_row(view: ResourceView, notes: dict[int, str] | None = None, note: str = "") -> TreeRow:
-    """A view as the root of a tree. `notes`: of its objects, by their number."""
+def view_row(view: ResourceView, notes: Mapping[int, str] | None = None) -> TreeRow:
+    """A view as the root of a tree. `notes`: of its objects, by their number. A message that is among the problems is
+    not repeated."""
     namespace = view.obj["metadata"].get("namespace") or ""
+    above = {each.message for each in view.planned.problems}
     by_child: dict[object, list[TreeRow]] = {}
     for number, each in enumerate(view.objects):
-        row = _object_row(each, namespace, (notes or {}).get(number, ""))
+        row = _object_row(each, namespace, above, (notes or {}).get(number, ""))
         by_child.setdefault(each.child or number, []).append(row)
-    rows = [_child_row(found) for found in by_child.values()]
-    return TreeRow(view.title, view.state, view.tone, view.message, note, tuple(rows))
+    rows = tuple(_child_row(found) for found in by_child.values())
+    return TreeRow(view.planned.title, view.state, view.tone, view.message, rows=rows)
 
 
-def _object_row(each: ObjectView, namespace: str, note: str = "") -> TreeRow:
+def _object_row(each: ObjectView, namespace: str, above: Container[str], note: str = "") -> TreeRow:
     title = each.key.title(namespace) if each.key.name else each.key.kind
-    text = ": ".join(filter(None, (title, each.message)))
-    pods = tuple(_object_row(pod, each.key.namespace) for pod in each.pods)
-    return TreeRow(each.child, each.state, each.tone, text, note, pods)
+    message = "" if each.message in above else each.message
+    joint = " " if message.startswith("is ") else ": "
+    pods = tuple(_object_row(pod, each.key.namespace, above) for pod in each.pods)
+    return TreeRow(each.child, each.state, each.tone, joint.join(filter(None, (title, message))), note, pods)
 
 
 def _child_row(rows: Sequence[TreeRow]) -> TreeRow:
@@ -88,5 +93,12 @@ def _child_row(rows: Sequence[TreeRow]) -> TreeRow:
         return rows[0]
     worst = min(rows, key=lambda row: (Tone.BAD, Tone.WAIT, Tone.GOOD).index(row.tone))
     ready = sum(row.tone is Tone.GOOD for row in rows)
-    text = f"{len(rows)} objects" + (f", {ready} ready" if ready < len(rows) else "")
-    return TreeRow(worst.name, worst.state, worst.tone, text, "", many(replace(row, name="") for row in rows))
+    text = f"{len(rows)} objects" + (f", {ready} ready" if 0 < ready < len(rows) else "")
+    return TreeRow(worst.name, worst.state, worst.tone, text, rows=_first(replace(row, name="") for row in rows))
+
+
+def _first(rows: Iterable[TreeRow]) -> tuple[TreeRow, ...]:
+    """The first rows of objects, those that are not ready before the others, and the number of the others."""
+    ordered = sorted(rows, key=lambda row: row.tone is Tone.GOOD)
+    more = (TreeRow(f"and {len(ordered) - MAX_OBJECTS} more", tone=Tone.FAINT),) if len(ordered) > MAX_OBJECTS else ()
+    return (*ordered[:MAX_OBJECTS], *more)

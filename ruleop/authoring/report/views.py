@@ -1,24 +1,26 @@
-"""The model of what is reported about a custom resource, for `explain`, `plan`, `history`, `dev` and the page.
+"""The model of what is reported about a custom resource, for `explain`, `plan`, `dev` and the page.
 
-A view is made in one place from what is known: the resource, its objects, its plan, Events, the operator. Each form is
-made from the view alone: text by `view_text` and `plan_text`, JSON by `documents`, HTML by the templates of the page.
-Values of Secrets are masked when a view is made. The names of fields are those of the document.
+A view is made from what is known: of a plan by `plan_views`, with what a cluster knows by `explain`, without rules by
+`view_of_objects`. Each form is made from the view alone: text by `plan_text` and `explain_text`, JSON by `documents`
+and `plan_documents`, HTML by the templates of the page. Values of Secrets are masked when a view is made. The names of
+fields are those of the document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ruleop.authoring.report.documents import HIDDEN, INLINE, NULL
+from ruleop.authoring.report.documents import HIDDEN, NULL
 from ruleop.authoring.report.plan_documents import plan_document
+from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import Tone
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
 from ruleop.planning.child.existing import read_record
 from ruleop.planning.child.readiness import readiness
+from ruleop.planning.model.actions import distinct
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import FieldsManager, managers_on
 from ruleop.planning.model.marks import RULEOP, part_of
@@ -70,6 +72,9 @@ class RenderedLine:
     site: Site | None  # the line of the template that it comes from
 
 
+_BAD: Final = frozenset({"failed", "refused", "name conflict"})
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectView:
     """One object below a custom resource: of a child, or a pod of one."""
@@ -78,7 +83,8 @@ class ObjectView:
     state: str  # ready, not ready, failed, waiting, ...
     message: str = ""
     child: str = ""  # the id in the rules; empty for a pod
-    exists: bool = True
+    template: str = field(default="", metadata=HIDDEN)  # of a child that failed or is not desired
+    exists: bool = True  # False also if it is unknown, as of a plan alone
     problems: tuple[str, ...] = ()  # conditions and containers that explain why it is not ready
     last_change: LastWrite | None = field(default=None, metadata=NULL)
     fields: tuple[ManagedField, ...] = ()
@@ -93,7 +99,7 @@ class ObjectView:
 
     @property
     def tone(self) -> Tone:
-        return Tone.GOOD if self.ready else Tone.BAD if self.state in {"failed", "name conflict"} else Tone.WAIT
+        return Tone.GOOD if self.ready else Tone.BAD if self.state in _BAD else Tone.WAIT
 
     def masked(self, text: Callable[[str], str]) -> ObjectView:
         """The object with this function applied to what others have written: names of fields, and messages."""
@@ -124,7 +130,6 @@ class WaitView:
     site: Site | None
     expression: str = ""
     values: tuple[ReadValue, ...] = ()
-    source: str = field(default="", metadata=HIDDEN)  # the line at the site
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +168,24 @@ class ResourceIdentity:
 class ResourceView:
     """A custom resource, its objects, and what explains their state."""
 
-    obj: Object = field(metadata=HIDDEN)
+    planned: Planned = field(metadata=HIDDEN)
     kinds: Kinds | None = field(default=None, metadata=HIDDEN)
     now: str = field(default="", metadata=HIDDEN)
-    plan: Plan | None = field(default=None, metadata=HIDDEN)  # of the next reconcile
-    rule: str | None = field(default=None, metadata=NULL)  # None: no project, or no rule selects the resource
-    problems: tuple[str, ...] = ()
     waits: tuple[WaitView, ...] = ()
     objects: tuple[ObjectView, ...] = ()
     events: tuple[EventView, ...] = ()  # the latest first
     operator: str = ""  # what is known about the operator, as a sentence
     notes: tuple[str, ...] = ()  # what is not shown, and why
 
-    DERIVED: ClassVar = ("resource", "ready", "state", "message", "conditions", "next")
+    DERIVED: ClassVar = ("resource", "ready", "state", "message", "rule", "problems", "conditions", "next")
+
+    @property
+    def obj(self) -> Object:
+        return self.planned.resource
+
+    @property
+    def plan(self) -> Plan | None:
+        return self.planned.plan
 
     @property
     def resource(self) -> ResourceIdentity:
@@ -198,10 +208,14 @@ class ResourceView:
         return self._state()[2]
 
     @property
-    def title(self) -> str:
-        metadata = self.obj["metadata"]
-        place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-        return f"{self.obj['kind']} {place}{metadata['name']}"
+    def rule(self) -> str | None:
+        """None: there are no rules, or none selects the resource."""
+        rule = self.planned.rule
+        return self.plan.rule if self.plan is not None else rule.title if rule is not None else None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(f"{each.child}: {each.message}" for each in distinct(self.planned.problems))
 
     @property
     def conditions(self) -> list[Any]:
@@ -210,10 +224,10 @@ class ResourceView:
 
     @property
     def next(self) -> dict[str, Any] | None:
-        return plan_document(self.plan, self.obj) if self.plan is not None else None
+        return plan_document(self.planned) if self.plan is not None else None
 
     def _state(self) -> tuple[str, str, Tone]:
-        """By its Ready condition, or that of the plan if the rule writes no status."""
+        """State, message and tone by the condition Ready; by that of the plan if the rule writes no status."""
         ready, plan = find_condition(self.obj, "Ready"), self.plan
         message = str(ready.get("message", ""))
         if self.obj["metadata"].get("deletionTimestamp"):
@@ -252,7 +266,7 @@ def view_of_objects(obj: Object, children: Iterable[Object], patched: Iterable[O
     for each in patched:
         child = next((found.child for found in managers_on(each) if found.part_of == label), "")
         objects.append(ObjectView(ObjectKey.of(each), "has its fields", child=child))
-    return ResourceView(obj, objects=tuple(sorted(objects, key=lambda found: found.key[1:])))
+    return ResourceView(Planned(obj), objects=tuple(sorted(objects, key=lambda found: found.key[1:])))
 
 
 def object_view(obj: Object) -> ObjectView:
@@ -267,56 +281,3 @@ def object_view(obj: Object) -> ObjectView:
         return ObjectView(key, "ready", pods or found.message, child)
     message = f"{found.message}: {found.detail}" if found.detail else found.message
     return ObjectView(key, "failed" if found.failed else "not ready", message, child)
-
-
-# -- history -----------------------------------------------------------------------------------------------------------
-
-
-class What(Enum):
-    """In the order in which changes of one second are listed."""
-
-    RULES = "rules"
-    RELEASED = "released"
-    CREATED = "created"
-    WRITTEN = "written"
-    STATUS = "status"
-    EVENT = "event"
-    DELETION = "deletion"
-
-
-@dataclass(frozen=True, slots=True)
-class PastChange:
-    """One change of a custom resource, of a child, or of the rules. A field that does not belong to its sort is
-    None."""
-
-    time: str  # RFC 3339
-    what: What
-    key: ObjectKey | None = None  # None: the rules
-    write: LastWrite | None = field(default=None, metadata=INLINE)
-    fields: tuple[str, ...] | None = None  # that the manager owns
-    groups: tuple[str, ...] = field(default=(), metadata=HIDDEN)  # the fields of the second level that these are in
-    generation: int | None = None  # after the last edit of the custom resource
-    type: str | None = None  # of an Event
-    reason: str | None = None
-    message: str | None = None
-    count: int | None = None
-    revision: str | None = None
-    environment: bool | None = None  # whether the revision reads variables
-    held_back: bool | None = None  # whether a rollout has not brought the revision to the custom resource
-    again: bool = field(default=False, metadata=HIDDEN)  # whether the revision was in force before
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceHistory:
-    """The changes on a custom resource, its children and the rules."""
-
-    obj: Object = field(metadata=HIDDEN)
-    now: str = field(metadata=HIDDEN)
-    changes: tuple[PastChange, ...] = ()  # the oldest first
-    notes: tuple[str, ...] = ()  # what is not shown, and why
-
-    DERIVED: ClassVar = ("resource",)
-
-    @property
-    def resource(self) -> ResourceIdentity:
-        return ResourceIdentity.of(self.obj)

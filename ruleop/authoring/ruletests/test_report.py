@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from ruleop.authoring.report.plan_text import differing_lines
+from ruleop.authoring.report.change_text import differing_lines
 from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.language.templates import yaml_text
 from ruleop.language.templates.field_sites import Item

@@ -129,11 +129,11 @@ def generate_crd(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
 
 def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
     # Imports the client, which only --live needs.
-    from ruleop.authoring.live.reading.installed_definitions import definitions_in_use  # noqa: PLC0415
-    from ruleop.cli.inputs.live_cluster import run_on_cluster  # noqa: PLC0415
+    from ruleop.authoring.live.reading.served_kinds import definitions_in_use  # noqa: PLC0415
+    from ruleop.cli.inputs.live_cluster import run_reading  # noqa: PLC0415
     from ruleop.operator.wire.client.server_errors import ApiError  # noqa: PLC0415
 
     try:
-        return run_on_cluster(definitions_in_use(crds, flags["kubeconfig"], flags["context"]))
+        return run_reading(definitions_in_use(crds, flags["kubeconfig"], flags["context"]))
     except ApiError as error:
         raise UsageError(f"the CRDs of the cluster cannot be read: {error}") from None

@@ -5,35 +5,34 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ruleop.authoring.live.reading.kind_lookup import UnknownKindError
+from ruleop.authoring.live.reading.open_cluster import UnknownKindError, open_cluster
 from ruleop.authoring.live.reading.read_only_connection import NotConnectedError
 from ruleop.cli.inputs.cluster_options import operator_name
 from ruleop.cli.program import UsageError
 from ruleop.operator.wire.cluster_flags import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
-
-# -- named cluster -----------------------------------------------------------------------------------------------------
-#
-# The cluster and the operator that the options of a command name.
-
-
-def read_access(folder: str, flags: Mapping[str, Any]) -> Access:
-    """The values of `cluster_options`, taken out of all flags of a command on the project in a folder. Raises
-    ProjectErrors if ruleop.yaml is invalid: the command could work on another operator."""
-    given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
-    return Access(**given, name=operator_name(folder, flags["name"]))
-
-
-# -- live cluster ------------------------------------------------------------------------------------------------------
-
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
 
 T = TypeVar("T")
 
 
-def run_on_cluster(reading: Coroutine[Any, Any, T]) -> T:
+def on_cluster(folder: str, flags: Mapping[str, Any], work: Callable[[LiveCluster], Awaitable[T]]) -> T:
+    """Works on the cluster that the `cluster_options` name, with the operator of the project in a folder. Raises
+    ProjectErrors if ruleop.yaml is invalid: the command could work on another operator."""
+    given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
+    access = Access(**given, name=operator_name(folder, flags["name"]))
+
+    async def run() -> T:
+        async with open_cluster(access) as cluster:
+            return await work(cluster)
+
+    return run_reading(run())
+
+
+def run_reading(reading: Coroutine[Any, Any, T]) -> T:
     """Runs it, with wrong names and a cluster that cannot be used as wrong usage."""
     try:
         return asyncio.run(reading)

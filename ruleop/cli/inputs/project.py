@@ -12,8 +12,8 @@ import click
 
 from ruleop.cli.program import DEBUG, UsageError
 from ruleop.errors import Site
-from ruleop.files import read_named, why_unreadable
-from ruleop.language.rules import RuleFiles
+from ruleop.files import read_named, read_regular, why_unreadable
+from ruleop.language.rules import MAX_CRD_BYTES, RuleFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,6 +60,21 @@ class Folder:
     def place(self, site: Site) -> str:
         """A place in the project, relative to the current folder, so that an editor finds it."""
         return str(Site(self.path(site.path), site.line, site.column))
+
+    def text(self, site: Site) -> str:
+        """The file at a place, if it was loaded; empty if it cannot be read. Without a line it is not read: it may be a
+        device."""
+        if not site.line:
+            return ""
+        try:
+            return read_regular(Path(self.path(site.path)), MAX_CRD_BYTES).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def source(self, site: Site) -> str:
+        """The line of the file at a place, without its indentation; empty if it is not known."""
+        lines = self.text(site).split("\n")
+        return lines[site.line - 1].strip() if 0 < site.line <= len(lines) else ""
 
     def path(self, path: str) -> str:
         return path if Path(self.name) == Path() or Path(path).is_absolute() else (Path(self.name) / path).as_posix()

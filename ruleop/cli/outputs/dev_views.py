@@ -12,10 +12,9 @@ from rich.live import Live
 from rich.text import Text
 
 from ruleop.authoring.dev.dev_session import View
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report.spans import Span, Tone, styled
 from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
-from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,17 +27,6 @@ LAST_EVENTS: Final = 8
 MAX_FINDINGS: Final = 15  # lines above the tree
 PERIOD: Final = 0.1  # seconds between two pictures
 _EMPTY: Final = (Span("", Tone.PLAIN),)
-_RICH: Final = {
-    Tone.PLAIN: "",
-    Tone.TITLE: "bold",
-    Tone.ADD: "green",
-    Tone.CHANGE: "yellow",
-    Tone.REMOVE: "red",
-    Tone.GOOD: "green",
-    Tone.WAIT: "yellow",
-    Tone.BAD: "bold red",
-    Tone.FAINT: "dim",
-}
 
 
 class PlainView(View):
@@ -138,7 +126,5 @@ def _warning_line(obj: Object, text: str) -> Line:
 
 
 def _rich(line: Line) -> Text:
-    text = Text()  # wrapped at the width of the terminal: a message often ends with what to do
-    for span in line:
-        text.append(printable(span.text), style=_RICH[span.tone])
-    return text
+    """Wrapped at the width of the terminal: a message often ends with what to do."""
+    return Text.from_ansi(styled([line], colour=True).removesuffix("\n"))

@@ -6,7 +6,6 @@ SARIF; GitHub shows workflow commands beside the lines of a pull request.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ruleop
@@ -14,8 +13,6 @@ from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.offline.stand_in import unevaluated
 from ruleop.authoring.report.mistakes import excerpt, mistake
 from ruleop.authoring.report.spans import Span, Tone
-from ruleop.files import read_regular
-from ruleop.language.rules import MAX_CRD_BYTES
 from ruleop.language.rules.check_ids import BY_CODE, id_of
 from ruleop.printable import json_document, printable
 
@@ -35,13 +32,13 @@ def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
     for finding in findings:
         warning = finding.severity == "warning"
         yield from mistake(folder.place(finding.site), finding.message, id=id_of(finding.code), warning=warning)
-        yield from excerpt(_text(folder, finding.site), finding.site)
+        yield from excerpt(folder.text(finding.site), finding.site)
 
 
 def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
     """A mistake at a place in the project's files."""
     yield from mistake(folder.place(site), message)
-    yield from excerpt(_text(folder, site), site)
+    yield from excerpt(folder.text(site), site)
 
 
 def notes(project: Project) -> Iterator[Line]:
@@ -55,16 +52,6 @@ def not_checked(kinds: Sequence[Kind]) -> Iterator[Line]:
     """Kinds of children that offline commands know nothing of."""
     if kinds:
         yield (Span("not checked: ", Tone.FAINT), Span(f"no schema for {', '.join(map(str, kinds))}"))
-
-
-def _text(folder: Folder, site: Site) -> str:
-    """The text of a file that was loaded. Without a line in the finding it is not read: it may be a device."""
-    if not site.line:
-        return ""
-    try:
-        return read_regular(Path(folder.path(site.path)), MAX_CRD_BYTES).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 def count(findings: Iterable[Finding]) -> tuple[int, int]:

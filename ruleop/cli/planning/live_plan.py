@@ -6,21 +6,18 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.live_planner import all_passes
+from ruleop.authoring.live.live_planner import LivePlanner, all_passes
 from ruleop.authoring.live.live_rollouts import read_rollouts
-from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 from ruleop.authoring.offline.stand_in import identified
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.mistakes import mistake
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.live_cluster import on_cluster, split_target
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.planning.passes import (
-    NOT_SELECTED,
     Passes,
-    Planned,
     current_time,
     load_for_planning,
     prepare_document,
@@ -32,16 +29,14 @@ from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.operator.rollouts.rollout_store import watch_key
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from ruleop.authoring.live.live_planner import LivePass, LivePlanner
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.report.planned import Planned
     from ruleop.cli.inputs.project import Folder
-    from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
-    from ruleop.operator.wire.cluster_flags import Access
 
 
 PROGRESS: Final = 100
@@ -62,89 +57,75 @@ class Subjects:
             raise UsageError("with --live, name one of: KIND/NAME, KIND, -f FILE, --all")
 
 
-def plan_live(folder: str, env_files: Sequence[str], subjects: Subjects, access: Access) -> Passes | ChangeSummary:
-    """The plans of the named custom resources, or a summary of those of a kind or of all."""
+def plan_live(
+    folder: str, env_files: Sequence[str], subjects: Subjects, flags: Mapping[str, Any]
+) -> Passes | ChangeSummary:
+    """The plans of the named custom resources, or a summary of those of a kind or of all. `flags`: those of the
+    cluster."""
     subjects.check()
     where, project = load_for_planning(folder, env_files)
-    return run_on_cluster(_LivePlan(where, project, access, server_dry_run=subjects.server_dry_run).run(subjects))
+    return on_cluster(folder, flags, lambda cluster: _LivePlan(cluster, where, project, subjects).run())
 
 
 class _LivePlan:
-    def __init__(self, folder: Folder, project: Project, access: Access, *, server_dry_run: bool) -> None:
-        self.folder, self.project, self.access = folder, project, access
-        self.server_dry_run = server_dry_run
+    def __init__(self, cluster: LiveCluster, folder: Folder, project: Project, subjects: Subjects) -> None:
+        self.cluster, self.project, self.subjects = cluster, project, subjects
+        self.planner = LivePlanner(cluster, project, expects_refusals=not subjects.server_dry_run)
+        self.dry_run = ServerDryRun(cluster, self.planner) if subjects.server_dry_run else None
+        self.passes = Passes(folder, cluster.kinds)
 
-    async def run(self, subjects: Subjects) -> Passes | ChangeSummary:
-        async with open_cluster(self.access) as cluster:
-            if cluster.operator.others:
-                print_diagnostics([(Span(f"warning: {cluster.operator.problem}", Tone.WAIT),)])
-            if subjects.files:
-                return await self._of_files(cluster, subjects.files)
-            if subjects.all:
-                return await self._summary(cluster, dict.fromkeys(rule.kind for rule in self.project.rules))
-            kind, name = split_target(subjects.names)
-            resource = cluster.find_kind(kind, {rule.kind.versionless for rule in self.project.rules})
-            watched = self._watched_kind(resource)
-            return await (self._of_name(cluster, resource, name) if name else self._summary(cluster, [watched]))
+    async def run(self) -> Passes | ChangeSummary:
+        cluster, subjects = self.cluster, self.subjects
+        if cluster.operator.others:
+            print_diagnostics([(Span(f"warning: {cluster.operator.problem}", Tone.WAIT),)])
+        if subjects.files:
+            documents = watched_documents(self.project, read_documents(subjects.files, folder=self.passes.folder.name))
+            found = [await self._of_document(each) for each in documents]
+            return await self._planned([each for each in found if each is not None])
+        if subjects.all:
+            return await self._summary(dict.fromkeys(rule.kind for rule in self.project.rules))
+        kind, name = split_target(subjects.names)
+        watched = self._watched_kind(
+            cluster.find_kind(kind, {rule.kind.versionless for rule in self.project.rules}).kind
+        )
+        return await (self._planned([await cluster.named(watched, name)]) if name else self._summary([watched]))
 
-    def _watched_kind(self, resource: ResourceInfo) -> Kind:
+    def _watched_kind(self, named: Kind) -> Kind:
         watched = dict.fromkeys(rule.kind for rule in self.project.rules)
         for kind in watched:
-            if kind.versionless == resource.kind.versionless:
+            if kind.versionless == named.versionless:
                 return kind
         names = ", ".join(sorted(str(kind) for kind in watched))
-        raise UsageError(f"no rule watches {resource.kind}; this project watches {names}")
+        raise UsageError(f"no rule watches {named}; this project watches {names}")
 
-    async def _of_name(self, cluster: LiveCluster, resource: ResourceInfo, name: str) -> Passes:
-        live = await cluster.named(self._watched_kind(resource), name)
-        return await self._planned(cluster, Passes(self.folder, cluster.kinds), [live])
-
-    async def _of_files(self, cluster: LiveCluster, files: Sequence[str]) -> Passes:
-        passes = Passes(self.folder, cluster.kinds)
-        resources = []
-        for document in watched_documents(self.project, read_documents(files, folder=self.folder.name)):
-            resource = await self._of_document(cluster, passes, document)
-            resources += [resource] if resource is not None else []
-        return await self._planned(cluster, passes, resources)
-
-    async def _of_document(self, cluster: LiveCluster, passes: Passes, document: Document) -> dict[str, Any] | None:
+    async def _of_document(self, document: Document) -> Object | None:
         """The custom resource of a file as it would be once it is applied."""
-        data, kind = document.data, Kind.of(document.data)
+        data, kind, cluster = document.data, Kind.of(document.data), self.cluster
         metadata = data.get("metadata")
         namespaced = cluster.kinds.info(kind).namespaced
         if isinstance(metadata, dict) and namespaced and not metadata.get("namespace"):
             data = {**data, "metadata": {**metadata, "namespace": cluster.namespace}}
-        live = await cluster.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
+        live = await cluster.reader.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
         known = identified(data, [live] if live is not None else [], cluster.kinds)
-        return prepare_document(passes, self.project, document, known, before=live, created=current_time())
+        return prepare_document(self.passes, self.project, document, known, before=live, created=current_time())
 
-    async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
-        planner, ask = self._planner(cluster)
-        for planned in await planner.plan(resources):
-            each = await ask(planned)
-            if each.rule is None:
-                passes.unruled.append(each.key)
-                print_diagnostics(mistake(str(each.key), NOT_SELECTED, warning=True))
-            elif each.plan is None:
-                raise RuleopError(f"{each.key}: {each.error}")
-            else:
-                passes.planned.append(Planned(dict(each.resource), each.plan, each.answers))
-        return passes
+    async def _planned(self, resources: Sequence[Object]) -> Passes:
+        for each in await self.planner.plan(resources):
+            self.passes.add(await self._asked(each))
+        return self.passes
 
-    def _planner(self, cluster: LiveCluster) -> tuple[LivePlanner, Callable[[LivePass], Awaitable[LivePass]]]:
-        """The planner, and what asks the server about a pass that it has planned."""
-        planner = cluster.planner(self.project, expects_refusals=not self.server_dry_run)
-        return planner, ServerDryRun(cluster, planner).ask if self.server_dry_run else _unchanged
+    async def _asked(self, each: Planned) -> Planned:
+        """The pass with the answers of the API server, if it is to be asked."""
+        return await self.dry_run.ask(each) if self.dry_run is not None else each
 
-    async def _summary(self, cluster: LiveCluster, kinds: Collection[Kind]) -> ChangeSummary:
-        summary = ChangeSummary()
+    async def _summary(self, kinds: Collection[Kind]) -> ChangeSummary:
+        summary, cluster = ChangeSummary(), self.cluster
         for kind in kinds:
             if not cluster.kinds.info(kind).served:
                 print_diagnostics(mistake(str(kind), "is not served by the cluster: skipped", warning=True))
-        planner, ask = self._planner(cluster)
-        targets = await self._rolled_out(cluster)
-        async for each in all_passes(planner, kinds, self.access.namespace):
-            _add(summary, await ask(each), cluster)
+        targets = await self._rolled_out()
+        async for each in all_passes(self.planner, kinds, cluster.access.namespace):
+            summary.add(await self._asked(each), cluster.kinds)
             rule = each.rule
             if (
                 rule is not None
@@ -158,24 +139,11 @@ class _LivePlan:
             write_to(sys.stderr, "\r\x1b[K")
         return summary
 
-    async def _rolled_out(self, cluster: LiveCluster) -> dict[str, str]:
+    async def _rolled_out(self) -> dict[str, str]:
         """The digests of the rules that the operator rolls out, or has rolled out, by watch."""
         if not any(rule.rollout for rule in self.project.rules):
             return {}
         try:
-            return {watch: record.target.rule for watch, record in (await read_rollouts(cluster)).items()}
+            return {watch: record.target.rule for watch, record in (await read_rollouts(self.cluster)).items()}
         except RuleopError:  # no operator is there, or its record cannot be read
             return {}
-
-
-async def _unchanged(each: LivePass) -> LivePass:
-    return each
-
-
-def _add(summary: ChangeSummary, each: LivePass, cluster: LiveCluster) -> None:
-    if each.rule is None:
-        summary.add_unmatched()
-    elif each.plan is None:
-        summary.add_failed(each.key, each.rule.title, each.error)
-    else:
-        summary.add(each.plan, cluster.kinds, each.answers)

@@ -23,6 +23,7 @@ from ruleop.authoring.offline.stand_in import (
 )
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.mistakes import excerpt, mistake
+from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import counted
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
@@ -30,15 +31,15 @@ from ruleop.cli.inputs.project import Folder
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
+from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.nearest import nearest
-from ruleop.planning import FixedObjects, Observed, Plan, Problem, choose_rule, plan
+from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
 from ruleop.planning.rendering.time_functions import parse_time
 
 if TYPE_CHECKING:
     from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.plan_documents import Answer
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema.schema_findings import SchemaFinding
     from ruleop.language.rules import Project
@@ -76,17 +77,9 @@ def pass_options(command: F, *, required: bool = True) -> F:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A custom resource, as the API server would store it, and its plan."""
-
-    resource: dict[str, Any]
-    plan: Plan
-    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
-    number: int = 0  # of the pass, with --until-quiet
-
-
-@dataclass(frozen=True, slots=True)
 class Passes:
+    """The passes that a command shows, and the custom resources without one."""
+
     folder: Folder
     kinds: Kinds
     planned: list[Planned] = field(default_factory=list)
@@ -95,10 +88,20 @@ class Passes:
     )  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
+    def add(self, each: Planned) -> None:
+        """Raises RuleopError if it cannot be planned."""
+        if each.rule is None:
+            self.unruled.append(each.key)
+            print_diagnostics(mistake(str(each.key), NOT_SELECTED, warning=True))
+        elif each.plan is None:
+            raise RuleopError(f"{each.key}: {each.error}")
+        else:
+            self.planned.append(each)
+
     @property
     def failed(self) -> bool:
-        """Of several passes over a custom resource, the last one counts."""
-        last = {each.plan.resource: each.plan.problems for each in self.planned}
+        """Whether there are errors. The last of several passes over a custom resource counts."""
+        last = {each.key: each.problems for each in self.planned}
         return bool(self.refused or self.unruled or any(last.values()))
 
     def unplanned(self) -> dict[str, Any]:
@@ -168,15 +171,13 @@ def make_passes(
     for resource in taken:
         rule = choose_rule(project.rules, resource)
         if rule is None:
-            passes.unruled.append(ObjectKey.of(resource))
+            passes.add(Planned(resource))
         elif until_quiet:
             others = [*live, *(each for each in taken if each is not resource)]
-            passes.planned.extend(_passes_until_quiet(project, resource, others, now))
+            for each in _passes_until_quiet(project, resource, others, now):
+                passes.add(each)
         else:
-            planned = with_violations(plan(rule, resource, observed), rule, project)
-            passes.planned.append(Planned(resource, planned))
-    for key in passes.unruled:
-        print_diagnostics(mistake(str(key), NOT_SELECTED, warning=True))
+            passes.add(Planned(resource, with_violations(plan(rule, resource, observed), rule, project), rule))
     return passes
 
 
@@ -200,8 +201,8 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
         rule = choose_rule(project.rules, current) if current is not None else None
         if current is None or rule is None:
             return
-        planned = Planned(dict(current), world.next_plan(rule, current), number=number)
-    if planned is not None and world.restless:
+        planned = Planned(current, world.next_plan(rule, current), rule, number=number)
+    if planned is not None and planned.plan is not None and world.restless:
         restless = Problem("passes", "Restless", RESTLESS)
         planned = replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, restless)))
     if planned is not None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ruleop.authoring.report.mistakes import mistake
+from ruleop.authoring.report.planned import Planned
 from ruleop.cli.outputs.terminal import print_diagnostics
-from ruleop.cli.planning.passes import NOT_SELECTED, Passes, Planned, load_for_planning
+from ruleop.cli.planning.passes import Passes, load_for_planning
 from ruleop.cli.program import UsageError
 from ruleop.errors import RuleopError
 from ruleop.files import read_named, why_unreadable
-from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import choose_rule, plan
 from ruleop.planning.recording.recording import Replay, read_document
 
@@ -27,17 +27,12 @@ if TYPE_CHECKING:
 def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
     where, project = load_for_planning(folder, env_files)
     replay = _read(file)
-    with _reading(file):
-        key = ObjectKey.of(replay.resource)
-        rule = _rule(project, replay, file)
     passes = Passes(where, replay.observed.kinds)
-    if rule is None:
-        print_diagnostics(mistake(str(key), NOT_SELECTED, warning=True))
-        passes.unruled.append(key)
-        return passes
     with _reading(file):
-        planned = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
-    passes.planned.append(Planned(dict(replay.resource), planned))
+        found, rule = None, _rule(project, replay, file)
+        if rule is not None:
+            found = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
+        passes.add(Planned(replay.resource, found, rule))
     return passes
 
 

@@ -6,28 +6,31 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.live.live_planner import LivePlanner
 from ruleop.authoring.live.operator import Operator, find_operator
-from ruleop.authoring.live.reading.kind_lookup import find_kind
 from ruleop.authoring.live.reading.read_only_connection import Connection, connected
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.authoring.live.reading.served_kinds import LiveKinds
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
+from ruleop.nearest import did_you_mean
 from ruleop.operator.wire.client.server_errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
-    from ruleop.authoring.live.live_planner import Finish
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import GroupKind, Object
-    from ruleop.language.rules import Project
+    from ruleop.operator.wire.client.discovery import Catalogue, Served
     from ruleop.operator.wire.cluster_flags import Access
+    from ruleop.planning import Plan
 
 
 class NotFoundError(RuleopError):
     """The object does not exist."""
+
+
+class UnknownKindError(RuleopError):
+    """The cluster serves no kind of this name, or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class LiveCluster:
     reader: Reader
     kinds: LiveKinds
     operator: Operator
-    finish: Finish | None = None  # how plans are completed; by default at once
+    finish: Callable[[Callable[[], Plan]], Awaitable[Plan]] | None = None  # makes a plan beside a busy loop
 
     @property
     def namespace(self) -> str:
@@ -52,17 +55,13 @@ class LiveCluster:
         namespace = self.namespace if resource.namespaced else ""
         return ObjectKey(resource.kind.group, resource.kind.kind, namespace, name)
 
-    async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
-        """Raises ApiError."""
-        return await self.reader.get(kind, key)
-
     async def named(self, kind: Kind, name: str) -> Object:
         """The object of this name. Raises NotFoundError, which says in which other namespaces there is one."""
         resource = self.reader.resource(kind)
         if resource is None:
             raise NotFoundError(f"the cluster does not serve {kind}")
         key = self.key(resource, name)
-        if (found := await self.get(kind, key)) is not None:
+        if (found := await self.reader.get(kind, key)) is not None:
             return found
         where = f"{key.namespace}/{key.name}" if key.namespace else key.name
         others = await self._namespaces_of(kind, name) if resource.namespaced else []
@@ -76,11 +75,6 @@ class LiveCluster:
                 found += [each["metadata"]["namespace"] for each in page]
         return sorted(found)
 
-    def planner(self, project: Project, *, expects_refusals: bool = False) -> LivePlanner:
-        return LivePlanner(
-            self.reader, self.kinds, self.operator, project, expects_refusals=expects_refusals, finish=self.finish
-        )
-
 
 @contextlib.asynccontextmanager
 async def open_cluster(access: Access) -> AsyncIterator[LiveCluster]:
@@ -89,3 +83,32 @@ async def open_cluster(access: Access) -> AsyncIterator[LiveCluster]:
         reader = Reader(connection)
         operator = await find_operator(reader, access.name, access.operator_namespace)
         yield LiveCluster(access, connection, reader, LiveKinds(reader, connection.discovery), operator)
+
+
+def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] = ()) -> Served:
+    """`text`: as in `kubectl get`: App, apps, app, apps.myapp.k8s.io. Of several kinds with this name, that among the
+    `preferred` ones is meant."""
+    name, _, group = text.lower().partition(".")
+    kinds = list(catalogue.preferred.values())
+    found = [each for each in kinds if name in _names(each) and _is_group(group, each)]
+    if len(found) > 1:
+        found = [each for each in found if each.info.kind.versionless in preferred] or found
+    if len(found) > 1 and not group:  # as kubectl: built-in kinds of the core group come first
+        found = [each for each in found if not each.info.kind.group] or found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        titles = " or ".join(sorted(each.info.title for each in found))
+        raise UnknownKindError(f"{text} is ambiguous: name {titles}")
+    known = {each.info.kind.kind for each in kinds} | {name for each in kinds for name in _names(each)}
+    raise UnknownKindError(f"the cluster serves no kind {text!r}{did_you_mean(text.partition('.')[0], sorted(known))}")
+
+
+def _names(served: Served) -> set[str]:
+    return {served.info.kind.kind.lower(), served.info.plural.lower(), *map(str.lower, served.aliases)}
+
+
+def _is_group(group: str, served: Served) -> bool:
+    """Whether the group is this one. A version may precede it, as in `deployments.v1.apps`."""
+    kind = served.info.kind
+    return group in {"", kind.group, kind.version, f"{kind.version}.{kind.group}"}

@@ -118,7 +118,7 @@ class LiveObjects:
         return self._children.get(part_of, ())
 
     def patched(self, part_of: str) -> Iterable[Object]:
-        """Of those that were read."""
+        """The objects with fields of this owner, among those that were read."""
         return FixedObjects(obj for obj in self._objects.values() if obj is not None).patched(part_of)
 
     def select(self, query: Query) -> Sequence[Object]:

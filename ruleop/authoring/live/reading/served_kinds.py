@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from ruleop.authoring.live.reading.read_only_connection import connected
+from ruleop.authoring.live.reading.reader import Reader
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.crd.crds import parse_crd
@@ -18,8 +20,8 @@ from ruleop.planning import KindInfo, Served
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.authoring.live.reading.reader import Reader
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe
     from ruleop.operator.wire.client.discovery import Discovery
 
@@ -96,3 +98,18 @@ class LiveKinds:
             return
         if document is not None:
             self._published[kind] = Published(document.shape(kind), document.schema(kind))
+
+
+async def definitions_in_use(crds: Iterable[Object], kubeconfig: str, context: str) -> list[Object]:
+    """The CRDs of the cluster that these would replace, whatever their plural is. Raises NotConnectedError and
+    ApiError."""
+    found = []
+    async with connected(kubeconfig, context) as connection:
+        reader = Reader(connection)
+        for crd in crds:
+            preferred = reader.preferred(GroupKind(crd["spec"]["group"], crd["spec"]["names"]["kind"]))
+            served = reader.resource(preferred) if preferred is not None else None
+            name = served.title if served is not None else crd["metadata"]["name"]
+            if (definition := await reader.get(CRD, ObjectKey(CRD.group, CRD.kind, "", name))) is not None:
+                found.append(definition)
+    return found
