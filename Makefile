@@ -137,7 +137,7 @@ site: $(SPHINX)/.installed  ## the documentation as a site with search, in build
 	$(call step,the site,rm -rf build/site && $(SPHINX)/bin/sphinx-build -q -W --keep-going -d build/doctrees docs build/site)
 
 # Only `ruleop test` needs them, and the image has no tests.
-NOT_IN_IMAGE := pytest iniconfig packaging pluggy colorama
+NOT_IN_IMAGE := pytest iniconfig packaging pluggy pygments colorama
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates -o requirements/run.txt

@@ -17,7 +17,7 @@ import pytest
 from tests.exploration import others_slow
 from tests.waiting import PATIENCE
 
-HEAVY = {"kubernetes", "aiohttp", "rich", "structlog", "prometheus_client", "watchdog"}
+HEAVY = {"kubernetes", "aiohttp", "structlog", "prometheus_client", "watchdog"}
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
-
 from ruleop.authoring.dev.dev_session import View
-from ruleop.authoring.report.spans import Span, Tone, styled
+from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.report.tree import tree_lines, view_row
-from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
+from ruleop.cli.outputs.terminal import Picture, print_diagnostics, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,8 +51,7 @@ class LiveView(View):
     def __init__(self) -> None:
         self.events: deque[Object] = deque(maxlen=LAST_EVENTS)
         self.findings: list[Line] = []
-        self.console = Console()
-        self.live = Live(console=self.console, auto_refresh=False)
+        self.picture = Picture(sys.stdout)
         self._painted = 0.0
         self._waiting = False
 
@@ -65,9 +61,7 @@ class LiveView(View):
             self.findings.append((Span("... more: ruleop check", Tone.FAINT),))
 
     def started(self, session: Session) -> None:
-        for line in _head(session):
-            self.console.print(_rich(line))
-        self.live.start()
+        print_lines(_head(session))
         self._paint(session)
 
     def changed(self, session: Session) -> None:
@@ -77,21 +71,20 @@ class LiveView(View):
             asyncio.get_running_loop().call_later(delay, self._paint, session)
 
     def warning(self, obj: Object, text: str) -> None:
-        self.console.print(_rich(_warning_line(obj, text)))
+        self.picture.print_above([_warning_line(obj, text)])
 
     def event(self, obj: Object) -> None:
         self.events.append(obj)
 
     def ended(self, session: Session) -> None:
         self._paint(session)
-        self.live.stop()
 
     def _paint(self, session: Session) -> None:
         self._waiting, self._painted = False, time.monotonic()
         lines = [*_tree(session)] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
         parts = [self.findings, lines, [_event_line(each) for each in self.events]]
         shown = [line for part in parts if part for line in (*part, _EMPTY)][:-1]
-        self.live.update(Group(*map(_rich, shown)), refresh=True)
+        self.picture.paint(shown)
 
 
 def _tree(session: Session) -> Iterator[Line]:
@@ -123,8 +116,3 @@ def _warning_line(obj: Object, text: str) -> Line:
         Span(f"{obj['kind']} {obj['metadata']['name']}", Tone.PLAIN),
         Span(f"  {text}", Tone.FAINT),
     )
-
-
-def _rich(line: Line) -> Text:
-    """Wrapped at the width of the terminal: a message often ends with what to do."""
-    return Text.from_ansi(styled([line], colour=True).removesuffix("\n"))

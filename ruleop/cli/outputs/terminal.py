@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import unicodedata
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.report.spans import Span, Tone, styled
 from ruleop.cli.program import write_to
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
 
     from ruleop.authoring.report.spans import Line
@@ -38,3 +41,53 @@ def styled_comment(text: str) -> str:
 
 def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Picture:
+    """Lines at the end of a terminal, painted over."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self._painted: list[Line] = []
+
+    def paint(self, lines: Iterable[Line]) -> None:
+        """Replaces the picture."""
+        self._show((), list(lines))
+
+    def print_above(self, lines: Sequence[Line]) -> None:
+        """Prints lines that stay."""
+        self._show(lines, self._painted)
+
+    def _show(self, above: Sequence[Line], lines: list[Line]) -> None:
+        width, height = shutil.get_terminal_size()
+        rows = sum(_rows(line, width) for line in _fitting(self._painted, width, height))
+        shown = styled([*above, *_fitting(lines, width, height)], colour=True)
+        write_to(self.stream, f"\x1b[{rows}F\x1b[J{shown}" if rows else shown)
+        self._painted = lines
+
+
+def _fitting(lines: Sequence[Line], width: int, height: int) -> Iterator[Line]:
+    """The first lines, if not all have room: what scrolls out of a terminal cannot be painted over."""
+    left = height - 2
+    for number, line in enumerate(lines):
+        left -= _rows(line, width)
+        if left < 0:
+            yield (Span(f"... {len(lines) - number} more lines", Tone.FAINT),)
+            return
+        yield line
+
+
+def _rows(line: Line, width: int) -> int:
+    """The rows that a terminal needs for a line. A wide character does not stand on two of them."""
+    rows, used = 1, 0
+    for cells in map(_cells, printable("".join(span.text for span in line)).rstrip()):
+        if used + cells > width:
+            rows, used = rows + 1, 0
+        used += cells
+    return rows
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
