@@ -31,7 +31,7 @@ def options(project, ruleop, monkeypatch, no_log):
     def started(*arguments, **environment):
         found = []
 
-        async def keep(_project, _root, options):
+        async def keep(_files, options):
             found.append(options)
             return 0
 

@@ -113,7 +113,7 @@ def test_a_plan_without_an_end_outside_of_templates_names_the_function():
     observed = replace(harness.observed(), objects=Endless())
     planned = in_thread(lambda: plan(harness.rule, harness.resource, observed), LITTLE)
     assert [each.message.partition(";")[0] for each in planned.problems] == [
-        f"{TOO_LONG} (in ruleop.planning.model.read_objects.children)"
+        f"{TOO_LONG} (in ruleop.planning.model.observed.children)"
     ]
 
 

@@ -29,9 +29,12 @@ class _Pickler(pickle.Pickler):
 
 
 def to_bytes(project: Project) -> bytes:
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEPTH))
-    written = io.BytesIO()
-    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(project)
+    written, depth = io.BytesIO(), sys.getrecursionlimit()
+    sys.setrecursionlimit(_DEPTH)
+    try:
+        _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(project)
+    finally:
+        sys.setrecursionlimit(depth)
     return written.getvalue()
 
 
