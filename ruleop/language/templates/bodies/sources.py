@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from ruleop.language.templates import syntax
-    from ruleop.language.templates.bodies.branch_conditions import Needs, Scope
+    from ruleop.language.templates.bodies.conditions import Scope
     from ruleop.language.templates.compile.library import Library
     from ruleop.language.templates.tree.nodes import Documents
 
@@ -34,7 +34,6 @@ class Piece:
     path: str
     scope: Scope
     frame: tuple[Hashable, ...]
-    needs: Needs = ()  # with which it is what is printed
     is_text: bool = False  # also if it is a mapping or a list
 
 
