@@ -70,7 +70,9 @@ def test_a_branch_that_no_condition_makes_a_value_is_found():
 
 
 def test_the_identity_of_an_object_is_outside_of_tags():
-    (found,) = said(watch('children: {web: {object: {"{% if spec.x %}": {apiVersion: v1, kind: Pod}}}}'))
+    (found,) = said(
+        watch('children: {web: {object: {"{% if spec.x %}": {apiVersion: v1, kind: Pod, metadata: {name: a}}}}}')
+    )
     assert "an object needs apiVersion, in plain text" in found
 
 

@@ -45,7 +45,7 @@ class Scalar:
 
     @property
     def is_literal(self) -> bool:
-        return all(isinstance(piece, str) for piece in self.pieces)
+        return self.value is not None or not self.pieces
 
     @property
     def only(self) -> Printed | None:
@@ -64,22 +64,18 @@ class Spread:
 @dataclass(frozen=True, slots=True)
 class Entry:
     key: Scalar
+    name: str | None  # the key; None of one in which something is printed
     value: Node
 
-    @property
-    def name(self) -> str | None:
-        """The key; None of one in which something is printed."""
-        return "".join(map(str, self.key.pieces)) if self.key.is_literal else None
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Members:
     """A mapping."""
 
     members: tuple[Entry | Spread, ...]
     site: Site
 
-    @property
+    @cached_property
     def entries(self) -> dict[str, Entry]:
         """The entries whose keys are known."""
         return {each.name: each for each in self.members if isinstance(each, Entry) and each.name is not None}
@@ -104,10 +100,8 @@ Node: TypeAlias = Scalar | Members | Items
 def member(node: Node | None, *names: str) -> Node | None:
     """The value of a field, or of one in nested mappings; None if there is none."""
     for name in names:
-        found = next((each for each in node.members if isinstance(each, Entry) and each.name == name), None) if (
-            isinstance(node, Members)
-        ) else None  # fmt: skip
-        node = found.value if found is not None else None
+        entry = node.entries.get(name) if isinstance(node, Members) else None
+        node = entry.value if entry is not None else None
     return node
 
 
@@ -151,7 +145,7 @@ class Body:
     document: Node
     variants: frozenset[int]  # of the template: the documents of one are rendered together
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         version, kind = (member(self.document, key) for key in ("apiVersion", "kind"))
         return Kind.parse(_text(version), _text(kind))

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from ruleop.language.templates.bodies.body import Body, Node
 from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, Unknown, solve
 from ruleop.language.templates.bodies.possible import StandIn, Sum, Variant, as_text
-from ruleop.language.templates.bodies.sources import Sources
 from ruleop.language.templates.bodies.walk import TooLarge, Walk
 from ruleop.language.templates.values.cost import Exhausted
 
 if TYPE_CHECKING:
     from ruleop.errors import RuleError
-    from ruleop.language.templates.compile.library import Library
+    from ruleop.language.templates.compile import Library
+    from ruleop.language.templates.tree.templates import Templates
     from ruleop.language.templates.yaml.yaml_node import YamlNode
 
 _ALWAYS: Final[Needs] = ()
@@ -32,7 +32,7 @@ class Possible:
 
     walk: Walk
     stream: Sum
-    library: Library
+    templates: Templates
 
     @cached_property
     def bodies(self) -> tuple[Body, ...]:
@@ -50,7 +50,7 @@ class Possible:
         return tuple(Body(document, frozenset(variants)) for document, variants in found.items())
 
     def _documents(self, outcomes: Outcomes, stand_in: StandIn) -> list[Node]:
-        with self.library.templates.state:
+        with self.templates.state:
             return [*Variant(outcomes, stand_in).documents(self.stream)]
 
     @cached_property
@@ -130,11 +130,11 @@ def possible(of: str | YamlNode, library: Library) -> Possible:
 
 
 def _walked(of: str | YamlNode, library: Library) -> Possible:
-    sources = Sources(library)
-    walk = Walk(sources, library.prefix + of if isinstance(of, str) else of.site.path)
+    templates = library.templates
+    file = templates.file(of) if isinstance(of, str) else templates.value(library.written_value(of).node, of.site)
+    walk = Walk(file)
     try:
-        with library.templates.state:
-            stream = walk.file(sources.file(of)) if isinstance(of, str) else walk.value(library.written_value(of).node)
+        with templates.state:
+            return Possible(walk, walk.documents(), templates)
     except (TooLarge, Exhausted, RecursionError):
-        return Possible(Walk(sources, walk.path), Sum(None), library)
-    return Possible(walk, stream, library)
+        return Possible(Walk(file), Sum(None), templates)

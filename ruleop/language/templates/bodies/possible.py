@@ -167,7 +167,7 @@ class Variant:
         assert part.value is not None, "it is no end"
         assert part.key is not None, "it is an entry"
         key = part.key if isinstance(part.key, Scalar) else self.text(part.key)
-        return Entry(key, self._value(part.value, part.site))
+        return Entry(key, str(key.value) if key.is_literal else None, self._value(part.value, part.site))
 
     def _item(self, part: Part) -> Node | Spread:
         if isinstance(part.value, Shown):

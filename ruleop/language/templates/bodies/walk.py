@@ -40,7 +40,6 @@ from ruleop.language.templates.bodies.possible import (
     as_text,
     scalar,
 )
-from ruleop.language.templates.bodies.sources import Piece, Source, Sources
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of, names_set
 from ruleop.language.templates.tree.lines import BlockItem
 from ruleop.language.templates.tree.nodes import (
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from ruleop.language.templates.tree.lines import Item
+    from ruleop.language.templates.tree.templates import File
 
 MAX_FRAME: Final = 60  # entries of calls and files in each other
 MAX_NESTED: Final = 2  # calls of one macro inside itself
@@ -81,6 +81,17 @@ _UNKNOWN: Final[Options] = (((), None),)
 
 class TooLarge(Exception):  # noqa: N818 - describes the template
     """A template that no pass could render."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A piece of a template with the names that it sees."""
+
+    file: File
+    body: syntax.Body
+    scope: Scope
+    frame: tuple[Hashable, ...]
+    is_text: bool = False  # also if it is a mapping or a list
 
 
 class Branch(NamedTuple):
@@ -100,7 +111,7 @@ class Clash(NamedTuple):
 
 class _Macro(NamedTuple):
     node: syntax.Macro
-    path: str
+    file: File
     scope: Scope
 
 
@@ -110,9 +121,7 @@ class _Module(dict[str, Bound]):
 
 @dataclass(slots=True)
 class Walk:
-    sources: Sources
-    path: str
-    is_value: bool = False  # of watches.yaml, where a piece is always text
+    file: File  # of what is walked over
     routes: dict[Branch, dict[Needs, None]] = field(default_factory=dict)  # with all that is needed to come there
     clashes: list[Clash] = field(default_factory=list)
     assumed: Assignment = field(default_factory=dict)  # so that loops have a pass
@@ -122,22 +131,19 @@ class Walk:
     _needs: Needs = ()  # of the branches around a statement
     _versions: dict[Hashable, Hashable] = field(default_factory=dict)  # of namespaces, after `set ns.x`
     _statements: int = 0
+    _is_value: bool = field(init=False)  # of watches.yaml, where a piece is always text
     _chosen: bool = False  # whether a condition within a line decides about a value
 
-    def file(self, source: Source) -> Sum:
-        """The documents of a file."""
-        found = Sum(None, is_stream=True)
-        piece = Piece(source.body, source.path, self._with_blocks(source, {}), ())
-        if (parsed := self._parsed(piece)) is not None:
-            with self._within(piece):
-                self._members(parsed, piece.scope, found)
-        return found
+    def __post_init__(self) -> None:
+        self._is_value = self.file.what == "value"
 
-    def value(self, node: Node) -> Sum:
-        """A value of watches.yaml."""
-        self.is_value = True
+    def documents(self) -> Sum:
+        """The documents of the file, or the value of watches.yaml."""
         found = Sum(None, is_stream=True)
-        self._add(node, {}, found)
+        try:
+            self._members(self.file.form.documents, self._with_blocks(self.file, {}), found)
+        except RuleErrors as errors:
+            self.clashes += (Clash(each, ()) for each in errors.mistakes)
         return found
 
     # -- documents and blocks ------------------------------------------------------------------------------------------
@@ -145,19 +151,19 @@ class Walk:
     def _parsed(self, piece: Piece) -> Documents | None:
         """A piece that is inserted; None if it is not YAML."""
         try:
-            return self.sources.documents(piece.body, piece.path)
+            return piece.file.documents(piece.body)
         except RuleErrors as errors:
             self.clashes += (Clash(each, self._needs) for each in errors.mistakes)
             return None
 
     @contextmanager
     def _within(self, piece: Piece) -> Iterator[None]:
-        outer = self.path, self._frame
-        self.path, self._frame = piece.path, piece.frame
+        outer = self.file, self._frame
+        self.file, self._frame = piece.file, piece.frame
         try:
             yield
         finally:
-            self.path, self._frame = outer
+            self.file, self._frame = outer
 
     @contextmanager
     def _given(self, needs: Needs) -> Iterator[bool]:
@@ -181,7 +187,7 @@ class Walk:
 
     def _end(self, stream: Sum) -> None:
         """Ends a document."""
-        stream.parts.append(Part(None, None, Site(self.path), self._needs))
+        stream.parts.append(Part(None, None, Site(""), self._needs))
         stream.begin = len(stream.parts)
 
     def _add(self, node: Node | None, scope: Scope, total: Sum) -> None:
@@ -373,10 +379,10 @@ class Walk:
                     self._part(total, str, _fixed(text), node.site)
 
     def _data(self, piece: Piece | None) -> Node | None:
-        if piece is None or piece.is_text or self.is_value:
+        if piece is None or piece.is_text or self._is_value:
             return None
         try:
-            members = self.sources.documents(piece.body, piece.path).members
+            members = piece.file.documents(piece.body).members
         except RuleErrors:
             return None
         return members[0] if len(members) == 1 and isinstance(members[0], DATA) else None
@@ -452,13 +458,15 @@ class Walk:
         block, *others = levels
         inner = {**scope, "super": self._level(others, scope)} if others else scope
         frame = (*self._frame, id(block.body))
-        return Bound((((), Piece(block.body, block.path, inner, frame)),), (id(block.body), self._frame))
+        return Bound((((), Piece(self.file, block.body, inner, frame)),), (id(block.body), self._frame))
 
-    def _with_blocks(self, source: Source, scope: Scope) -> Scope:
+    def _with_blocks(self, file: File, scope: Scope) -> Scope:
         """The scope with the blocks of a file as `self`."""
-        blocks = _Module(
-            {name: self._level((block, *block.overridden), scope) for name, block in source.blocks.items()}
-        )
+        blocks = _Module()
+        for name, form in file.blocks.items():
+            (block,) = form.body
+            assert isinstance(block, syntax.Block), "it is the form of one"
+            blocks[name] = self._level((block, *block.overridden), scope)
         return {**scope, "self": Bound((((), blocks),), "self")} if blocks else scope
 
     def _identity(self, node: syntax.Node) -> Hashable:
@@ -526,12 +534,11 @@ class Walk:
                     run(number, {**scope} if number else inner)
 
     def _effect(self, node: syntax.Node, scope: Scope) -> None:
-        path = node.site.path
         match node:
             case syntax.Macro():
-                scope[node.name] = Bound((((), _Macro(node, path, scope)),), self._identity(node))
+                scope[node.name] = Bound((((), _Macro(node, self.file, scope)),), self._identity(node))
             case syntax.SetBlock(target=syntax.Variable(name)):
-                text = _through(node.filter, Piece(node.body, path, {**scope}, self._frame))
+                text = _through(node.filter, Piece(self.file, node.body, {**scope}, self._frame))
                 scope[name] = Bound((((), text),), self._identity(node))
             case syntax.Set():
                 self._assign(node.target, node.value, scope, scope)
@@ -565,12 +572,12 @@ class Walk:
                 return self._one_of(node, scope)
             case syntax.Include():
                 found = self._file(node.files, {**scope} if node.with_context else {}, node)
-                return (((), Piece((), self.path, {}, ()) if found is None and node.ignore_missing else found),)
+                return (((), Piece(self.file, (), {}, ()) if found is None and node.ignore_missing else found),)
             case syntax.CallBlock():
-                body = Piece(node.body, self.path, self._opaque(node.params, node, scope), self._frame)
+                body = Piece(self.file, node.body, self._opaque(node.params, node, scope), self._frame)
                 return self._called(node.call, {**scope, "caller": Bound((((), body),), self._identity(node))})
             case syntax.FilterBlock():
-                return (((), _through(node.filter, Piece(node.body, self.path, {**scope}, self._frame))),)
+                return (((), _through(node.filter, Piece(self.file, node.body, {**scope}, self._frame))),)
         named = self._named(node, scope)
         return tuple((needs, value if isinstance(value, Piece) else None) for needs, value in named)
 
@@ -623,14 +630,14 @@ class Walk:
                 inner[name] = inner[name]._replace(options=self._pieces(value, scope))
         if "caller" in scope:
             inner["caller"] = scope["caller"]
-        return Piece(called.node.body, called.path, inner, (*self._frame, id(node), id(called.node)))
+        return Piece(called.file, called.node.body, inner, (*self._frame, id(node), id(called.node)))
 
     def _file(self, files: Iterable[str], scope: Scope, node: syntax.Stmt) -> Piece | None:
-        names = [each for each in files if each in self.sources.library.texts]
-        if not names or len(self._frame) > MAX_FRAME:
+        name = next(filter(self.file.templates.has, files), None)
+        if name is None or len(self._frame) > MAX_FRAME:
             return None
-        source = self.sources.file(names[0])
-        return Piece(source.body, source.path, self._with_blocks(source, scope), (*self._frame, id(node)))
+        file = self.file.templates.file(name)
+        return Piece(file, file.form.body, self._with_blocks(file, scope), (*self._frame, id(node)))
 
     def _import(self, node: syntax.Import | syntax.FromImport, scope: Scope) -> None:
         piece, module = self._file((node.file,), scope if node.with_context else {}, node), _Module()
