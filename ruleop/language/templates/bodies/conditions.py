@@ -103,34 +103,7 @@ class Outcomes:
 
 def solve(needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:
     """Outcomes with which these needs are met, and none of the others; None if there are none. Raises Unknown."""
-    search = _Search(without, prefer)
-    return next((found for way in ways(needs, {}) if (found := search.completed(way)) is not None), None)
-
-
-def ways(needs: Needs, given: Assignment) -> Iterator[Assignment]:
-    """The outcomes with which each formula has its own."""
-    if not needs:
-        yield given
-        return
-    (formula, outcome), *others = needs
-    for each in _ways(formula, outcome, given):
-        yield from ways(tuple(others), each)
-
-
-def _ways(formula: Formula, outcome: bool, given: Assignment) -> Iterator[Assignment]:
-    if isinstance(formula, bool):
-        if formula is outcome:
-            yield given
-    elif isinstance(formula, Atom):
-        if (found := _decided(given, formula, outcome)) is not None:
-            yield found
-    elif isinstance(formula, Not):
-        yield from _ways(formula.formula, not outcome, given)
-    elif isinstance(formula, Both) is outcome:  # both sides decide
-        yield from ways(((formula.left, outcome), (formula.right, outcome)), given)
-    else:
-        yield from _ways(formula.left, outcome, given)
-        yield from _ways(formula.right, outcome, given)
+    return _Search([*(((formula, not outcome),) for formula, outcome in needs), *without], prefer).completed({})
 
 
 def _decided(given: Assignment, atom: Atom, outcome: bool) -> Assignment | None:

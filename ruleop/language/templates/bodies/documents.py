@@ -110,14 +110,13 @@ class Possible:
     def _reasons(self, routes: list[Needs], broken: list[Needs]) -> dict[tuple[str, str], RuleError]:
         """The clashes that are in each document with a branch or, if there is no such clash, the first that is in one.
         `broken`: other branches, whose mistakes are their own."""
-        certain, possible = (
-            [each for each in self.walk.clashes if any(map(holds, ((needs, each.needs) for needs in routes)))]
-            for holds in (
-                lambda both: solve(both[0], broken) is not None and solve(both[0], [*broken, both[1]]) is None,
-                lambda both: solve((*both[0], *both[1]), broken) is not None,
-            )
-        )
-        return {(str(each.mistake.site), each.mistake.message): each.mistake for each in certain or possible[:1]}
+        certain, may_be = [], []
+        for clash in self.walk.clashes:
+            for needs in routes:
+                if solve((*needs, *clash.needs), broken) is not None:
+                    may_be.append(clash.mistake)
+                    certain += [clash.mistake] if solve(needs, [*broken, clash.needs]) is None else []
+        return {(str(each.site), each.message): each for each in certain or may_be[:1]}
 
 
 def possible(of: str | YamlNode, library: Library) -> Possible:

@@ -26,7 +26,6 @@ from ruleop.language.templates.bodies.conditions import (
     Scope,
     atoms,
     solve,
-    ways,
 )
 from ruleop.language.templates.bodies.possible import (
     Fragment,
@@ -521,7 +520,7 @@ class Walk:
         some = self._formula(node.iterable, scope)
         if node.test is not None:
             some = Both(some, self._conditions.special(self._identity(node)))
-        for atom, outcome in next(ways(((some, True),), {}), {}).items():
+        for atom, outcome in (solve(((some, True),)) or {}).items():
             if atom not in known:
                 self.assumed.setdefault(atom, outcome)
         inner = {**self._opaque(names_set(node.target), node, scope), "loop": Bound(_UNKNOWN, self._identity(node))}
