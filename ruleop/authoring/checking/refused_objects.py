@@ -16,7 +16,7 @@ from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.kubernetes.validation.new_objects import creation_errors
-from ruleop.language.templates.bodies.body import Items, Members, Scalar, Spread, printed_in
+from ruleop.language.templates.bodies.body import Items, Members, Scalar, Spread
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
@@ -108,13 +108,16 @@ class _Example:
 
     body: Body
     slots: _StandIns
+    numbers: dict[str, int]  # of the expressions in it
     obj: dict[str, Any] = field(default_factory=dict)
     places: dict[FieldPath, _Place] = field(default_factory=dict)
 
     @classmethod
     def of(cls, body: Body, slots: _StandIns) -> _Example:
         """Without an object, if the kind is not one of Kubernetes."""
-        found, shape = cls(body, slots), typed_shape(body.kind)
+        expressions = dict.fromkeys(each.place.expression for found in body.fields for each in found.slots)
+        numbers = {expression: number for number, expression in enumerate(expressions)}
+        found, shape = cls(body, slots, numbers), typed_shape(body.kind)
         if shape is not None and isinstance(body.document, Members):
             found.obj = {"metadata": {}, **found.mapping(body.document, shape, (), body.document.site)}
         return found
@@ -188,10 +191,7 @@ class _Example:
     def word(self, printed: Printed) -> str:
         if not self.slots.differ:
             return self.slots.word
-        expressions = dict.fromkeys(
-            each.place.expression for field in self.body.fields for each in printed_in(field.pieces)
-        )
-        return f"{self.slots.word}{[*expressions].index(printed.place.expression)}"
+        return f"{self.slots.word}{self.numbers[printed.place.expression]}"
 
 
 def _is_null(node: Scalar) -> bool:

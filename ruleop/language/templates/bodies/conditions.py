@@ -21,8 +21,8 @@ _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
 _MAX_STEPS: Final = 5_000  # of one search for outcomes
 
 
-class Unknown(Exception):  # noqa: N818 - describes the search
-    """Too many conditions depend on each other."""
+class TooLarge(Exception):  # noqa: N818 - describes the template
+    """A template with too many statements, or too many conditions that depend on each other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,16 +32,19 @@ class Atom:
     rivals: list[Atom] = field(default_factory=list, repr=False)
 
 
-class Not(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Not:
     formula: Formula
 
 
-class Both(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Both:
     left: Formula
     right: Formula
 
 
-class Either(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Either:
     left: Formula
     right: Formula
 
@@ -102,7 +105,7 @@ class Outcomes:
 
 
 def solve(needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:
-    """Outcomes with which these needs are met, and none of the others; None if there are none. Raises Unknown."""
+    """Outcomes with which these needs are met, and none of the others; None if there are none. Raises TooLarge."""
     return _Search([*(((formula, not outcome),) for formula, outcome in needs), *without], prefer).completed({})
 
 
@@ -127,7 +130,7 @@ class _Search:
         """The outcomes with more of them, so that none of `without` is met; None if that cannot be."""
         self.steps += 1
         if self.steps > _MAX_STEPS:
-            raise Unknown
+            raise TooLarge
         for needs in self.without:
             open_atom: Atom | None = None
             for formula, outcome in needs:
@@ -168,9 +171,11 @@ def _known(formula: Formula, given: Mapping[Atom, bool]) -> tuple[bool | None, A
 def atoms(formula: Formula) -> Iterator[Atom]:
     if isinstance(formula, Atom):
         yield formula
-    elif not isinstance(formula, bool):
-        for each in formula:
-            yield from atoms(each)
+    elif isinstance(formula, Not):
+        yield from atoms(formula.formula)
+    elif isinstance(formula, (Both, Either)):
+        yield from atoms(formula.left)
+        yield from atoms(formula.right)
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------

@@ -7,14 +7,15 @@ only if no outcomes of the conditions make a document with it.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates.bodies.body import Body, Node
-from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, Unknown, solve
+from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, TooLarge, solve
 from ruleop.language.templates.bodies.possible import StandIn, Sum, Variant, as_text
-from ruleop.language.templates.bodies.walk import TooLarge, Walk
+from ruleop.language.templates.bodies.walk import Walk
 from ruleop.language.templates.values.cost import Exhausted
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Possible:
     def _solved(self, needs: Needs, prefer: Prefer) -> Assignment | None:
         try:
             return solve(needs, self._clashing, prefer)
-        except Unknown:
+        except TooLarge:
             return None
 
     # -- branches that are never YAML ----------------------------------------------------------------------------------
@@ -92,20 +93,18 @@ class Possible:
             return ()
         broken: list[Needs] = []
         found: dict[tuple[str, str], RuleError] = {}
-        for branch, routes in self.walk.routes.items():
-            if branch.has_body and all(self._is_broken(needs) for needs in routes):
-                found |= self._reasons([*routes], broken)
-                broken += routes
-        if not broken and self._is_broken(_ALWAYS):
-            found |= self._reasons([_ALWAYS], broken)
+        with contextlib.suppress(TooLarge, RecursionError):  # with the mistakes that are found until then
+            for branch, routes in self.walk.routes.items():
+                if branch.has_body and all(map(self._is_broken, routes)):
+                    found |= self._reasons([*routes], broken)
+                    broken += routes
+            if not broken and self._is_broken(_ALWAYS):
+                found |= self._reasons([_ALWAYS], broken)
         return tuple(found.values())
 
     def _is_broken(self, needs: Needs) -> bool:
         """Whether there are outcomes with these, but none without clashes."""
-        try:
-            return solve(needs, self._clashing) is None and solve(needs) is not None
-        except Unknown:
-            return False
+        return solve(needs, self._clashing) is None and solve(needs) is not None
 
     def _reasons(self, routes: list[Needs], broken: list[Needs]) -> dict[tuple[str, str], RuleError]:
         """The clashes that are in each document with a branch or, if there is no such clash, the first that is in one.

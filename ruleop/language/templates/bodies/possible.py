@@ -84,7 +84,9 @@ class Sum:
     depth: int = 0  # how many needs there are around it
     is_stream: bool = False  # the documents of a file
     parts: list[Part] = field(default_factory=list)
-    begin: int = 0  # of the last document
+    begin: int = 0  # of the last document, with the kinds and the keys in it
+    kinds: set[type | None] = field(default_factory=set)
+    keys: dict[str, list[Part]] = field(default_factory=dict)
     known: Node | None = None  # if all its parts are always there
 
 

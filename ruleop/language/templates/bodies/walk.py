@@ -24,6 +24,7 @@ from ruleop.language.templates.bodies.conditions import (
     Options,
     Outcomes,
     Scope,
+    TooLarge,
     atoms,
     solve,
 )
@@ -76,10 +77,6 @@ MAX_ROUTES: Final = 4  # to one branch
 _SEPARATED: Final = "this has documents of its own (a line `---`), and cannot be a part of another document"
 _NOUNS: Final[dict[type, str]] = {dict: "an entry of a mapping", list: "an item of a list", str: "a value of its own"}
 _UNKNOWN: Final[Options] = (((), None),)
-
-
-class TooLarge(Exception):  # noqa: N818 - describes the template
-    """A template that no pass could render."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +184,7 @@ class Walk:
     def _end(self, stream: Sum) -> None:
         """Ends a document."""
         stream.parts.append(Part(None, None, Site(""), self._needs))
-        stream.begin = len(stream.parts)
+        stream.begin, stream.kinds, stream.keys = len(stream.parts), set(), {}
 
     def _add(self, node: Node | None, scope: Scope, total: Sum) -> None:
         """Adds a value, or the body of a statement, to what is around it."""
@@ -323,7 +320,10 @@ class Walk:
         """Adds a part, and finds those that cannot be beside it."""
         around = self._needs[: total.depth]
         found: list[Part] = []
-        for each in total.parts[total.begin :] if part.kind is not None else ():
+        name = part.key.value if isinstance(part.key, Scalar) else None
+        of_same_key = total.keys.setdefault(name, []) if name is not None else []
+        is_of_same_kind = part.kind is None or (part.kind is not str and total.kinds <= {part.kind})
+        for each in of_same_key if is_of_same_kind else total.parts[total.begin :]:
             message = _clash(each, part)
             if not message or any(each.needs[: len(one.needs)] == one.needs for one in found):
                 continue  # where this one is, one that is found is too
@@ -333,6 +333,8 @@ class Walk:
                 self.clashes.append(Clash(RuleError(message, part.site), needs))
         if not any(part.needs[: len(each.needs)] == each.needs for each in found):  # else it is never there
             total.parts.append(part)
+            of_same_key.append(part)
+            total.kinds |= {part.kind} - {None}
 
     # -- values --------------------------------------------------------------------------------------------------------
 
