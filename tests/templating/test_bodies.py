@@ -58,6 +58,10 @@ BROKEN = {
         "{% if spec.x %}\na: 1\n{% endif %}\nb: 1\n{% if spec.x and spec.y %}\na: 2\n{% endif %}\n",
         6,
     ),
+    "by the key of a condition of many parts": (
+        "{% if spec.a or spec.b or spec.c or spec.d or spec.e or spec.f or spec.g or spec.h %}\nk: 1\n{% endif %}\n{% if spec.x %}\nl: 1\n{% else %}\nm: 1\n{% endif %}\n{% if spec.z %}\nk: 2\nl: 2\nm: 2\n{% endif %}\n",
+        10,
+    ),
     "by a key that is a boolean": ("{% if spec.x %}\nn: 1\n{% endif %}\n", 2),
     "by quotes that are not closed": ("{% if spec.x %}\na: 'b\n{% endif %}\n", 2),
 }
