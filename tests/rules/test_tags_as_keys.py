@@ -126,6 +126,9 @@ def test_the_selector_of_a_watch_has_no_tags():
         ('{name: a, "{% if spec.a %}": {namespace: "{{ metadata.namespace }}"}}', ""),
         ('{"{% if spec.a %}": {name: A_B}}', '"A_B" is not valid: a name has'),
         ('{name: a}, "{% if spec.a %}": {status: {a: b}}', "`status` is set by ruleop"),
+        ('{name: a}, status: "{{ spec.a }}"', "`status` is set by ruleop"),
+        ('{name: a, "{% if spec.a %}": {namespace: "{{ spec.a }}"}}', "may be in another namespace than its CR"),
+        ('{labels: {"{% if spec.a %}": {a: b}}}', "metadata.name of the object is missing"),
     ],
 )  # fmt: skip
 def test_a_field_that_an_object_cannot_set_is_found_in_a_tag(metadata, refused):

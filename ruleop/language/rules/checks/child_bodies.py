@@ -126,7 +126,7 @@ def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: F
         findings.mistake("wrong-value", message, node.site)
     bodies = possible(node, library).bodies
     is_selected = child.table.patch is not None and child.table.patch.name is None
-    _check_bodies(bodies, findings, are_named=not is_selected)
+    _check_bodies(bodies, findings, are_named=not is_selected, may_omit=False)
     if child.table.patch is not None:
         _check_patch(child, child.table.patch, node, findings)
     namespaces = (member(body.document, "metadata", "namespace") for body in bodies)
@@ -229,9 +229,11 @@ def _variants(bodies: Iterable[Body]) -> frozenset[int]:
     return frozenset().union(*(body.variants for body in bodies))
 
 
-def _check_bodies(bodies: Sequence[Body], findings: Findings, *, are_named: bool = True) -> None:
-    """Checks the fields that are literal text. `are_named`: whether each object needs a name."""
-    for path, site in dict.fromkeys(found for body in bodies for found in _reserved_fields(body.document)):
+def _check_bodies(bodies: Sequence[Body], findings: Findings, *, are_named: bool = True, may_omit: bool = True) -> None:
+    """Checks the fields that are literal text. `are_named`: whether each object needs a name. `may_omit`: whether a
+    single printed value counts as one that may be omitted."""
+    reserved = (found for body in bodies for found in _reserved_fields(body.document, may_omit=may_omit))
+    for path, site in dict.fromkeys(reserved):
         findings.mistake("wrong-value", _refusal(path), site)
     for body in bodies:
         _check_name(body, findings)
@@ -274,17 +276,17 @@ def _is_printed(node: Node | None) -> bool:
     return isinstance(node, Scalar) and node.only is not None
 
 
-def _reserved_fields(document: Node) -> Iterator[tuple[str, Site]]:
-    """The fields that a child cannot set. A value that is a single printed one may be omitted."""
+def _reserved_fields(document: Node, *, may_omit: bool) -> Iterator[tuple[str, Site]]:
+    """The fields that a child cannot set."""
     fields = document.entries if isinstance(document, Members) else {}
-    if "status" in fields and not _is_printed(fields["status"].value):
+    if "status" in fields and not (may_omit and _is_printed(fields["status"].value)):
         yield "status", fields["status"].key.site
     metadata = member(document, "metadata")
     entries = metadata.entries if isinstance(metadata, Members) else {}
     for name, entry in entries.items():
         # Without generateName there would be no name either.
         needed = name == "generateName" and "name" not in entries
-        if name in REFUSED_METADATA and (needed or not _is_printed(entry.value)):
+        if name in REFUSED_METADATA and (needed or not (may_omit and _is_printed(entry.value))):
             yield f"metadata.{name}", entry.key.site
     for name in ("labels", "annotations"):
         values = entries[name].value if name in entries else None
