@@ -87,21 +87,14 @@ class Outcomes:
         return any(found is not None and found is not outcome for found, outcome in known)
 
     def _truth(self, formula: Formula) -> bool:
-        if isinstance(formula, bool):
-            return formula
-        if isinstance(formula, Not):
-            return not self._truth(formula.formula)
-        if isinstance(formula, Both):
-            return self._truth(formula.left) and self._truth(formula.right)
-        if isinstance(formula, Either):
-            return self._truth(formula.left) or self._truth(formula.right)
-        if formula not in self.taken:
+        known, undecided = _known(formula, self.taken)
+        while undecided is not None:
+            outcome = self.prefer(undecided)
             self.taken = (
-                _decided(self.taken, formula, self.prefer(formula))
-                or _decided(self.taken, formula, False)
-                or self.taken
+                _decided(self.taken, undecided, outcome) or _decided(self.taken, undecided, False) or self.taken
             )
-        return self.taken[formula]
+            known, undecided = _known(formula, self.taken)
+        return known is True
 
 
 def solve(needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:

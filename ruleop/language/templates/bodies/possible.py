@@ -33,24 +33,17 @@ def as_text(_: syntax.Printed) -> Any:
 
 
 class Shown(NamedTuple):
-    """A printed value. `captured`: what a macro prints in the middle of a line."""
+    """A printed value. `captured`: what a macro prints, in the middle of a line or alone on a line of text."""
 
     place: SlotPlace
     node: syntax.Printed
     captured: tuple[Fragment, ...] | None = None
 
 
-class Inserted(NamedTuple):
-    """Captured text alone on its line, in text."""
-
-    place: SlotPlace
-    fragments: tuple[Fragment, ...]
-
-
 class Fragment(NamedTuple):
     """A part of a text."""
 
-    what: str | Shown | Inserted
+    what: str | Shown
     needs: Needs
 
 
@@ -200,8 +193,8 @@ class Variant:
                 continue
             if isinstance(what, str):
                 found.append(what)
-            elif isinstance(what, Inserted):
-                found.append(Slot(Captured(self._parts(what.fragments)), what.place))
+            elif what.captured is not None and what.place.alone:
+                found.append(Slot(Captured(self._parts(what.captured)), what.place))
             else:
                 found.append(Slot(self._printed(what), what.place))
         return found

@@ -30,7 +30,6 @@ from ruleop.language.templates.bodies.conditions import (
 )
 from ruleop.language.templates.bodies.possible import (
     Fragment,
-    Inserted,
     Part,
     Shown,
     Sum,
@@ -414,7 +413,7 @@ class Walk:
                 for needs, piece in self._pieces(node.printed, scope):
                     with self._given(needs) as is_possible:
                         if is_possible:
-                            found.append(Fragment(self._shown(node, piece, in_text=True), self._needs[depth:]))
+                            found.append(Fragment(self._shown(node, piece), self._needs[depth:]))
             elif isinstance(node, BlockItem):
                 self._write([node.node], scope, found, depth)
             elif isinstance(node, EFFECTS):
@@ -422,15 +421,11 @@ class Walk:
             elif bodies := bodies_of(node):
                 self._control(node, scope, lambda number, inner: self._write(bodies[number], inner, found, depth))
 
-    def _shown(self, slot: syntax.Printing, piece: Piece | None, *, in_text: bool = False) -> Shown | Inserted:
-        """What is printed. `in_text`: captured text alone on its line is inserted there."""
+    def _shown(self, slot: syntax.Printing, piece: Piece | None) -> Shown:
         if piece is None:
             return Shown(slot.place, slot.printed)
         with self._within(piece):
-            written = self._written(piece.body, piece.scope)
-        if in_text and slot.place.alone:
-            return Inserted(slot.place, written)
-        return Shown(slot.place, slot.printed, written)
+            return Shown(slot.place, slot.printed, self._written(piece.body, piece.scope))
 
     def _count(self) -> None:
         self._statements += 1
@@ -696,11 +691,7 @@ def _fixed(text: Text) -> Scalar | Text:
 
 
 def _are_fixed(fragments: Iterable[Fragment]) -> bool:
-    return all(
-        not needs
-        and (isinstance(what, str) or _are_fixed(what.fragments if isinstance(what, Inserted) else what.captured or ()))
-        for what, needs in fragments
-    )
+    return all(not needs and (isinstance(what, str) or _are_fixed(what.captured or ())) for what, needs in fragments)
 
 
 def _is_chosen(node: Choice | Joined | TextBlock) -> bool:
