@@ -133,7 +133,7 @@ class Field:
 
 
 def printed_in(pieces: Iterable[Piece]) -> Iterator[Printed]:
-    """What is printed, with what macros print in it."""
+    """The printed values, with those that macros print in them."""
     for piece in pieces:
         if isinstance(piece, Printed):
             yield piece

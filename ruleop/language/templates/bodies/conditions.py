@@ -211,7 +211,7 @@ class Conditions:
         return formula(node)
 
     def special(self, identity: Hashable) -> Atom:
-        """A condition that is no expression."""
+        """A condition that is not written as an expression."""
         return self._atom(("", identity))
 
     def _atom(self, key: Hashable, equals: Hashable = None) -> Atom:

@@ -29,7 +29,7 @@ _ALWAYS: Final[Needs] = ()
 
 @dataclass(frozen=True)
 class Possible:
-    """What one file of templates/ may give, or a value of watches.yaml."""
+    """The documents that one file of templates/ may give, or a value of watches.yaml."""
 
     walk: Walk
     stream: Sum
@@ -119,7 +119,7 @@ class Possible:
 
 
 def possible(of: str | YamlNode, library: Library) -> Possible:
-    """What a file of a library or a value of watches.yaml may give. Each is read once."""
+    """The documents that a file of a library or a value of watches.yaml may give. Each is read once."""
     key = of if isinstance(of, str) else id(of)
     found: Possible | None = library.read_files.get(key)
     if found is None:

@@ -88,7 +88,7 @@ Value: TypeAlias = Scalar | Items | Members | Text | Sum
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What there is with some outcomes."""
+    """The parts that are there with some outcomes."""
 
     outcomes: Outcomes
     stand_in: StandIn
@@ -138,11 +138,11 @@ class Variant:
         whole = next((part for part in parts if part.kind is str), parts[0])
         if isinstance(whole.value, Shown):
             return Scalar((self._printed(whole.value),), None, whole.site, whole=True)
-        assert whole.value is not None, "it is no end"
+        assert whole.value is not None, "an end has no value"
         return self._value(whole.value, whole.site)
 
     def _form(self, parts: Sequence[Part]) -> type | None:
-        """What values alone on their lines are, by the stand-in for the first one: a mapping, a list, or neither."""
+        """The type of values alone on their lines, by the stand-in for the first one: a mapping, a list, or neither."""
         first = next((part.value for part in parts if isinstance(part.value, Shown)), None)
         form = type(self.stand_in(first.node)) if first is not None else None
         return form if form in (dict, list) else None
@@ -159,7 +159,7 @@ class Variant:
     def _entry(self, part: Part) -> Entry | Spread:
         if isinstance(part.value, Shown):
             return Spread(self._printed(part.value), part.site)
-        assert part.value is not None, "it is no end"
+        assert part.value is not None, "an end has no value"
         assert part.key is not None, "it is an entry"
         key = part.key if isinstance(part.key, Scalar) else self.text(part.key)
         return Entry(key, str(key.value) if key.is_literal else None, self._value(part.value, part.site))
@@ -167,7 +167,7 @@ class Variant:
     def _item(self, part: Part) -> Node | Spread:
         if isinstance(part.value, Shown):
             return Spread(self._printed(part.value), part.site)
-        assert part.value is not None, "it is no end"
+        assert part.value is not None, "an end has no value"
         return self._value(part.value, part.site)
 
     # -- text ----------------------------------------------------------------------------------------------------------
