@@ -85,6 +85,22 @@ def test_macros_includes_and_captured_text_are_shown_where_they_are_printed():
     ]
 
 
+def test_a_name_that_is_set_in_branches_has_the_value_of_each():
+    found = fields(
+        "{% if spec.x %}\n{% set more %}\na: {{ spec.a }}\n{% endset %}\n{% elif spec.y %}\n"
+        "{% macro other() %}\nb: {{ spec.b }}\n{% endmacro %}\n{% set more = other() %}\n"
+        "{% else %}\n{% set more = spec.more %}\n{% endif %}\nm:\n  {{ more }}\n"
+    )
+    assert found == [{"m.a": "{spec.a}"}, {"m.b": "{spec.b}"}, {"m": "{more}"}]
+
+
+def test_text_with_a_condition_in_it_has_each_of_its_outcomes():
+    found = fields(
+        "a: x-{% if spec.x %}{{ spec.a }}{% else %}1{% endif %}\nb: |\n  {% if spec.x %}\n  y\n  {% endif %}\n  z\n"
+    )
+    assert found == [{"a": "x-{spec.a}", "b": "y\nz\n"}, {"a": "x-1", "b": "z\n"}]
+
+
 def test_an_object_in_watches_yaml_has_one_body():
     body = "children:\n  a:\n    object:\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: a}\n      data:\n        a: '{{ spec.a }}'\n        '{{ spec.more }}':\n"
     files = {"watches.yaml": watch(body), "crds/apps.yaml": definition()}

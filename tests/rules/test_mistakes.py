@@ -886,7 +886,7 @@ finalize:
     Row(
         "computed names in a status's template",
         watch("status: status.yaml"),
-        [f"templates/status.yaml:2: {COMPUTED}"],
+        [f"templates/status.yaml:2:1: {COMPUTED}"],
         files={"templates/status.yaml": "fine: {{ spec.x }}\n{{ spec.x }}: 1\n"},
     ),
     Row(

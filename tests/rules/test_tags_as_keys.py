@@ -70,7 +70,9 @@ def test_a_branch_that_no_condition_makes_a_value_is_found():
 
 
 def test_the_identity_of_an_object_is_outside_of_tags():
-    (found,) = said(watch('children: {web: {object: {"{% if spec.x %}": {apiVersion: v1, kind: Pod}}}}'))
+    (found,) = said(
+        watch('children: {web: {object: {"{% if spec.x %}": {apiVersion: v1, kind: Pod, metadata: {name: a}}}}}')
+    )
     assert "an object needs apiVersion, in plain text" in found
 
 
@@ -124,6 +126,9 @@ def test_the_selector_of_a_watch_has_no_tags():
         ('{name: a, "{% if spec.a %}": {namespace: "{{ metadata.namespace }}"}}', ""),
         ('{"{% if spec.a %}": {name: A_B}}', '"A_B" is not valid: a name has'),
         ('{name: a}, "{% if spec.a %}": {status: {a: b}}', "`status` is set by ruleop"),
+        ('{name: a}, status: "{{ spec.a }}"', "`status` is set by ruleop"),
+        ('{name: a, "{% if spec.a %}": {namespace: "{{ spec.a }}"}}', "may be in another namespace than its CR"),
+        ('{labels: {"{% if spec.a %}": {a: b}}}', "metadata.name of the object is missing"),
     ],
 )  # fmt: skip
 def test_a_field_that_an_object_cannot_set_is_found_in_a_tag(metadata, refused):

@@ -6,27 +6,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import NoneType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.errors import RenderError, Site
-from ruleop.language.templates import RuleErrors, Waiting, YamlNode, view
-from ruleop.language.templates.bodies.search import read_file
+from ruleop.language.templates import RuleErrors, Waiting, view
+from ruleop.language.templates.bodies.body import Entry, Items, Members, Node, Scalar
+from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
 from tests.exploration import examples
 
 
 def mistakes(text: str, **others: str) -> list[str]:
     sources = {"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}}
-    return [str(each) for each in read_file("a.yaml", Library(sources)).mistakes]
+    return [str(each) for each in possible("a.yaml", Library(sources)).mistakes]
 
 
 def lines(text: str, **others: str) -> list[int]:
     library = Library({"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}})
-    return [each.site.line for each in read_file("a.yaml", library).mistakes]
+    return [each.site.line for each in possible("a.yaml", library).mistakes]
 
 
 def test_a_line_that_is_never_yaml_is_a_mistake_with_its_place():
@@ -57,6 +57,10 @@ BROKEN = {
     "by the key of an equal condition": (
         "{% if spec.x %}\na: 1\n{% endif %}\nb: 1\n{% if spec.x and spec.y %}\na: 2\n{% endif %}\n",
         6,
+    ),
+    "by the key of a condition of many parts": (
+        "{% if spec.a or spec.b or spec.c or spec.d or spec.e or spec.f or spec.g or spec.h %}\nk: 1\n{% endif %}\n{% if spec.x %}\nl: 1\n{% else %}\nm: 1\n{% endif %}\n{% if spec.z %}\nk: 2\nl: 2\nm: 2\n{% endif %}\n",
+        10,
     ),
     "by a key that is a boolean": ("{% if spec.x %}\nn: 1\n{% endif %}\n", 2),
     "by quotes that are not closed": ("{% if spec.x %}\na: 'b\n{% endif %}\n", 2),
@@ -245,7 +249,7 @@ SPECS = [
 @given(st.lists(STATEMENTS, min_size=1, max_size=5).map(tuple))
 def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
     library = Library({"a.yaml": source(body)})
-    found = read_file("a.yaml", library).mistakes
+    found = possible("a.yaml", library).mistakes
     try:
         template = library.text_mapping("a.yaml")
     except RuleErrors:
@@ -275,12 +279,16 @@ POSITIONS = {
 }
 
 
-def sites(node: YamlNode) -> Iterator[tuple[object, Site]]:
-    yield node.value, node.site
-    yield from node.key_sites.items()
-    members = node.value.values() if isinstance(node.value, dict) else node.value
-    for each in () if isinstance(members, (str, int, float, NoneType)) else members:
-        yield from sites(each)
+def sites(node: Node) -> Iterator[tuple[object, Site]]:
+    if isinstance(node, Scalar):
+        yield node.value, node.site
+        return
+    for each in node.members if isinstance(node, (Members, Items)) else ():
+        if isinstance(each, Entry):
+            yield each.key.value, each.key.site
+            yield from sites(each.value)
+        elif isinstance(each, (Scalar, Members, Items)):
+            yield from sites(each)
 
 
 @pytest.mark.parametrize("title", POSITIONS)
@@ -289,7 +297,7 @@ def test_keys_and_values_have_their_places_in_the_files(title):
         "a.yaml": POSITIONS[title],
         "b.j2": "g: h\n{% block x %}\ni: j\n{% endblock %}\n{% macro m() %}\nk: l\n{% endmacro %}\n",
     }
-    found = [each for body in read_file("a.yaml", Library(texts)).bodies for each in sites(body.document)]
+    found = [each for body in possible("a.yaml", Library(texts)).bodies for each in sites(body.document)]
     words = [(text, site) for text, site in found if isinstance(text, str) and text.isalpha()]
     assert words
     for text, site in words:

@@ -65,7 +65,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_an_error_has_the_file_and_line_of_its_template(case):
     source, place, message = MISTAKES[case]
-    with pytest.raises((RenderError, RuleErrors), match=rf"^templates/{place}: (.|\n)*({message})") as caught:
+    with pytest.raises((RenderError, RuleErrors), match=rf"^templates/{place}(:\d+)?: (.|\n)*({message})") as caught:
         documents(source, {**FILES, "c": "q: 1\n{% if v.x %}{% endif %}\n"}, v=1)
     assert not set("\ufdd0\ufdd1\ufdd2") & set(str(caught.value))
 
@@ -89,7 +89,7 @@ def test_no_message_contains_a_value():
 
 
 def test_all_errors_of_the_structure_are_reported():
-    with pytest.raises(RuleErrors, match=r"(?s)main.j2:2: .*main.j2:3: "):
+    with pytest.raises(RuleErrors, match=r"(?s)main.j2:2:4: .*main.j2:3:4: "):
         documents("a: 1\nb: &x 2\nc: &y 3\n")
 
 

@@ -55,4 +55,5 @@ def test_fixed_and_macro_generated_fields_of_a_status_are_allowed():
 
 def test_each_computed_field_of_a_status_is_refused_with_its_line():
     found = [str(each) for each in library(COMPUTING).computed_fields("main.j2")]
-    assert found == [f"templates/main.j2:{line}: {COMPUTED}" for line in (2, 4, 5, 8, 10, 11)]
+    places = ("2:1", "4:1", "5:1", "8", "10", "11")
+    assert found == [f"templates/main.j2:{place}: {COMPUTED}" for place in places]

@@ -208,7 +208,7 @@ def test_a_template_with_a_reserved_character_is_an_error_with_its_line():
 
 
 def test_an_unpaired_surrogate_in_a_template_is_refused():
-    with pytest.raises(RuleErrors, match=r"main.j2:1: not YAML: unpaired surrogate"):
+    with pytest.raises(RuleErrors, match=r"main.j2:1:4: not YAML: unpaired surrogate"):
         documents("a: \ud800")
 
 

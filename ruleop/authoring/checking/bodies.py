@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ruleop.language.templates import TextTemplate
 from ruleop.language.templates.bodies.body import Body, Field, Printed
-from ruleop.language.templates.bodies.body_writer import StandIn, as_text
-from ruleop.language.templates.bodies.search import bodies_of
+from ruleop.language.templates.bodies.documents import possible
+from ruleop.language.templates.bodies.possible import StandIn, as_text
 from ruleop.language.templates.compile.picks import picked_names
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[Body, ...]:
     """The bodies of a child; of a template with several documents, those of each. `stand_in`: a value for a printed
     node, of the type that it prints if that is known: a mapping alone on its line is spread."""
-    if isinstance(part.compiled, TextTemplate):
-        return tuple(bodies_of(part.compiled.name, library, stand_in))
-    return tuple(bodies_of(library.written_value(part.node).node, library, stand_in))
+    found = possible(part.compiled.name if isinstance(part.compiled, TextTemplate) else part.node, library)
+    return found.bodies if stand_in is as_text else found.bodies_with(stand_in)
 
 
 def fields_of(body: Body) -> Iterator[Field]:

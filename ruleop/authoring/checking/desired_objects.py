@@ -24,7 +24,8 @@ from ruleop.kubernetes.schema.validation import validate
 from ruleop.kubernetes.schema.violations import format_value
 from ruleop.kubernetes.validation.new_objects import creation_errors
 from ruleop.language.templates import TextTemplate
-from ruleop.language.templates.bodies.search import bodies_of
+from ruleop.language.templates.bodies.body import Items, Members, Spread
+from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
 from ruleop.planning import Problem
 
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.language.rules import Child, Project, Rule
-    from ruleop.language.templates import YamlNode
-    from ruleop.language.templates.bodies.body import Body, FieldPath
+    from ruleop.language.templates.bodies.body import Body, FieldPath, Node
     from ruleop.planning import Plan
 
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
@@ -137,19 +137,20 @@ def _site(child: Child, kind: Kind, path: FieldPath, project: Project) -> Site:
 @functools.lru_cache(maxsize=32)
 def _bodies(name: str, templates: frozenset[tuple[str, str]]) -> tuple[Body, ...]:
     """Kept, because finding them takes much longer than planning, and mistakes seldom come alone."""
-    return tuple(bodies_of(name, Library(dict(templates))))
+    return possible(name, Library(dict(templates))).bodies
 
 
-def _place(node: YamlNode, path: FieldPath) -> tuple[int, Site]:
+def _place(node: Node, path: FieldPath) -> tuple[int, Site]:
     """The place of a field or of its nearest parent, and how many steps lead there. An item of a list is like the
     first one where a body has fewer."""
     site = node.site
     for depth, step in enumerate(path):
-        value = node.value
-        if isinstance(value, dict) and step in value:
-            node, site = value[str(step)], node.key_sites[str(step)]
-        elif isinstance(value, list) and value and isinstance(step, int):
-            node = value[step] if step < len(value) else value[0]
+        items = [each for each in node.members if not isinstance(each, Spread)] if isinstance(node, Items) else []
+        entry = node.entries.get(str(step)) if isinstance(node, Members) else None
+        if entry is not None:
+            node, site = entry.value, entry.key.site
+        elif items and isinstance(step, int):
+            node = items[step] if step < len(items) else items[0]
             site = node.site
         else:
             return depth, site

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Items, Literal, Members, Text, Whole, own_fields
+from ruleop.authoring.checking.typing.bodies.typed_bodies import Types, own_fields
 from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.type_findings import Report
@@ -39,12 +39,13 @@ from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checks.crd_files import site_at
 from ruleop.language.rules.keys.definitions import Definition, read_definition
+from ruleop.language.templates.bodies.body import Entry, Items, Members, Spread
 from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
-    from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
+    from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed
     from ruleop.errors import Site
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project
     from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import YamlNode
+    from ruleop.language.templates.bodies.body import Node
 
 _SCALARS: Final[Mapping[frozenset[str], Schema]] = {
     frozenset({"string"}): {"type": "string"},
@@ -76,36 +78,33 @@ class StatusField:
     schema: Schema | None
 
 
-def status_fields(bodies: Iterable[Body]) -> dict[str, StatusField] | None:
+def status_fields(bodies: Iterable[Typed]) -> dict[str, StatusField] | None:
     """The fields of a status that these bodies set; None if their names are not known."""
     sites: dict[str, Site] = {}
     types: dict[str, list[Type]] = {}
-    for body in bodies:
-        if not isinstance(body, Members) or body.is_open or body.spreads:
+    for document, printed in bodies:
+        if not isinstance(document, Members) or document.is_open:
             return None
-        for member in body.members:
-            sites.setdefault(member.name, member.site)
-            types.setdefault(member.name, []).append(_type_of(member.body))
+        for name, member in document.entries.items():
+            sites.setdefault(name, member.key.site)
+            types.setdefault(name, []).append(_type_of(member.value, printed))
     return {name: StatusField(sites[name], schema_of(_union(found))) for name, found in types.items()}
 
 
-def _type_of(body: Body) -> Type:
-    match body:
-        case Literal():
-            return of_data(body.value) if body.value is not None else NULL
-        case Whole():
-            return body.slot.type.defined()
-        case Text():
-            return STRING
-        case Members():
-            spread = [own_fields(each.type) for each in body.spreads]
-            values = UNKNOWN if None in spread else _union([_type_of(each.body) for each in body.computed])
-            fields = {name: each.defined() for found in spread for name, each in (found or {}).items()}
-            fields |= {each.name: _type_of(each.body) for each in body.members}
-            return mapping_of(fields, values=values if body.is_open else None)
-        case Items():
-            found = [_type_of(each) for each in body.items]
-            return list_of(_union([*found, UNKNOWN] if body.spreads else found))
+def _type_of(body: Node, types: Types) -> Type:
+    if isinstance(body, Members):
+        spread = [own_fields(each.type) for each in types.spreads(body.members)]
+        computed = [each.value for each in body.members if isinstance(each, Entry) and each.name is None]
+        values = UNKNOWN if None in spread else _union([_type_of(each, types) for each in computed])
+        fields = {name: each.defined() for found in spread for name, each in (found or {}).items()}
+        fields |= {name: _type_of(each.value, types) for name, each in body.entries.items()}
+        return mapping_of(fields, values=values if types.may_have_others(body) else None)
+    if isinstance(body, Items):
+        found = [UNKNOWN if isinstance(each, Spread) else _type_of(each, types) for each in body.members]
+        return list_of(_union(found))
+    if body.is_literal:
+        return of_data(body.value) if body.value is not None else NULL
+    return types.slots(body)[0].type.defined() if body.whole else STRING
 
 
 def _union(types: list[Type]) -> Type:

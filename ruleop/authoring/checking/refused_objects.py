@@ -16,7 +16,7 @@ from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.kubernetes.validation.new_objects import creation_errors
-from ruleop.language.templates.bodies.body import MARK
+from ruleop.language.templates.bodies.body import Items, Members, Scalar, Spread
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.validation.field_errors import FieldError
     from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import Part
-    from ruleop.language.templates import YamlNode
-    from ruleop.language.templates.bodies.body import Body, FieldPath, Printed
+    from ruleop.language.templates.bodies.body import Body, FieldPath, Node, Printed
 
 _NOT_FOUND: Final = "FieldValueNotFound"
 _REQUIRED: Final = "FieldValueRequired"
@@ -109,14 +108,17 @@ class _Example:
 
     body: Body
     slots: _StandIns
+    numbers: dict[str, int]  # of the expressions in it
     obj: dict[str, Any] = field(default_factory=dict)
     places: dict[FieldPath, _Place] = field(default_factory=dict)
 
     @classmethod
     def of(cls, body: Body, slots: _StandIns) -> _Example:
         """Without an object, if the kind is not one of Kubernetes."""
-        found, shape = cls(body, slots), typed_shape(body.kind)
-        if shape is not None and isinstance(body.document.value, dict):
+        expressions = dict.fromkeys(each.place.expression for found in body.fields for each in found.slots)
+        numbers = {expression: number for number, expression in enumerate(expressions)}
+        found, shape = cls(body, slots, numbers), typed_shape(body.kind)
+        if shape is not None and isinstance(body.document, Members):
             found.obj = {"metadata": {}, **found.mapping(body.document, shape, (), body.document.site)}
         return found
 
@@ -145,50 +147,52 @@ class _Example:
             value = value[step]
         return value
 
-    def value(self, node: YamlNode, shape: Shape, path: FieldPath, site: Site) -> Any:
-        value = node.value
-        if isinstance(value, dict):
+    def value(self, node: Node, shape: Shape, path: FieldPath, site: Site) -> Any:
+        if isinstance(node, Members):
             return self.mapping(node, shape, path, site)
-        if isinstance(value, list):
+        if isinstance(node, Items):
             found: list[Any] = []
-            for item in value:
-                member = self.value(item, shape.items or UNKNOWN, (*path, len(found)), item.site)
+            for item in node.members:
+                member = (
+                    self.value(item, shape.items or UNKNOWN, (*path, len(found)), item.site)
+                    if not isinstance(item, Spread)
+                    else None
+                )
                 found += [] if member is None else [member]
-            self.places[path] = _Place(site, is_literal=len(found) == len(value))
+            self.places[path] = _Place(site, is_literal=len(found) == len(node.members))
             return found
-        is_literal = not isinstance(value, str) or not MARK.search(value)
-        found_value = value if is_literal else self.stand_in(node, shape)
+        found_value = node.value if node.is_literal else self.stand_in(node, shape)
         if found_value is not None:
-            self.places[path] = _Place(site, is_literal, is_scalar=True)
+            self.places[path] = _Place(site, node.is_literal, is_scalar=True)
         return found_value
 
-    def mapping(self, node: YamlNode, shape: Shape, path: FieldPath, site: Site) -> dict[str, Any]:
-        members: dict[str, YamlNode] = node.value if isinstance(node.value, dict) else {}
-        shapes = {key: shape.fields.get(key) or shape.values or UNKNOWN for key in members if not MARK.search(key)}
-        values = {
-            key: self.value(members[key], inner, (*path, key), node.key_sites[key]) for key, inner in shapes.items()
-        }
+    def mapping(self, node: Members, shape: Shape, path: FieldPath, site: Site) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, entry in node.entries.items():
+            inner = shape.fields.get(key) or shape.values or UNKNOWN
+            values[key] = self.value(entry.value, inner, (*path, key), entry.key.site)
         found = {key: value for key, value in values.items() if value is not None}
-        left_out = [key for key, member in members.items() if key not in found and member.value is not None]
-        self.places[path] = _Place(site, is_literal=not left_out)
+        nulls = [entry for entry in node.entries.values() if isinstance(entry.value, Scalar) and _is_null(entry.value)]
+        self.places[path] = _Place(site, is_literal=len(found) + len(nulls) == len(node.members))
         return found
 
-    def stand_in(self, node: YamlNode, shape: Shape) -> str | int | None:
-        pieces = self.body.pieces(str(node.value))
-        is_whole = node.plain and len(pieces) == 1
-        if self.body.spread(str(node.value)) is not None or shape.format in _NO_TEXT:
+    def stand_in(self, node: Scalar, shape: Shape) -> str | int | None:
+        if shape.format in _NO_TEXT:
             return None
         if shape.enum:
             return shape.enum[0 if self.slots.number < _ROUNDS[1].number else -1]
         if shape.scalar == "string":
-            return "".join(each if isinstance(each, str) else self.word(each) for each in pieces)
+            return "".join(each if isinstance(each, str) else self.word(each) for each in node.pieces)
         if shape.scalar in ("integer", "number") or shape.format in ("quantity", "int-or-string"):
-            text = "".join(each if isinstance(each, str) else str(self.slots.number) for each in pieces)
-            return self.slots.number if is_whole else text
+            text = "".join(each if isinstance(each, str) else str(self.slots.number) for each in node.pieces)
+            return self.slots.number if node.whole else text
         return None
 
     def word(self, printed: Printed) -> str:
         if not self.slots.differ:
             return self.slots.word
-        expressions = list(dict.fromkeys(each.place.expression for each in self.body.printed))
-        return f"{self.slots.word}{expressions.index(printed.place.expression)}"
+        return f"{self.slots.word}{self.numbers[printed.place.expression]}"
+
+
+def _is_null(node: Scalar) -> bool:
+    return node.is_literal and node.value is None

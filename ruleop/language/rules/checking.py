@@ -39,7 +39,7 @@ from ruleop.language.rules.keys.value_types import Analysis
 from ruleop.language.rules.keys.watches_yaml import ChildTable, ObserveTable, WatchTable
 from ruleop.language.rules.loading.loader import Loading
 from ruleop.language.rules.project_files import RuleFiles
-from ruleop.language.templates.bodies.search import read_file, read_tags
+from ruleop.language.templates.bodies.documents import possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 CRDS: Final = "crds/"
 ANALYSIS: Final = Analysis(
-    unreadable=lambda of, library: (read_file(of, library) if isinstance(of, str) else read_tags(of, library)).mistakes,
+    unreadable=lambda of, library: possible(of, library).mistakes,
     refusal=refusal,
     foreign_keys={
         WatchTable.DEFINITION: OF_A_WATCH,

@@ -161,7 +161,7 @@ AT_RENDER = {
     "in a condition": ("a: 1\n{% if v.x > 1 %}\nb: 1\n{% endif %}\n", "templates/main:2: "),
     "in a loop": ("a: 1\n\n{% for x in v.x %}\nb: 1\n{% endfor %}\n", "templates/main:3: "),
     "in a macro": ("{% macro m() %}\nq: 1\nr: {{ v.x }}\n{% endmacro %}\na:\n  {{ m() }}\n", "templates/main:3: "),
-    "a key in two branches": ("a: 1\n{% if v %}\nb: 1\n{% endif %}\n{% if v %}\nb: 2\n{% endif %}\n", 'templates/main:6: duplicate key "b": the first is on line 3'),
+    "a key in two branches": ("a: 1\n{% if v %}\nb: 1\n{% endif %}\n{% if v %}\nb: 2\n{% endif %}\n", 'templates/main:6:1: duplicate key "b": the first is on line 3'),
     "a list among entries": ("a:\n  b: 1\n  {{ [1] }}\n", "templates/main:3: {{ [1] }} is alone on its line among entries of another type: it is a list here"),
     "an endless recursion": ("{% macro m() %}\nx:\n  {{ m() }}\n{% endmacro %}\n{{ m() }}\n", "templates/main:"),
 }  # fmt: skip

@@ -7,16 +7,16 @@ to a role that the same watch writes needs no `bind`: the operator has all that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.roles.needed_permissions import Permission, Scope
 from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Members, only_slot_of
 from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.type_findings import Report
 from ruleop.kubernetes.permissions import ANY
 from ruleop.language.rules import Findings
+from ruleop.language.templates.bodies.body import Members, Scalar, literal_data, member
 from ruleop.planning.model.rule_permissions import RBAC, Granting
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.errors import Site
-    from ruleop.kubernetes.kinds import JSON
     from ruleop.language.rules import PolicyRule
     from ruleop.language.rules.facts.scopes import Part
-    from ruleop.language.templates import YamlNode
     from ruleop.language.templates.bodies.body import Body
 
 Rules = list[dict[str, Any]]
+_GRANTED: Final = ("roleRef", "aggregationRule", "rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,14 @@ def granting_children(sources: Sources) -> Iterator[GrantingChild]:
         return
     for part in sources.body_parts:
         for body in sources.bodies(part):
-            granting = Granting.of(_literal(body.document, body)) if body.kind.group == RBAC else None
+            document = body.document
+            if body.kind.group != RBAC or not isinstance(document, Members):
+                continue
+            granting = Granting.of(literal_data(document))
             if granting is None:
                 continue
-            keys = body.document.key_sites
-            site = keys.get("roleRef") or keys.get("aggregationRule") or keys.get("rules") or body.document.site
+            sites = [document.entries[key].key.site for key in _GRANTED if key in document.entries]
+            site = next(iter(sites), document.site)
             rules = None if granting.aggregated else _granted(granting, body, sources)
             id_ = part.child.id if part.child is not None else ""
             names = (granting.name,) if granting.name else _enumerated(part, site, sources)
@@ -125,15 +127,16 @@ def _enumerated(part: Part, site: Site, sources: Sources) -> tuple[str, ...]:
     types = WatchTypes(sources.watch, runner, Kinds(loaded.project.crds))
     types.check()
     found: set[str] = set()
-    for body in types.bodies.typed(part):
-        reference = body.member("roleRef") if isinstance(body, Members) else None
-        if reference is None or reference.site != site:
+    for document, printed in types.bodies.typed(part):
+        reference = document.entries.get("roleRef") if isinstance(document, Members) else None
+        if reference is None or reference.key.site != site:
             continue
-        name = reference.body.member("name") if isinstance(reference.body, Members) else None
-        slot = only_slot_of(name.body) if name is not None else None
-        if slot is None or slot.type.constants is None:
+        name = member(reference.value, "name")
+        only = name.only if isinstance(name, Scalar) else None
+        constants = printed.slot(only).type.constants if only is not None else None
+        if constants is None:
             return ()
-        found |= {str(value) for _, value in slot.type.constants}
+        found |= {str(value) for _, value in constants}
     return tuple(sorted(found))
 
 
@@ -165,23 +168,11 @@ def _rules(body: Body) -> Rules | None:
     """The rules of a role; None if a part of them is computed."""
     if any(field.path[:1] in {("rules",), ("*",), ()} and any(field.slots) for field in body.fields):
         return None
-    members = body.document.value if isinstance(body.document.value, dict) else {}
-    if "aggregationRule" in members:
+    if member(body.document, "aggregationRule") is not None:
         return None
-    rules = members["rules"].data() if "rules" in members else []
-    return [each for each in rules if isinstance(each, dict)] if isinstance(rules, list) else None
-
-
-def _literal(node: YamlNode, body: Body) -> JSON:
-    """The data of a body, in which a computed text is empty."""
-    value = node.value
-    if isinstance(value, dict):
-        return {key: _literal(member, body) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_literal(each, body) for each in value]
-    if isinstance(value, str):
-        return "" if any(not isinstance(piece, str) for piece in body.pieces(value)) else value
-    return value
+    rules = member(body.document, "rules")
+    found = literal_data(rules) if rules is not None else []
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None
 
 
 def wildcards(permissions: Iterable[Permission]) -> Iterator[Permission]:

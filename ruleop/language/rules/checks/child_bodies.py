@@ -11,12 +11,12 @@ from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_wor
 from ruleop.language.rules.checks.owned_lists import shape_of
 from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
-from ruleop.language.templates.bodies.body import MARK
-from ruleop.language.templates.bodies.search import read_file, read_tags
+from ruleop.language.templates.bodies.body import Entry, Members, Scalar, member
+from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile.hints import has_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules.keys.value_types import Templated
     from ruleop.language.rules.keys.watches_yaml import ObserveTable, PatchTable
     from ruleop.language.templates import StringTemplate, YamlNode
+    from ruleop.language.templates.bodies.body import Body, Node
     from ruleop.language.templates.compile import Library
 
 RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
@@ -33,6 +34,7 @@ MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below 
 
 _OWN_NAME = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.name\s*-?\}\}\s*")
 _OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
+_NO_NAME = "metadata.name of the object is missing"
 _REACH = "set `reach: cluster` in the watch to allow that"
 
 
@@ -100,13 +102,12 @@ def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
 
 
 def _check_namespace(draft: Draft, namespace: Templated[StringTemplate] | None, what: str, findings: Findings) -> None:
-    if namespace is not None and not _is_allowed_namespace(draft, namespace.node):
+    if namespace is not None and not _is_allowed_namespace(draft, str(namespace.node.value)):
         findings.mistake("reach", f"{what} may be in another namespace than its CR: {_REACH}", namespace.node.site)
 
 
-def _is_allowed_namespace(draft: Draft, node: YamlNode) -> bool:
+def _is_allowed_namespace(draft: Draft, text: str) -> bool:
     """Whether a namespace is allowed: any with `reach: cluster`, else the CR's own, as far as its text shows."""
-    text = str(node.value)
     only = {word.text for word in draft.table.namespaces or ()}
     return draft.table.reach == "cluster" or bool(_OWN_NAMESPACE.fullmatch(text)) or only == {text}
 
@@ -123,31 +124,22 @@ def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: F
             "`kind: List` is not supported: make each item a child, or use a template with documents separated by `---`"
         )
         findings.mistake("wrong-value", message, node.site)
-    in_tags = [body.document for body in read_tags(node, library).bodies]
-    found = [
-        *_reserved_fields(node, has_templates),
-        *(each for body in in_tags for each in _reserved_fields(body, _has_slot)),
-    ]
-    for path, site in dict.fromkeys(found):
-        findings.mistake("wrong-value", _refusal(path), site)
-    for body in in_tags:
-        _check_name(body, child.kinds, _has_slot, findings)
+    bodies = possible(node, library).bodies
+    is_selected = child.table.patch is not None and child.table.patch.name is None
+    _check_bodies(bodies, findings, are_named=not is_selected, may_omit=False)
     if child.table.patch is not None:
         _check_patch(child, child.table.patch, node, findings)
-    _check_name(node, child.kinds, has_templates, findings)
-    metadata = node.member("metadata")
-    is_selected = child.table.patch is not None and child.table.patch.name is None
-    is_computed = any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None)
-    if not (is_selected or is_computed) and (
-        metadata is None or (isinstance(metadata.value, dict) and not {"name", "generateName"} & metadata.value.keys())
-    ):
-        _report_no_name(node, findings)
-    named = [each.member("metadata", "namespace") for each in in_tags]
-    named = [node.member("metadata", "namespace"), *(each for each in named if each and not _has_slot(str(each.value)))]
-    for namespace in {each.site: each for each in named if each is not None}.values():
-        if not _is_allowed_namespace(draft, namespace):
+    namespaces = (member(body.document, "metadata", "namespace") for body in bodies)
+    for namespace in {each.site: each for each in namespaces if isinstance(each, Scalar)}.values():
+        if not _is_allowed_namespace(draft, _written(namespace)):
             message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
             findings.mistake("reach", message, namespace.site)
+
+
+def _written(text: Scalar) -> str:
+    """The text of a scalar as it is written."""
+    pieces = (each if isinstance(each, str) else f"{{{{ {each.place.expression} }}}}" for each in text.pieces)
+    return "".join(pieces) if text.pieces else str(text.value)
 
 
 def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:
@@ -222,93 +214,88 @@ def _check_template(child: ChildDraft, library: Library, findings: Findings) -> 
     """Checks what a template file renders with any values: the fields of its bodies that are literal text."""
     if child.table.template is None:
         return
-    bodies = read_file(child.table.template.compiled.name, library).bodies
-    objects = [body for body in bodies if isinstance(body.document.value, dict)]
-    others = [body for body in bodies if not isinstance(body.document.value, dict) and not _is_slot(body.document)]
-    if others and {id(body.printed) for body in bodies} == {id(body.printed) for body in others}:
+    bodies = possible(child.table.template.compiled.name, library).bodies
+    others = [body for body in bodies if not isinstance(body.document, Members) and not _is_printed(body.document)]
+    if others and _variants(others) == _variants(bodies):
         message = "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text"
         findings.mistake("wrong-value", message, others[0].document.site)
-    for path, site in dict.fromkeys(found for body in objects for found in _reserved_fields(body.document, _has_slot)):
-        findings.mistake("wrong-value", _refusal(path), site)
     for key in ("apiVersion", "kind"):
-        for node in _without([body.document for body in objects], key):
+        for node in _without(bodies, key):
             findings.mistake("missing-key", f"this document has no {key}, which every object needs", node.site)
-    for body in objects:
-        _check_name(body.document, [body.kind], _has_slot, findings)
-    for node in _without([body.document for body in objects], "metadata", "name"):
-        _report_no_name(node, findings)
+    _check_bodies(bodies, findings)
 
 
-def _without(documents: Sequence[YamlNode], *path: str) -> Iterator[YamlNode]:
+def _variants(bodies: Iterable[Body]) -> frozenset[int]:
+    return frozenset().union(*(body.variants for body in bodies))
+
+
+def _check_bodies(bodies: Sequence[Body], findings: Findings, *, are_named: bool = True, may_omit: bool = True) -> None:
+    """Checks the fields that are literal text. `are_named`: whether each object needs a name. `may_omit`: whether a
+    single printed value counts as one that may be omitted."""
+    reserved = (found for body in bodies for found in _reserved_fields(body.document, may_omit=may_omit))
+    for path, site in dict.fromkeys(reserved):
+        findings.mistake("wrong-value", _refusal(path), site)
+    for body in bodies:
+        _check_name(body, findings)
+    for node in _without(bodies, "metadata", "name") if are_named else ():
+        metadata = member(node, "metadata")
+        findings.mistake("missing-key", _NO_NAME, metadata.site if metadata is not None else node.site)
+
+
+def _without(bodies: Sequence[Body], *path: str) -> Iterator[Members]:
     """The documents without a field, in all bodies: those of other branches share their keys, and may have it."""
-    having = [node for node in documents if _may_have(node, path)]
-    sites = {site for node in having for site in node.key_sites.values()}
-    yield from (node for node in documents if node not in having and sites.isdisjoint(node.key_sites.values()))
+    objects = [body.document for body in bodies if isinstance(body.document, Members)]
+    having = [node for node in objects if _may_have(node, path)]
+    sites = {site for node in having for site in _key_sites(node)}
+    yield from (node for node in objects if node not in having and sites.isdisjoint(_key_sites(node)))
 
 
-def _may_have(node: YamlNode, path: Sequence[str]) -> bool:
+def _key_sites(node: Members) -> Iterator[Site]:
+    return (each.key.site if isinstance(each, Entry) else each.site for each in node.members)
+
+
+def _may_have(node: Node, path: Sequence[str]) -> bool:
     """Whether a field is there, or may be among entries that are known only after rendering."""
-    if not path or not isinstance(node.value, dict):
-        return not path or _is_slot(node)
-    if _has_computed_keys(node, _has_slot) or (path == ("name",) and "generateName" in node.value):
+    if not path or not isinstance(node, Members):
+        return not path or _is_printed(node)
+    if node.is_open or (tuple(path) == ("name",) and "generateName" in node.entries):
         return True
-    return path[0] in node.value and _may_have(node.value[path[0]], path[1:])
+    return path[0] in node.entries and _may_have(node.entries[path[0]].value, path[1:])
 
 
-def _check_name(node: YamlNode, kinds: Iterable[Kind], is_computed: Callable[[str], bool], findings: Findings) -> None:
-    name = node.member("metadata", "name")
-    if name is None or not isinstance(name.value, str) or is_computed(name.value):
-        return
-    for kind in sorted(kinds):
-        if not is_object_name(kind.versionless, name.value):
-            words = name_in_words(kind.versionless)
-            findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {words}', name.site)
-            break
+def _check_name(body: Body, findings: Findings) -> None:
+    name, kind = member(body.document, "metadata", "name"), body.kind
+    text = name.value if isinstance(name, Scalar) else None
+    if name is not None and isinstance(text, str) and not is_object_name(kind.versionless, text):
+        message = f'"{text}" is not valid: a name has {name_in_words(kind.versionless)}'
+        findings.mistake("wrong-value", message, name.site)
 
 
-def _report_no_name(node: YamlNode, findings: Findings) -> None:
-    metadata = node.member("metadata")
-    site = metadata.site if metadata is not None else node.site
-    findings.mistake("missing-key", "metadata.name of the object is missing", site)
+def _is_printed(node: Node | None) -> bool:
+    """Whether a value is a single printed one, which may be omitted."""
+    return isinstance(node, Scalar) and node.only is not None
 
 
-def _has_slot(text: str) -> bool:
-    return MARK.search(text) is not None
-
-
-def _is_slot(node: YamlNode) -> bool:
-    return isinstance(node.value, str) and MARK.fullmatch(node.value) is not None
-
-
-def _has_computed_keys(node: YamlNode, is_computed: Callable[[str], bool]) -> bool:
-    return isinstance(node.value, dict) and any(map(is_computed, node.value))
-
-
-def _reserved_fields(node: YamlNode, is_computed: Callable[[str], bool]) -> Iterator[tuple[str, Site]]:
-    """The fields that a child cannot set. A value that is a single slot may be omitted."""
-    if "status" in node.key_sites and not _may_be_omitted(node, "status"):
-        yield "status", node.key_sites["status"]
-    metadata = node.member("metadata")
-    if metadata is None:
-        return
-    for name, site in metadata.key_sites.items():
+def _reserved_fields(document: Node, *, may_omit: bool) -> Iterator[tuple[str, Site]]:
+    """The fields that a child cannot set."""
+    fields = document.entries if isinstance(document, Members) else {}
+    if "status" in fields and not (may_omit and _is_printed(fields["status"].value)):
+        yield "status", fields["status"].key.site
+    metadata = member(document, "metadata")
+    entries = metadata.entries if isinstance(metadata, Members) else {}
+    for name, entry in entries.items():
         # Without generateName there would be no name either.
-        needed = name == "generateName" and "name" not in metadata.key_sites
-        if name in REFUSED_METADATA and (needed or not _may_be_omitted(metadata, name)):
-            yield f"metadata.{name}", site
+        needed = name == "generateName" and "name" not in entries
+        if name in REFUSED_METADATA and (needed or not (may_omit and _is_printed(entry.value))):
+            yield f"metadata.{name}", entry.key.site
     for name in ("labels", "annotations"):
-        map_node = metadata.member(name)
-        for key, site in map_node.key_sites.items() if map_node is not None else ():
-            if key.startswith(RESERVED_PREFIX) and not is_computed(key):
-                yield f"metadata.{name}['{key}']", site
+        values = entries[name].value if name in entries else None
+        for key, entry in values.entries.items() if isinstance(values, Members) else ():
+            if key.startswith(RESERVED_PREFIX):
+                yield f"metadata.{name}['{key}']", entry.key.site
 
 
 def _refusal(path: str) -> str:
     if path == "metadata.generateName":
         return f"`{path}` is not allowed: {REFUSED_METADATA['generateName']}"
     return f"`{path}` is set by ruleop or the API server: remove it"
-
-
-def _may_be_omitted(node: YamlNode, name: str) -> bool:
-    member = node.member(name)
-    return member is not None and _is_slot(member)

@@ -1,2 +1,2 @@
-"""The bodies that a template yields before anything is rendered, in which each `{{ ... }}` is a mark. Loading parses
-them, so that a branch that is not YAML is found without a custom resource that takes it; `ruleop check` reads them."""
+"""The bodies that a template may give, before anything is rendered. Loading reads them, so that a branch that is not
+YAML is found without a custom resource that takes it; `ruleop check` compares them with the schemas of their kinds."""

@@ -1,27 +1,24 @@
-"""A body of a template or of an object of watches.yaml: YAML in which each `{{ ... }}` is a mark."""
+"""A body: one document that a template or an object of watches.yaml may give, with what is printed in it as it is
+written."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.templates.yaml.marks import SPREAD, VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ruleop.errors import Site
+    from ruleop.kubernetes.kinds import JSON
     from ruleop.language.templates import syntax
     from ruleop.language.templates.values.text import SlotPlace
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
 
 Step = str | int
 FieldPath = tuple[Step, ...]
-
-MARK: Final = re.compile(f"{VALUE.pattern}|{SPREAD.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,91 +27,149 @@ class Printed:
 
     place: SlotPlace
     node: syntax.Printed
-    captured: tuple[str | Printed, ...] | None = None  # what a macro prints in the middle of a line
+    captured: tuple[Piece, ...] | None = None  # what a macro prints in the middle of a line
 
 
-def pieces_of(text: str, printed: Sequence[Printed]) -> tuple[str | Printed, ...]:
-    """The literals of a text and what its marks stand for."""
-    found: list[str | Printed] = []
-    at = 0
-    for match in MARK.finditer(text):
-        found += [text[at : match.start()]] if match.start() > at else []
-        found.append(printed[int(match[1] or match[2])])
-        at = match.end()
-    return (*found, text[at:]) if at < len(text) else tuple(found)
+Piece: TypeAlias = str | Printed
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar. Text is in pieces: literals and what is printed between them."""
+
+    pieces: tuple[Piece, ...]  # none, of a number, a boolean, null or no text
+    value: Any  # the literal, if nothing is printed in it
+    site: Site
+    whole: bool = False  # one printed value that keeps its type
+    chosen: bool = False  # a condition or a loop is in its text; this is one outcome
+
+    @property
+    def is_literal(self) -> bool:
+        return self.value is not None or not self.pieces
+
+    @property
+    def only(self) -> Printed | None:
+        """The printed value, if it is nothing else."""
+        return self.pieces[0] if len(self.pieces) == 1 and isinstance(self.pieces[0], Printed) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A value alone on its line among entries or items: those that it gives."""
+
+    printed: Printed
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    key: Scalar
+    name: str | None  # the key; None of one in which something is printed
+    value: Node
+
+
+@dataclass(frozen=True)
+class Members:
+    """A mapping."""
+
+    members: tuple[Entry | Spread, ...]
+    site: Site
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """The entries whose keys are known."""
+        return {each.name: each for each in self.members if isinstance(each, Entry) and each.name is not None}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may have other entries."""
+        return any(isinstance(each, Spread) or each.name is None for each in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    members: tuple[Node | Spread, ...]
+    site: Site
+
+
+Node: TypeAlias = Scalar | Members | Items
+
+
+def member(node: Node | None, *names: str) -> Node | None:
+    """The value of a field, or of one in nested mappings; None if there is none."""
+    for name in names:
+        entry = node.entries.get(name) if isinstance(node, Members) else None
+        node = entry.value if entry is not None else None
+    return node
+
+
+def literal_data(node: Node) -> JSON:
+    """The data that is written out. Text in which something is printed is empty, and what is spread is not there."""
+    if isinstance(node, Members):
+        return {name: literal_data(entry.value) for name, entry in node.entries.items()}
+    if isinstance(node, Items):
+        return [literal_data(each) for each in node.members if not isinstance(each, Spread)]
+    found: JSON = node.value if node.is_literal else ""
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One scalar of a body, or one value that is spread among the entries of a mapping or the items of a list."""
 
-    path: FieldPath  # a key with a slot in it is "*"
-    pieces: tuple[str | Printed, ...]  # none, of a literal number, boolean or null
-    value: Any  # the literal, if there are no slots
+    path: FieldPath  # a key in which something is printed is "*"
+    pieces: tuple[Piece, ...]  # none, of a literal number, boolean or null
+    value: Any  # the literal, if nothing is printed in it
     site: Site
-    whole: bool = False  # one slot that keeps its type
+    whole: bool = False  # one printed value that keeps its type
     spread: bool = False
     chosen: bool = False  # its text has a condition or a loop in it; this is one outcome
 
     @property
     def slots(self) -> Iterator[Printed]:
-        return _slots_in(self.pieces)
+        return printed_in(self.pieces)
 
 
-def _slots_in(pieces: Iterable[str | Printed]) -> Iterator[Printed]:
+def printed_in(pieces: Iterable[Piece]) -> Iterator[Printed]:
+    """The printed values, with those that macros print in them."""
     for piece in pieces:
         if isinstance(piece, Printed):
             yield piece
-            yield from _slots_in(piece.captured or ())
+            yield from printed_in(piece.captured or ())
 
 
 @dataclass(frozen=True)
 class Body:
-    """One document. Its strings and keys contain marks, which `pieces` replaces."""
+    document: Node
+    variants: frozenset[int]  # of the template: the documents of one are rendered together
 
-    document: YamlNode
-    printed: tuple[Printed, ...]
-    chosen: frozenset[Site]  # of the values whose text has a condition or a loop in it
-
-    @property
+    @cached_property
     def kind(self) -> Kind:
-        data = self.document.value if isinstance(self.document.value, dict) else {}
-        version, kind = (data[key].value if key in data else "" for key in ("apiVersion", "kind"))
-        return Kind.parse(str(version), str(kind))
-
-    def pieces(self, text: str) -> tuple[str | Printed, ...]:
-        return pieces_of(text, self.printed)
-
-    def spread(self, text: str) -> Printed | None:
-        """The slot whose entries or items are inserted at this key or item."""
-        match = SPREAD.fullmatch(text)
-        return self.printed[int(match[1])] if match else None
+        version, kind = (member(self.document, key) for key in ("apiVersion", "kind"))
+        return Kind.parse(_text(version), _text(kind))
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(self._fields(self.document, ()))
+        return tuple(_fields(self.document, ()))
 
-    def _fields(self, node: YamlNode, path: FieldPath) -> Iterator[Field]:
-        value = node.value
-        if isinstance(value, dict):
-            for key, member in value.items():
-                yield from self._member(key, member, node.key_sites[key], path)
-        elif isinstance(value, list):
-            for number, item in enumerate(value):
-                yield from self._fields(item, (*path, number))
-        elif isinstance(value, str):
-            slot = self.spread(value)
-            pieces = (slot,) if slot is not None else self.pieces(value)
-            whole = node.plain and len(pieces) == 1 and slot is None and not isinstance(pieces[0], str)
-            outer = path[:-1] if slot is not None else path
-            chosen = node.site in self.chosen
-            yield Field(outer, pieces, value, node.site, whole=whole, spread=slot is not None, chosen=chosen)
-        else:
-            yield Field(path, (), value, node.site, chosen=node.site in self.chosen)
 
-    def _member(self, key: str, member: YamlNode, site: Site, path: FieldPath) -> Iterator[Field]:
-        slot = self.spread(key)
-        if slot is not None:
-            yield Field(path, (slot,), None, site, spread=True)
-            return
-        yield from self._fields(member, (*path, "*" if MARK.search(key) else key))
+def _text(node: Node | None) -> str:
+    return str(node.value) if isinstance(node, Scalar) and node.is_literal else ""
+
+
+def _fields(node: Node | Spread, path: FieldPath) -> Iterator[Field]:
+    if isinstance(node, Scalar):
+        yield Field(path, node.pieces, node.value, node.site, whole=node.whole, chosen=node.chosen)
+    elif isinstance(node, Spread):
+        yield Field(path, (node.printed,), None, node.site, spread=True)
+    elif isinstance(node, Items):
+        for number, item in enumerate(node.members):
+            yield from _fields(item, path if isinstance(item, Spread) else (*path, number))
+    else:
+        for each in node.members:
+            if isinstance(each, Spread):
+                yield from _fields(each, path)
+            else:
+                yield from _fields(each.value, (*path, each.name if each.name is not None else "*"))

@@ -68,7 +68,6 @@ class Library:
         self.templates = Templates(self.texts, prefix, self._evaluated, probe)
         self.environment = Environment(self.templates.callables)
         self.probe = probe
-        self.parsed: dict[Any, Any] = {}  # the trees of files and pieces, for bodies
         self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
         self._observed: set[str] = set()  # the files that the probe was shown
@@ -206,7 +205,7 @@ class Library:
 
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""
-        for each in (self.parsed, self.read_files, self._written_strings, self._written_values):
+        for each in (self.read_files, self._written_strings, self._written_values):
             each.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------

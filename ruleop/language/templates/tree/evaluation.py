@@ -188,17 +188,17 @@ def _nothing(_: Scope) -> Any:
 
 
 def _site_of(value: Node, key: Site) -> Site:
-    """The place of an entry: of the `{{ }}` that prints its value, or else of its key."""
+    """The line of an entry: of the `{{ }}` that prints its value, or else of its key."""
     if isinstance(value, Value):
         return value.slot.place.site
-    if isinstance(value, Joined):
-        return next((each.place.site for each in value.parts if isinstance(each, PRINTING)), key)
-    return key
+    printed = (each for each in value.parts if isinstance(each, PRINTING)) if isinstance(value, Joined) else ()
+    return next((each.place.site for each in printed), Site(key.path, key.line))
 
 
 def _site_of_item(item: Node) -> Site | None:
     if isinstance(item, Mapping) and isinstance(item.members[0], Entry):
-        return item.members[0].site
+        first = item.members[0].site
+        return Site(first.path, first.line)
     found = _site_of(item, _NOWHERE.site)
     return found if found.path else None
 

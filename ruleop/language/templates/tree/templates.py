@@ -140,7 +140,8 @@ class File:
         from ruleop.language.templates.tree.parser import parse  # noqa: PLC0415
 
         try:
-            return parse(body, body[-1].site.path if body else self.path)  # names that are set go first
+            path = body[-1].site.path if body else self.path  # names that are set go first
+            return parse(body, path, self.templates.lines_of)
         except RuleErrors as errors:
             return errors
 
@@ -209,6 +210,7 @@ class Templates:
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
         self._parsed = parsed
         self._files: dict[str, File] = {}
+        self._lines: dict[str, list[str]] = {}  # of files that are parsed
 
     def __reduce__(self) -> Any:
         return Templates, (self.texts, self.prefix), self._files
@@ -222,6 +224,11 @@ class Templates:
             for form in self.file(name).pieces():
                 with contextlib.suppress(RuleErrors):  # it is text
                     _ = form.documents
+
+    def lines_of(self, path: str) -> list[str]:
+        if path not in self._lines:
+            self._lines[path] = self.texts.get(path.removeprefix(self.prefix), "").split("\n")
+        return self._lines[path]
 
     def has(self, name: str) -> bool:
         return name in self._files or (self._parsed is not None and self._parsed(name) is not None)

@@ -153,12 +153,27 @@ def block_text(block: TextBlock, parts: Sequence[Part]) -> str:
     """The text of a block scalar: without its indentation, folded and chomped as YAML does. Values are put in
     afterwards."""
     slots: list[Slot] = []
+    return filled(_laid_out(block, parts, slots), slots)
+
+
+def pieces_of(parts: Sequence[Part], block: TextBlock | None = None) -> list[str | Slot]:
+    """The literals and the values of a text, of a block scalar as of any other, before the values are put in. Captured
+    text is among them."""
+    slots: list[Slot] = []
+    text = _laid_out(block, parts, slots) if block is not None else _inserted(marked(parts, slots), slots)
+    found: list[str | Slot] = []
+    for number, piece in enumerate(_SLOT_NUMBER.split(text)):
+        found += [slots[int(piece)]] if number % 2 else [piece] if piece else []
+    return found
+
+
+def _laid_out(block: TextBlock, parts: Sequence[Part], slots: list[Slot]) -> str:
+    """The text of a block scalar with a mark for each slot."""
     lines = _inserted(marked(parts, slots), slots).split("\n")
     if lines and not lines[-1].strip(" "):
         lines.pop()
     lines = _dedented(lines, block.indentation)
-    body = _chomped(lines, block.chomping) if not block.folded else _folded(lines, block.chomping)
-    return filled(body, slots)
+    return _chomped(lines, block.chomping) if not block.folded else _folded(lines, block.chomping)
 
 
 def _dedented(lines: Sequence[str], indentation: int) -> list[str]:

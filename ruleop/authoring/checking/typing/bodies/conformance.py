@@ -9,17 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.authoring.checking.typing.bodies.typed_bodies import (
-    Body,
-    Items,
-    Literal,
-    Members,
-    Slot,
-    Text,
-    Whole,
-    own_fields,
-    typed,
-)
+from ruleop.authoring.checking.typing.bodies.typed_bodies import Slot, Typed, Types, own_fields
 from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
 from ruleop.authoring.checking.typing.type_findings import Report, Source
@@ -38,6 +28,7 @@ from ruleop.errors import Site
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language.templates import Origin
+from ruleop.language.templates.bodies.body import Entry, Items, Members, Node, Scalar, Spread
 from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
@@ -84,6 +75,7 @@ class Conformance:
     that no custom resource leads to."""
 
     kind: str  # for messages
+    types: Types
     reports_unknown: bool = True
     requires: bool = True  # whether a required field has to be there
     visits: Counter[Anchor] = field(default_factory=Counter)
@@ -93,15 +85,16 @@ class Conformance:
     def problems(self) -> list[Problem]:
         return [problem for (anchor, problem), times in self.found.items() if times == self.visits[anchor]]
 
-    def check(self, body: Body, node: SchemaNode | None, path: str) -> None:
+    def check(self, body: Node, node: SchemaNode | None, path: str) -> None:
         if isinstance(body, Members):
             self._members(body, node, path)
         elif isinstance(body, Items):
             self._items(body, node, path)
-        elif isinstance(body, Literal):
+        elif body.is_literal:
             self._literal(body, node, path)
-        elif isinstance(body, Whole):
-            self._slot(body.slot.type, node, path, body.slot)
+        elif body.whole:
+            (slot,) = self.types.slots(body)
+            self._slot(slot.type, node, path, slot)
         else:
             self._text(body, node, path)
 
@@ -110,25 +103,29 @@ class Conformance:
     def _members(self, body: Members, node: SchemaNode | None, path: str) -> None:
         if self._is_refused(body, "mapping", node, path):
             return
-        for spread in body.spreads:
+        for spread in self.types.spreads(body.members):
             self._slot(spread.type, node, path, spread)
             self._duplicates(body, spread, path)
         known = node if node is not None and "mapping" in node.kinds else None
         for member in body.members:
-            below = known.member(member.name) if known is not None else None
-            inner = f"{path}.{member.name}" if path else member.name
+            if isinstance(member, Spread):
+                continue
+            name, site = member.name, member.key.site
+            if name is None:
+                for slot in self.types.slots(member.key):
+                    self._scalar(slot, member.key)
+                self.check(member.value, known.values if known is not None else None, f"{path}[]")
+                continue
+            below = known.member(name) if known is not None else None
+            inner = f"{path}.{name}" if path else name
             if known is not None and below is None:
                 below = known.values
                 if below is None and not known.is_open and self.reports_unknown:
-                    self._unknown(member.name, member.site, known, path)
+                    self._unknown(name, site, known, path)
                     continue
-            self._visit(member.site, f"{member.name}:")
-            self.check(member.body, below, inner)
-        for each in body.computed:
-            for slot in each.key.slots:
-                self._scalar(slot, each.key)
-            self.check(each.body, known.values if known is not None else None, f"{path}[]")
-        if known is not None and self.requires and not body.is_open:
+            self._visit(site, f"{name}:")
+            self.check(member.value, below, inner)
+        if known is not None and self.requires and not self.types.may_have_others(body):
             self._required(body, known, path)
 
     def _unknown(self, name: str, site: Site, node: SchemaNode, path: str) -> None:
@@ -147,20 +144,22 @@ class Conformance:
         if spread.type.partial or spread.type.undefined is not None:
             return
         certain = {name for name, each in (own_fields(spread.type) or {}).items() if _has_value(each)}
-        for member in body.members:
-            written = member.body
-            if (
-                member.name in certain
-                and not _is_null(written)
-                and (not isinstance(written, Whole) or _has_value(written.slot.type))
-            ):
-                inner = f"{path}.{member.name}" if path else member.name
+        for name, member in body.entries.items():
+            if name in certain and not self._may_be_null(member):
+                inner = f"{path}.{name}" if path else name
                 message = f"{spread.expression} adds {inner} a second time: merge the two with `combine`"
-                self._add(Problem("yaml", message, member.site, (member.name,)), f"{member.name}:")
+                self._add(Problem("yaml", message, member.key.site, (name,)), f"{name}:")
+
+    def _may_be_null(self, member: Entry) -> bool:
+        """Whether the value of an entry may be null, which omits it."""
+        value = member.value
+        if not isinstance(value, Scalar) or not (value.is_literal or value.whole):
+            return False
+        return value.value is None if value.is_literal else not _has_value(self.types.slots(value)[0].type)
 
     def _required(self, body: Members, node: SchemaNode, path: str) -> None:
-        names = {member.name for member in body.members if not _is_null(member.body)}
-        names |= {name for each in body.spreads for name in own_fields(each.type) or ()}
+        names = {name for name, member in body.entries.items() if not _is_null(member.value)}
+        names |= {name for each in self.types.spreads(body.members) for name in own_fields(each.type) or ()}
         if not path:
             names |= {"apiVersion", "kind", "metadata", "status"}
         place = Site(body.site.path)
@@ -176,13 +175,13 @@ class Conformance:
         if self._is_refused(body, "list", node, path):
             return
         items = node.items if node is not None and "list" in node.kinds else None
-        for spread in body.spreads:
+        for spread in self.types.spreads(body.members):
             if items is not None and "list" in spread.type.kinds:
                 self._slot(item_of(spread.type), items, f"{path}[]", spread)
-        for number, each in enumerate(body.items):
+        for number, each in enumerate(each for each in body.members if not isinstance(each, Spread)):
             self.check(each, items, f"{path}[{number}]")
 
-    def _is_refused(self, body: Body, kind: str, node: SchemaNode | None, path: str) -> bool:
+    def _is_refused(self, body: Node, kind: str, node: SchemaNode | None, path: str) -> bool:
         self._visit(body.site, f"{last_name(path)}={kind}")
         if node is None or kind in node.kinds:
             return False
@@ -192,7 +191,7 @@ class Conformance:
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def _literal(self, body: Literal, node: SchemaNode | None, path: str) -> None:
+    def _literal(self, body: Scalar, node: SchemaNode | None, path: str) -> None:
         if body.value is None:
             return
         anchor = f"{last_name(path)}={body.value!r}"
@@ -203,34 +202,36 @@ class Conformance:
             problem = Problem("invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, last_name(path)))
             self._add(problem, anchor)
 
-    def _text(self, body: Text, node: SchemaNode | None, path: str) -> None:
-        for slot in body.slots:
+    def _text(self, body: Scalar, node: SchemaNode | None, path: str) -> None:
+        slots, is_single = self.types.slots(body), body.only is not None
+        for slot in slots:
             self._scalar(slot, body)
         anchor = f'{last_name(path)}=""'
         self._visit(body.site, anchor)
         if node is None:
             return
         if "string" in node.kinds:
-            for slot in body.slots:
+            for slot in slots:
                 self._quantity(slot.type, node, path, slot, anchor, place=body.site)
             return
-        how = "a value in quotes is a string: remove the quotes" if body.is_single else "text with slots is a string"
+        how = "a value in quotes is a string: remove the quotes" if is_single else "text with slots is a string"
         message = f"{path} must be {describe(node.kinds - {'null'})}, and {how}"
-        words = (*(slot.expression for slot in body.slots), last_name(path))
+        words = (*(slot.expression for slot in slots), last_name(path))
         self._add(Problem("type-mismatch", message, body.site, words), anchor)
 
-    def _scalar(self, slot: Slot, body: Text) -> None:
+    def _scalar(self, slot: Slot, body: Scalar) -> None:
         """A slot inside text, where only a scalar can be printed."""
         found = slot.type
         if not found.is_known or "other" in found.kinds or found.is_inserted:
             return
+        is_single = body.only is not None
         anchor = f"~{slot.expression}"
         self._visit(slot.site, anchor)
-        wrong, possible = misfit(found.kinds, SCALARS | {"null"} if body.is_single else SCALARS)
+        wrong, possible = misfit(found.kinds, SCALARS | {"null"} if is_single else SCALARS)
         if wrong:
             message = f"{slot.expression} {wrong}, which cannot be a part of text"
             self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
-        elif found.undefined is not None and found.undefined.reason == "omit" and not body.is_single:
+        elif found.undefined is not None and found.undefined.reason == "omit" and not is_single:
             message = f"{slot.expression} can leave no value, which must be the whole value of a field: add an `else`"
             problem = Problem("maybe-missing", message, slot.site, (slot.expression,), warn=bool(found.kinds))
             self._add(problem, anchor)
@@ -337,9 +338,9 @@ def _has_value(found: Type) -> bool:
     return found.undefined is None and "null" not in found.kinds
 
 
-def _is_null(body: Body) -> bool:
+def _is_null(body: Node) -> bool:
     """Whether the body omits its field."""
-    return isinstance(body, Literal) and body.value is None
+    return isinstance(body, Scalar) and body.is_literal and body.value is None
 
 
 def _mismatch(
@@ -404,22 +405,24 @@ class BodyChecks:
     def objects(self, part: Part, *, requires: bool = True) -> None:
         """The objects that a child renders. `requires`: a missing field cannot come from another manager."""
         by_kind: dict[Kind, Conformance] = {}
+        types = Types(self.runner.printed)
         for body in bodies(part, self.runner.library, self._stand_in):
-            conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind, requires=requires))
-            conformance.check(typed(body, self.runner.printed), self.kinds.node(body.kind), "")
+            conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind, types, requires=requires))
+            conformance.check(body.document, self.kinds.node(body.kind), "")
         for conformance in by_kind.values():
             self._write(conformance)
 
     def status(self, part: Part, node: SchemaNode | None) -> None:
         """The status, with the schema of the CRD. Fields that it does not declare are findings of loading."""
-        conformance = Conformance("the status", reports_unknown=False, requires=False)
+        conformance = Conformance("the status", Types(self.runner.printed), reports_unknown=False, requires=False)
         for body in self.typed(part):
-            conformance.check(body, node, "status")
+            conformance.check(body.document, node, "status")
         self._write(conformance)
 
-    def typed(self, part: Part) -> Iterator[Body]:
-        """The bodies of a part with the types of their slots."""
-        return (typed(body, self.runner.printed) for body in bodies(part, self.runner.library, self._stand_in))
+    def typed(self, part: Part) -> Iterator[Typed]:
+        """The bodies of a part with the types of what is printed."""
+        types = Types(dict(self.runner.printed))
+        return (Typed(body.document, types) for body in bodies(part, self.runner.library, self._stand_in))
 
     def _stand_in(self, node: syntax.Printed) -> Any:
         """A value that is laid out as values of the node's type are."""

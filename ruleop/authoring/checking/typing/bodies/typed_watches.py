@@ -43,7 +43,7 @@ from ruleop.language.templates.compile.value_trees import holds_tags, tag_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
+    from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import Part
@@ -101,7 +101,7 @@ class WatchTypes:
         for part in self._of("conditions"):
             self.run(part, self.env)
 
-    def status_bodies(self) -> Iterator[Body]:
+    def status_bodies(self) -> Iterator[Typed]:
         """The statuses that the rule renders, with the types of their values."""
         self._define_names()
         for part in self._of("status"):

@@ -1,0 +1,238 @@
+"""The conditions of a template: which of them are equal, and which outcomes they can have together.
+
+A condition is a formula over atoms. Equal expressions over the same variables are one atom, so they have one outcome
+wherever they are tested; `not`, `and` and `or` are resolved, and a value equals one text at most. Everything else is
+free: formulas may have outcomes together that no custom resource gives them, but never fewer than there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from ruleop.language.templates import syntax
+from ruleop.language.templates.syntax import names_in, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+_PURE: Final = frozenset({"has_kind", "after", "within", "duration", "range", "dict"})
+_STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
+_MAX_STEPS: Final = 5_000  # of one search for outcomes
+
+
+class TooLarge(Exception):  # noqa: N818 - describes the template
+    """A template with too many statements, or too many conditions that depend on each other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atom:
+    """A condition that is not resolved further. `rivals`: those of which one at most is true."""
+
+    rivals: list[Atom] = field(default_factory=list, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    left: Formula
+    right: Formula
+
+
+Formula: TypeAlias = bool | Atom | Not | Both | Either
+Assignment: TypeAlias = dict[Atom, bool]
+Needs: TypeAlias = tuple[tuple[Formula, bool], ...]
+"""The outcomes of conditions with which something is in a body."""
+Prefer: TypeAlias = "Callable[[Atom], bool]"
+Options: TypeAlias = tuple[tuple[Needs, Any], ...]
+"""The values that something may have; None is an unknown one."""
+
+
+class Bound(NamedTuple):
+    """A variable of a template: its values that are pieces of template, macros or modules, and its identity among the
+    variables of its name."""
+
+    options: Options
+    identity: Hashable
+
+
+Scope: TypeAlias = dict[str, Bound]
+
+
+# -- outcomes ----------------------------------------------------------------------------------------------------------
+
+
+class Outcomes:
+    """The outcomes of all conditions in one variant of a template. They are decided when somebody asks."""
+
+    def __init__(self, given: Assignment, prefer: Prefer) -> None:
+        self.taken, self.prefer = given, prefer
+
+    def are(self, needs: Needs) -> bool:
+        return all(self._truth(formula) is outcome for formula, outcome in needs)
+
+    def contradict(self, needs: Needs) -> bool:
+        """Whether a condition that mattered has another outcome."""
+        known = ((_known(formula, self.taken)[0], outcome) for formula, outcome in needs)
+        return any(found is not None and found is not outcome for found, outcome in known)
+
+    def _truth(self, formula: Formula) -> bool:
+        known, undecided = _known(formula, self.taken)
+        while undecided is not None:
+            outcome = self.prefer(undecided)
+            self.taken = (
+                _decided(self.taken, undecided, outcome) or _decided(self.taken, undecided, False) or self.taken
+            )
+            known, undecided = _known(formula, self.taken)
+        return known is True
+
+
+def solve(needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:
+    """Outcomes with which these needs are met, and none of the others; None if there are none. Raises TooLarge."""
+    return _Search([*(((formula, not outcome),) for formula, outcome in needs), *without], prefer).completed({})
+
+
+def _decided(given: Assignment, atom: Atom, outcome: bool) -> Assignment | None:
+    """The outcomes with another one; None if it contradicts them."""
+    if atom in given:
+        return given if given[atom] is outcome else None
+    found = {**given, atom: outcome}
+    for rival in atom.rivals if outcome else ():
+        if rival is not atom and found.setdefault(rival, False):
+            return None
+    return found
+
+
+@dataclass(slots=True)
+class _Search:
+    without: Sequence[Needs]
+    prefer: Prefer
+    steps: int = 0
+
+    def completed(self, given: Assignment) -> Assignment | None:
+        """The outcomes with more of them, so that none of `without` is met; None if that cannot be."""
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            raise TooLarge
+        for needs in self.without:
+            open_atom: Atom | None = None
+            for formula, outcome in needs:
+                known, undecided = _known(formula, given)
+                if known is not None and known is not outcome:
+                    break
+                open_atom = open_atom or undecided
+            else:
+                return self._split(given, open_atom) if open_atom is not None else None
+        return given
+
+    def _split(self, given: Assignment, atom: Atom) -> Assignment | None:
+        preferred = self.prefer(atom)
+        for outcome in (preferred, not preferred):
+            further = _decided(given, atom, outcome)
+            found = self.completed(further) if further is not None else None
+            if found is not None:
+                return found
+        return None
+
+
+def _known(formula: Formula, given: Mapping[Atom, bool]) -> tuple[bool | None, Atom | None]:
+    """The outcome of a formula, or an atom on which it depends."""
+    if isinstance(formula, bool):
+        return formula, None
+    if isinstance(formula, Atom):
+        return (given[formula], None) if formula in given else (None, formula)
+    if isinstance(formula, Not):
+        known, undecided = _known(formula.formula, given)
+        return None if known is None else not known, undecided
+    (left, one), (right, other) = _known(formula.left, given), _known(formula.right, given)
+    deciding = isinstance(formula, Either)
+    if deciding in (left, right):
+        return deciding, None
+    return (None, one or other) if None in (left, right) else (not deciding, None)
+
+
+def atoms(formula: Formula) -> Iterator[Atom]:
+    if isinstance(formula, Atom):
+        yield formula
+    elif isinstance(formula, Not):
+        yield from atoms(formula.formula)
+    elif isinstance(formula, (Both, Either)):
+        yield from atoms(formula.left)
+        yield from atoms(formula.right)
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Reads the conditions of one template."""
+
+    _atoms: dict[Hashable, Atom] = field(default_factory=dict)
+    _rivals: dict[Hashable, list[Atom]] = field(default_factory=dict)
+    _known: dict[int, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
+
+    def formula(
+        self, node: syntax.Expr, scope: Scope, frame: Hashable, versions: Mapping[Hashable, Hashable]
+    ) -> Formula:
+        """`frame`: of a call whose result differs from one evaluation to the next. `versions`: of namespaces."""
+
+        def formula(node: syntax.Expr) -> Formula:
+            match node:
+                case syntax.Const():
+                    return bool(node.value)
+                case syntax.Not():
+                    return Not(formula(node.value))
+                case syntax.And():
+                    return Both(formula(node.left), formula(node.right))
+                case syntax.Or():
+                    return Either(formula(node.left), formula(node.right))
+                case syntax.Compare(others=(syntax.Operand("eq" | "ne" as operator, syntax.Const(value)),)):
+                    equal = self._atom(key(node.first), value if isinstance(value, str) else (repr(value),))
+                    return equal if operator == "eq" else Not(equal)
+            return self._atom(key(node))
+
+        def key(node: syntax.Expr) -> Hashable:
+            text, names, has_state = self._described(node)
+            bound = [(name, scope[name].identity) for name in names if name in scope]
+            variables: Hashable = tuple((name, identity, versions.get(identity)) for name, identity in bound)
+            return text, (variables, id(node), frame) if has_state else variables
+
+        return formula(node)
+
+    def special(self, identity: Hashable) -> Atom:
+        """A condition that is not written as an expression."""
+        return self._atom(("", identity))
+
+    def _atom(self, key: Hashable, equals: Hashable = None) -> Atom:
+        """The atom of an expression over variables, or of its equality with a constant."""
+        found = self._atoms.get((key, equals))
+        if found is None:
+            rivals = self._rivals.setdefault(key, []) if isinstance(equals, str) else []
+            found = self._atoms[key, equals] = Atom(rivals)
+            rivals.append(found)
+        return found
+
+    def _described(self, node: syntax.Expr) -> tuple[str, tuple[str, ...], bool]:
+        """The text of an expression, the names in it, and whether its result may differ from one evaluation to the
+        next."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = repr(node), tuple(sorted(names_in(node))), any(map(_has_state, walk(node)))
+        return known
+
+
+def _has_state(node: syntax.Node) -> bool:
+    if not isinstance(node, syntax.Call):
+        return False
+    return node.method.name in _STATEFUL if node.method is not None else node.name not in _PURE

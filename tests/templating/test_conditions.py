@@ -1,0 +1,53 @@
+"""Outcomes of conditions are found exactly if there are some."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.language.templates.bodies.conditions import Assignment, Atom, Both, Either, Formula, Needs, Not, solve
+
+FREE = [Atom() for _ in range(3)]
+RIVALS: list[Atom] = []
+RIVALS += [Atom(RIVALS) for _ in range(3)]  # one of them at most is true
+FORMULAS = st.recursive(
+    st.sampled_from([True, False, *FREE, *RIVALS]),
+    lambda inner: st.one_of(st.builds(Not, inner), st.builds(Both, inner, inner), st.builds(Either, inner, inner)),
+    max_leaves=5,
+)
+NEEDS = st.lists(st.tuples(FORMULAS, st.booleans()), max_size=3).map(tuple)
+ALL = [
+    dict(zip((*FREE, *RIVALS), outcomes, strict=True))
+    for outcomes in itertools.product((True, False), repeat=6)
+    if sum(outcomes[3:]) <= 1
+]
+
+
+def truth(formula: Formula, outcomes: Assignment) -> bool:
+    match formula:
+        case Atom():
+            return outcomes[formula]
+        case Not():
+            return not truth(formula.formula, outcomes)
+        case Both():
+            return truth(formula.left, outcomes) and truth(formula.right, outcomes)
+        case Either():
+            return truth(formula.left, outcomes) or truth(formula.right, outcomes)
+    return formula
+
+
+def are_met(needs: Needs, outcomes: Assignment) -> bool:
+    return all(truth(formula, outcomes) is outcome for formula, outcome in needs)
+
+
+@given(NEEDS, st.lists(NEEDS, max_size=3), st.booleans())
+def test_outcomes_meet_all_needs_and_none_of_the_others(needs: Needs, without: list[Needs], prefers: bool) -> None:
+    valid = [each for each in ALL if are_met(needs, each) and not any(are_met(one, each) for one in without)]
+    found = solve(needs, without, lambda _: prefers)
+    assert (found is not None) == bool(valid)
+    if found is not None:
+        completed = [each for each in ALL if found.items() <= each.items()]
+        assert completed
+        assert all(each in valid for each in completed)
