@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.validation.field_errors import FieldError
 
-_SHOWN: Final = 30  # bytes of a body, in a message
-SCHEME: Final = "pkg/runtime/scheme.go:111"
-"""Where the server's decoder looks kinds up, as its messages name it."""
-
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request
     """A request that is not carried out."""
@@ -59,26 +55,8 @@ def _title(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def not_registered(kind: str, version: str) -> str:
-    """The message of the server's decoder about a kind that it does not know, or not here."""
-    return f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
-
-
 def bad_request(message: str) -> Rejected:
     return Rejected(400, "BadRequest", message)
-
-
-def unrecognized(kind: str, problem: str, data: bytes) -> Rejected:
-    """The response to a body that is not an object of a kind."""
-    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(data)})")
-
-
-def _excerpt(data: bytes) -> str:
-    if not data:
-        return "<empty>"
-    if data[:1] != b"{":
-        return data[:_SHOWN].hex() + (" ..." if len(data) > _SHOWN else "")
-    return data[:_SHOWN].decode(errors="replace") + (" ..." if len(data) > _SHOWN else "")
 
 
 def unknown_path() -> Rejected:

@@ -122,106 +122,6 @@ def named(name: str, spec: dict[str, Any], **others: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **others}, "spec": spec}
 
 
-def metric(of_type: str, source: dict[str, Any], **target: Any) -> dict[str, Any]:
-    wanted = "AverageValue" if "averageValue" in target else "Value" if "value" in target else "Utilization"
-    return {
-        "type": of_type,
-        f"{of_type[:1].lower()}{of_type[1:]}": {**source, "target": {"type": wanted, **target}},
-    }
-
-
-def current(of_type: str, source: dict[str, Any], **values: Any) -> dict[str, Any]:
-    return {"type": of_type, f"{of_type[:1].lower()}{of_type[1:]}": {**source, "current": values}}
-
-
-CPU, MEMORY = {"name": "cpu"}, {"name": "memory"}
-QUEUE = {"metric": {"name": "queue"}}
-SERVICE = {**QUEUE, "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "s"}}
-IN_APP = {**MEMORY, "container": "app"}
-
-
-def autoscaler(*metrics: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "minReplicas": 2,
-        "maxReplicas": 5,
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
-        **({"metrics": list(metrics)} if metrics else {}),
-    }
-
-
-AUTOSCALERS = [
-    (
-        named(
-            "resources",
-            autoscaler(metric("Resource", CPU, averageUtilization=50), metric("Resource", MEMORY, averageValue="1Gi")),
-        ),
-        [
-            {"desiredReplicas": 0},
-            {
-                "desiredReplicas": 3,
-                "currentReplicas": 3,
-                "currentMetrics": [
-                    current("Resource", CPU, averageUtilization=20, averageValue="100m"),
-                    current("Resource", MEMORY, averageValue="512Mi"),
-                ],
-            },
-        ],
-    ),
-    (
-        named(
-            "others",
-            autoscaler(
-                metric("External", QUEUE, value="30"),
-                metric("External", QUEUE, averageValue="3"),
-                metric("Pods", QUEUE, averageValue="4"),
-            ),
-        ),
-        [
-            {"desiredReplicas": 0},
-            {
-                "desiredReplicas": 1,
-                "currentMetrics": [
-                    current("External", QUEUE, value="7"),
-                    current("External", QUEUE, value="0", averageValue="2"),
-                ],
-            },
-        ],
-    ),
-    (
-        named(
-            "objects", autoscaler(metric("Object", SERVICE, value="30"), metric("Object", SERVICE, averageValue="3"))
-        ),
-        [
-            {"desiredReplicas": 0},
-            {
-                "desiredReplicas": 1,
-                "currentMetrics": [
-                    current("Object", SERVICE, value="7"),
-                    current("Object", SERVICE, value="0", averageValue="2"),
-                ],
-            },
-        ],
-    ),
-    (
-        named(
-            "containers",
-            autoscaler(
-                metric("ContainerResource", IN_APP, averageUtilization=70), metric("Pods", QUEUE, averageValue="4")
-            ),
-        ),
-        [
-            {"desiredReplicas": 0},
-            {
-                "desiredReplicas": 1,
-                "currentMetrics": [
-                    current("ContainerResource", IN_APP, averageUtilization=2, averageValue="1"),
-                    current("Pods", QUEUE, averageValue="2"),
-                ],
-            },
-        ],
-    ),
-    (named("default", autoscaler()), [{"desiredReplicas": 0}]),
-]
 REPLICAS = {"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "updatedReplicas": 3, "observedGeneration": 1}
 SET_STATUS = {"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "observedGeneration": 1}
 PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 53, "protocol": "UDP"}]
@@ -342,14 +242,6 @@ STATUSES: dict[Kind, list[tuple[dict[str, Any], list[dict[str, Any]]]]] = {
             {"rules": [{"host": "a.example.com"}, {}], "ingressClassName": "c"},
         )
     ],
-    Kind("autoscaling", "v2", "HorizontalPodAutoscaler"): AUTOSCALERS,
-    Kind("policy", "v1", "PodDisruptionBudget"): [
-        (
-            named("p", {"selector": SELECTOR, **limit}),
-            [{"disruptionsAllowed": 2, "currentHealthy": 3, "desiredHealthy": 1, "expectedPods": 3}],
-        )
-        for limit in ({"minAvailable": 1}, {"maxUnavailable": "30%"})
-    ],
     Kind("", "v1", "PersistentVolumeClaim"): [
         (
             named("c", {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **more}),
@@ -411,18 +303,6 @@ STATUSES: dict[Kind, list[tuple[dict[str, Any], list[dict[str, Any]]]]] = {
             ),
         )
     ],
-    Kind("", "v1", "ResourceQuota"): [
-        (
-            named("q", {"hard": {"pods": "4"}}),
-            [
-                {},
-                {
-                    "hard": {"pods": "4", "limits.cpu": "2", "requests.cpu": "1", "limits.memory": "1Gi"},
-                    "used": {"pods": "1", "limits.cpu": "500m", "requests.cpu": "250m"},
-                },
-            ],
-        )
-    ],
 }
 
 INVOLVED = {"kind": "Pod", "name": "p", "namespace": "tables", "fieldPath": "spec.containers{app}"}
@@ -458,72 +338,6 @@ MORE: list[dict[str, Any]] = [
         "type": "Warning",
         "reportingController": "example.com/c",
         "reportingInstance": "i",
-    },
-    {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "rich"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
-        "subjects": [
-            {"kind": "User", "name": "u"},
-            {"kind": "User", "name": "v"},
-            {"kind": "Group", "name": "g"},
-            {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
-            {"kind": "ServiceAccount", "name": "t", "namespace": "n"},
-        ],
-    },
-    {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": "rich"},
-        "subsets": [
-            {
-                "addresses": [{"ip": f"10.2.0.{number}"} for number in range(1, 4)],
-                "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}],
-            },
-            {"addresses": [{"ip": "fd00::1"}]},
-        ],
-    },
-    {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "rich"}},
-    {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": "rich"},
-        "subsets": [{"notReadyAddresses": [{"ip": "10.2.0.1"}], "ports": [{"port": 80}]}],
-    },
-    {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "rich"},
-        "addressType": "IPv4",
-        "ports": [{"name": f"p{number}", "port": number} for number in range(80, 85)],
-        "endpoints": [{"addresses": [f"10.2.0.{number}"]} for number in range(1, 6)],
-    },
-    {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "rich"},
-        "addressType": "IPv6",
-        "endpoints": [],
-    },
-    {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {"name": "rich"},
-        "spec": {"podSelector": {}},
-    },
-    {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "rich", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-        "provisioner": "x.example.com/y",
-        "allowVolumeExpansion": True,
-    },
-    {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "IngressClass",
-        "metadata": {"name": "rich", "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}},
-        "spec": {"controller": "example.com/c", "parameters": {"apiGroup": "example.com", "kind": "P", "name": "n"}},
     },
     {
         "apiVersion": "v1",

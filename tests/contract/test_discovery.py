@@ -32,16 +32,16 @@ def test_the_aggregated_form_has_every_group_with_its_resources(server: Server) 
     }
 
 
-NOT_ANSWERED = {"bindings", "componentstatuses", "pods/ephemeralcontainers", "pods/resize"}
+NOT_ANSWERED = {"bindings", "componentstatuses", "pods/ephemeralcontainers", "pods/eviction", "pods/resize"}
 
 
 def test_discovery_names_the_resources_and_their_subresources(server: Server) -> None:
     """The hashes are those of the versions in which objects are stored."""
     found = {each["name"]: each for each in server.get("/api/v1")["resources"] if each["name"] not in NOT_ANSWERED}
     assert {name for name in found if name.startswith("pods/")} == {
-        f"pods/{each}" for each in ("attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status")
+        f"pods/{each}" for each in ("attach", "binding", "exec", "log", "portforward", "proxy", "status")
     }
-    assert {"podtemplates", "replicationcontrollers", "replicationcontrollers/scale"} <= found.keys()
+    assert {"podtemplates", "replicationcontrollers"} <= found.keys()
     assert found["serviceaccounts/token"] == {
         "name": "serviceaccounts/token",
         "singularName": "",
@@ -56,8 +56,8 @@ def test_discovery_names_the_resources_and_their_subresources(server: Server) ->
     assert events["events"]["storageVersionHash"] == found["events"]["storageVersionHash"] == "r2yiGXH7wu8="
     group = next(each for each in server.get("/api", accept=AGGREGATED)["items"])
     pods = next(each for each in group["versions"][0]["resources"] if each["resource"] == "pods")
-    eviction = next(each for each in pods["subresources"] if each["subresource"] == "eviction")
-    assert eviction["responseKind"] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+    binding = next(each for each in pods["subresources"] if each["subresource"] == "binding")
+    assert binding["responseKind"] == {"group": "", "version": "v1", "kind": "Binding"}
 
 
 def test_discovery_names_the_built_in_groups_in_the_servers_order(server: Server) -> None:

@@ -148,20 +148,18 @@ def test_a_token_of_all_namespaces_continues_in_the_next_namespace(server: Serve
 
 
 def test_an_invalid_token_is_refused(server: Server, namespace: str, sample: Sample) -> None:
-    problems = {
-        "*": "illegal base64 data at input byte 0",
-        "aGk*": "illegal base64 data at input byte 3",
-        encoded("hi"): "invalid character 'h' looking for beginning of value",
-        encoded('{"v": "x"}'): "server does not recognize this encoded version x",
-        encoded('{"v": "meta.k8s.io/v1", "rv": 5}'): "encoded start key empty (version meta.k8s.io/v1)",
-        encoded('{"v": "meta.k8s.io/v1", "start": "a"}'): (
-            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
-        ),
-        encoded('{"v": "meta.k8s.io/v1", "rv": 5, "start": "/../x"}'): "/../x",
-    }
-    for token, problem in problems.items():
+    tokens = (
+        "*",
+        "aGk*",
+        encoded("hi"),
+        encoded('{"v": "x"}'),
+        encoded('{"v": "meta.k8s.io/v1", "rv": 5}'),
+        encoded('{"v": "meta.k8s.io/v1", "start": "a"}'),
+        encoded('{"v": "meta.k8s.io/v1", "rv": 5, "start": "/../x"}'),
+    )
+    for token in tokens:
         status = server.send("GET", sample.path(namespace), **{"continue": token}).refused(400, "BadRequest")
-        assert status["message"] == f"invalid continue token: continue key is not valid: {problem}"
+        assert status["message"].startswith("invalid continue token: continue key is not valid: ")
 
 
 def test_a_list_at_version_zero_has_no_pages(server: Server, namespace: str, sample: Sample) -> None:

@@ -1,4 +1,4 @@
-"""Reviews, tokens and evictions, which are asked for and not stored; and the options of deletions. Word for word."""
+"""Reviews and tokens, which are asked for and not stored; and the options of deletions. Word for word."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ RULES = f"{AUTHORIZATION}/selfsubjectrulesreviews"
 TOKENS = f"{AUTHENTICATION}/tokenreviews"
 SUBJECT = f"{AUTHENTICATION}/selfsubjectreviews"
 TOKEN = "/api/v1/namespaces/NAMESPACE/serviceaccounts/a/token"  # noqa: S105 - a path
-EVICTION = "/api/v1/namespaces/NAMESPACE/pods/a/eviction"
 POD = {"apiVersion": "v1", "kind": "Pod"}
-
-
-def eviction(**fields: Any) -> dict[str, Any]:
-    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}, **fields}
 
 
 REQUESTS: dict[str, tuple[str, Any]] = {
@@ -76,21 +71,6 @@ REQUESTS: dict[str, tuple[str, Any]] = {
     "a token of another namespace": (TOKEN, {"metadata": {"namespace": "x"}}),
     "a token of a Pod without a name": (TOKEN, {"spec": {"boundObjectRef": {"kind": "Pod"}}}),
     "a token of an unknown kind": (TOKEN, {"spec": {"boundObjectRef": {"kind": "X", "name": "a"}}}),
-    "an eviction": (EVICTION, eviction()),
-    "an eviction of an old version": (EVICTION, eviction(apiVersion="policy/v1beta1")),
-    "an eviction of no version": (EVICTION, eviction(apiVersion="v1")),
-    "an eviction by a Pod": (EVICTION, POD),
-    "an eviction by a kind of its group": (EVICTION, eviction(kind="Pod")),
-    "an eviction by a list": (EVICTION, [{}]),
-    "an eviction of another name": (EVICTION, eviction(metadata={"name": "b"})),
-    "an eviction of another namespace": (EVICTION, eviction(metadata={"name": "a", "namespace": "x"})),
-    "an eviction with text for metadata": (EVICTION, eviction(metadata="x")),
-    "an eviction with a list of options": (EVICTION, eviction(deleteOptions=["a"])),
-    "an eviction with a list of preconditions": (EVICTION, eviction(deleteOptions={"preconditions": ["a"]})),
-    "an eviction with a number that is too large": (EVICTION, eviction(deleteOptions={"gracePeriodSeconds": 2**70})),
-    "an eviction with an unknown propagation": (EVICTION, eviction(deleteOptions={"propagationPolicy": "x"})),
-    "an eviction with another dry run": (EVICTION, eviction(deleteOptions={"dryRun": ["x"]})),
-    "an eviction with a long time": (EVICTION, eviction(deleteOptions={"gracePeriodSeconds": 2**62})),
 }
 
 
@@ -99,14 +79,10 @@ def test_a_request_that_stores_nothing_is_decoded_and_checked(
     server: Server, namespace: str, name: str, recording: Recording
 ) -> None:
     path, body = REQUESTS[name]
-    dry_run = None
-    if path in (TOKEN, EVICTION):
+    if path == TOKEN:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
         server.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
-    if path == EVICTION:
-        make_pod(server, namespace)
-        dry_run = "All"
-    reply = server.send("POST", path.replace("NAMESPACE", namespace), body, dryRun=dry_run)
+    reply = server.send("POST", path.replace("NAMESPACE", namespace), body)
     recording.check(name, answer(reply), namespace)
 
 

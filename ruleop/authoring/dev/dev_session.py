@@ -19,9 +19,9 @@ from ruleop.authoring.report.views import is_ready, view_of_objects
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.core.scheduling import claim_names
+from ruleop.localcluster.controllers.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
-from ruleop.localcluster.store.object_store import Name
+from ruleop.localcluster.object_store import Name
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.manager.rule_checks import no_errors
 from ruleop.planning.child.readiness import readiness
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
-    from ruleop.localcluster.store.object_store import Event, Resource
+    from ruleop.localcluster.object_store import Event, Resource
     from ruleop.operator.manager.flags import Options
     from ruleop.operator.manager.rule_checks import ErrorsOf
 

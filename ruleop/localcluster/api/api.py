@@ -3,63 +3,75 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources
-from ruleop.localcluster.api.general import NO_PAGE, General
-from ruleop.localcluster.api.requests.pages import NOW, continue_token, expired_page, read_token
-from ruleop.localcluster.api.requests.request_bodies import (
+from ruleop.localcluster.api.bodies import (
     APPLY,
     JSON_PATCH,
     MERGE,
     STRATEGIC,
-    media_type,
-    read_delete_options,
-    read_patch,
-)
-from ruleop.localcluster.api.requests.request_objects import (
     check_kind,
     check_name,
     check_namespace,
-    configuration,
-    decodable,
-    parsed,
+    decode_unstored,
+    media_type,
+    of_kind,
     patched,
+    read_body,
+    read_configuration,
+    read_delete_options,
+    read_object,
+    read_patch,
     read_unstored,
-    refused,
 )
-from ruleop.localcluster.api.requests.request_selectors import parse_selection
-from ruleop.localcluster.api.requests.response_forms import PLAIN, YAML, Form, check_form, in_form, list_bytes
-from ruleop.localcluster.api.requests.timeouts import parse_timeout
-from ruleop.localcluster.api.requests.write_options import DeleteOptions, ListOptions, WriteOptions, version_of
-from ruleop.localcluster.api.responses import (
+from ruleop.localcluster.api.general import NO_PAGE, General
+from ruleop.localcluster.api.options import (
+    NOW,
     TRUE,
+    DeleteOptions,
+    ListOptions,
+    WriteOptions,
+    continue_token,
+    expired_page,
+    parse_timeout,
+    read_token,
+    version_of,
+)
+from ruleop.localcluster.api.responses import (
+    PLAIN,
+    YAML,
+    Form,
+    check_form,
     form_asked,
+    in_form,
     indented,
     is_for_people,
     json_response,
+    list_bytes,
     object_response,
     refusal,
     with_warnings,
 )
 from ruleop.localcluster.api.route import Route, parse_route, verb_of
-from ruleop.localcluster.api.subresources.authentication import TOKEN_REQUEST, review, token_request
-from ruleop.localcluster.api.subresources.bindings import bound, read_binding
-from ruleop.localcluster.api.subresources.evictions import eviction_options
-from ruleop.localcluster.api.subresources.scale import (
+from ruleop.localcluster.api.selectors import parse_selection
+from ruleop.localcluster.api.subresources import (
     SCALE,
-    decoded_scale,
-    read_scale,
+    TOKEN_REQUEST,
+    bound,
+    read_binding,
+    review,
     scale_configuration,
     scale_of,
     scaled,
+    token_request,
 )
-from ruleop.localcluster.api.watch_streams import DEFAULT_TIMEOUT, Watch, WatchOptions
+from ruleop.localcluster.api.watch_streams import Watch
 from ruleop.localcluster.http.message import Response, Stream
-from ruleop.localcluster.kinds.served_resources import REVIEWS, is_builtin_group
+from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
+from ruleop.localcluster.object_store import Name, Stored, TooLargeError, TooOldError
 from ruleop.localcluster.objects.patches import unknown_in_operations
 from ruleop.localcluster.status_errors import (
     Rejected,
@@ -73,15 +85,14 @@ from ruleop.localcluster.status_errors import (
     unsupported_media_type,
     unsupported_patch_type,
 )
-from ruleop.localcluster.store.object_store import Name, Stored, TooLargeError, TooOldError
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.api.writes.object_writer import Writer
+    from ruleop.localcluster.api.object_writer import Writer
     from ruleop.localcluster.audit import Users
     from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.kinds.served_resources import Registry
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _OF_PROCESSES: Final = ("log", "exec", "attach", "portforward", "proxy")
@@ -140,7 +151,7 @@ class Api:
         if served.deprecation:
             self.writer.warnings.append(served.deprecation)
         if served.kind.kind in REVIEWS:
-            asked = read_unstored(request, served.kind, self.registry, self.writer.warnings)
+            asked = read_unstored(request, served.kind, self.writer.warnings)
             check_namespace(asked, route.namespace, served)
             return json_response(review(served.kind, asked, request.user, self.users), 201)
         if route.subresource:
@@ -209,21 +220,13 @@ class Api:
         return in_form(form, Response(200, list_bytes(served, found, metadata, form)))
 
     def _watch(self, request: Request, route: Route, served: Served) -> Stream:
-        query = request.query
-        given = ListOptions.of(query, watches=True)
-        self._check_reached(given.version)
-        options = WatchOptions(
-            version=str(given.version or ""),
-            bookmarks=query.get("allowWatchBookmarks") in TRUE,
-            initial_events=given.initial_events,
-            timeout=float(given.timeout or DEFAULT_TIMEOUT),
-            form=form_asked(request, served, watches=True),
-        )
-        watch = Watch(self.store, served, route.namespace, parse_selection(query, served), options)
-        return Stream(watch.start)
+        options, form = ListOptions.of(request.query, watches=True), form_asked(request, served, watches=True)
+        self._check_reached(options.version)
+        selection = parse_selection(request.query, served)
+        return Stream(Watch(self.store, served, route.namespace, selection, options, form).start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
-        obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
+        obj = read_object(request, served, self.writer.warnings)
         options = _write_options(request, "CreateOptions")
         return object_response(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
@@ -271,7 +274,7 @@ class Api:
     def _update(self, request: Request, route: Route, served: Served) -> Response:
         if served.namespaced and not route.namespace:
             raise unknown_path()
-        obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
+        obj = read_object(request, served, self.writer.warnings)
         options, name = _write_options(request, "UpdateOptions"), Name(route.namespace, route.name)
         found, made = self.writer.replace(served, name, obj, route.subresource, options)
         return object_response(request, served, found, 201 if made else 200)
@@ -284,18 +287,20 @@ class Api:
         if media == APPLY:
             return self._apply(request, route, served, options)
         old = self._find(route, served)
-        patch = read_patch(request, media)
+        patch = read_patch(request)
         new = dict(patched(served, old.obj, media, patch))
-        if served.is_custom:
-            check_kind(new, old.obj, served, route.subresource)
-        else:
-            new = decodable(served, new, media, patch, self.registry)
-        problems = unknown_in_operations(patch) if media == JSON_PATCH else []
-        options = replace(options, refuse=partial(refused, media, patch, new), problems=tuple(problems))
+        if media == STRATEGIC:  # is applied to the decoded object, which has no kind
+            new |= {"kind": served.kind.kind, "apiVersion": served.kind.api_version}
+        elif not served.is_custom:
+            new = of_kind(new, served.kind, 422)
+        elif route.subresource != "status":  # a write of the status ignores both
+            check_kind(new, served, 422)
+        if media == JSON_PATCH:
+            options = replace(options, problems=tuple(unknown_in_operations(patch)))
         return object_response(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
-        config = configuration(read_patch(request, APPLY), served.kind)
+        config = read_configuration(request, served.kind)
         key = Name(route.namespace, route.name)
         found, made = self.writer.apply(served, key, config, route.subresource, options)
         return object_response(request, served, found, 201 if made else 200)
@@ -324,12 +329,8 @@ class Api:
             return self._update(request, route, served)
         if request.method == "POST" and (route.plural, route.subresource) == ("serviceaccounts", "token"):
             return self._token(request, route, served)
-        if request.method == "POST" and (route.plural, route.subresource) == ("pods", "eviction"):
-            options = eviction_options(request, route, served, self.registry, self.writer.warnings)
-            self.writer.delete(served, self._find(route, served), options)
-            return json_response({**_SUCCESS, "code": 201}, 201)
         if request.method == "POST" and (route.plural, route.subresource) == ("pods", "binding"):
-            binding = read_binding(request, route, served, self.registry, self.writer.warnings)
+            binding = read_binding(request, route, served, self.writer.warnings)
             pod = bound(self._find(route, served).obj, binding)
             if "dryRun" not in request.query:
                 self.store.put(served.resource, pod)
@@ -355,7 +356,7 @@ class Api:
         return unknown_path()
 
     def _token(self, request: Request, route: Route, served: Served) -> Response:
-        asked = read_unstored(request, TOKEN_REQUEST, self.registry, self.writer.warnings)
+        asked = read_unstored(request, TOKEN_REQUEST, self.writer.warnings)
         check_namespace(asked, route.namespace, served)
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
@@ -371,11 +372,10 @@ class Api:
         if request.method == "PATCH" and media_type(request) == APPLY:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
-            desired = read_scale(request, served, self.registry)
+            desired = decode_unstored(read_body(request), SCALE)
             check_name(desired, route.name)
         elif request.method == "PATCH":
-            patch = read_patch(request, media_type(request))
-            desired = decoded_scale(served, patched(served, current, media_type(request), patch), self.registry)
+            desired = decode_unstored(patched(served, current, media_type(request), read_patch(request)), SCALE)
         else:
             raise _no_method(request, route, served)
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
@@ -383,14 +383,14 @@ class Api:
         return json_response(scale_of(served, new.obj))
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
-        config = configuration(read_patch(request, APPLY), SCALE)
+        config = read_configuration(request, SCALE)
         config["metadata"] = {"name": route.name, **(config.get("metadata") or {})}
         check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(
             served,
             Name(route.namespace, route.name),
-            scale_configuration(served, config, self.registry),
+            scale_configuration(served, config),
             "scale",
             options,
         )

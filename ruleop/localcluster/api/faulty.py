@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, parse_timeout
+from ruleop.localcluster.api.options import TIMED_OUT, parse_timeout
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Disconnect, Later, Stream

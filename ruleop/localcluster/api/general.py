@@ -18,10 +18,10 @@ from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
 from ruleop.kubernetes.openapi.openapi_v2 import openapi_v2
-from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
+from ruleop.localcluster.api.responses import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
+from ruleop.localcluster.kinds.registry import is_builtin_group
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.localcluster.kinds.served_resources import is_builtin_group
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.kinds.served_resources import Registry
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -12,19 +12,46 @@ from ruleop.kubernetes.validation.defaults import (
     with_sources_of_new,
 )
 from ruleop.kubernetes.validation.tables.rbac import GROUP as RBAC
-from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted
-from ruleop.localcluster.kinds.core.pod import admit_pod, grace_seconds, pod_created, pod_updated
-from ruleop.localcluster.kinds.core.service import kept_on_update
-from ruleop.localcluster.kinds.core.service_allocation import allocate
+from ruleop.localcluster.kinds.accepted_names import CLEANUP, admitted
+from ruleop.localcluster.kinds.pods import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.served import Strategy
+from ruleop.localcluster.kinds.services import allocate, kept_on_update
 from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
+
+_GROUP_VERSION: Final = "events.k8s.io/v1"
+_NAMES: Final = {
+    "note": "message",
+    "regarding": "involvedObject",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_NAMES_BACK: Final = {core: name for name, core in _NAMES.items()}
+_ALWAYS: Final = {"reportingComponent": "", "reportingInstance": "", "source": {}}
+
+
+def to_core(event: Object) -> dict[str, Any]:
+    """The Event of events.k8s.io as one of v1."""
+    found = {_NAMES.get(name, name): value for name, value in event.items()}
+    return {**_ALWAYS, **found, "apiVersion": "v1"}
+
+
+def from_core(event: Object) -> dict[str, Any]:
+    """The Event of v1 as one of events.k8s.io."""
+    found = {_NAMES_BACK.get(name, name): value for name, value in event.items()}
+    for name in ("reportingController", "reportingInstance"):
+        if not found.get(name):
+            found.pop(name, None)
+    return {**found, "apiVersion": _GROUP_VERSION}
 
 
 def namespace_created(obj: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.crd.structural import default, prune
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.kubernetes.validation.validators import ACCEPTING, Validator
-from ruleop.localcluster.store.object_store import Resource, Stored, stored
+from ruleop.localcluster.object_store import Resource, Stored, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.crd.crds import PrinterColumn
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}

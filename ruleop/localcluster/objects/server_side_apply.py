@@ -16,7 +16,6 @@ from ruleop.kubernetes.kinds import LAST_APPLIED
 from ruleop.kubernetes.merge.equality import same
 from ruleop.kubernetes.validation.field_errors import FieldError
 from ruleop.localcluster.objects import fieldsets
-from ruleop.localcluster.objects.config_checks import NotTypedError, check_typed
 from ruleop.localcluster.objects.fieldsets import (
     EMPTY,
     FieldPath,
@@ -42,7 +41,7 @@ from ruleop.localcluster.objects.managed import (
     with_managers,
     without_managers,
 )
-from ruleop.localcluster.objects.typed import Comparison, compare, field_set, merge, remove
+from ruleop.localcluster.objects.typed import Comparison, NotTypedError, check_typed, compare, field_set, merge, remove
 from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:

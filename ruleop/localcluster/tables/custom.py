@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import orjson
 
 from ruleop.kubernetes.crd.crds import PrinterColumn
-from ruleop.localcluster.tables.cell_text import NAME, ColumnDefinition, name, since
+from ruleop.localcluster.tables.cells import NAME, ColumnDefinition, name, since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,8 +9,8 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.kubernetes.crd.crds import PrinterColumn
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.tables.builtin_columns import cells, columns, conditions
-from ruleop.localcluster.tables.cell_text import human_duration, label_selector
+from ruleop.localcluster.tables.builtin import cells, columns, conditions
+from ruleop.localcluster.tables.cells import human_duration, label_selector
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns, first, parse
 from ruleop.localcluster.timestamps import seconds_of
 

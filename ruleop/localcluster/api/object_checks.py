@@ -1,0 +1,293 @@
+"""Checks of an object before it is stored: its fields, by the schema of its kind, and metadata, which are the same for
+all kinds: names, labels, annotations, finalizers, owners.
+
+Unknown fields go, with a warning or an error; defaults come. A body is decoded before anything else is checked: whether
+the object exists, and whether it has the name in the path.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.kubernetes.builtin.completion import complete
+from ruleop.kubernetes.crd.structural import default, prune, unknown_fields
+from ruleop.kubernetes.merge.server.normalise import with_integers
+from ruleop.kubernetes.names import LABEL_KINDS
+from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rules
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+)
+from ruleop.kubernetes.validation.field_names import (
+    key_problems,
+    label_problems,
+    path_segment_problems,
+    subdomain_problems,
+    validate_annotations,
+    validate_labels,
+)
+from ruleop.localcluster.api.subresources import validate_scale
+from ruleop.localcluster.objects.custom_resources import validate_custom_resource
+from ruleop.localcluster.objects.decoding import (
+    DecodingError,
+    decode,
+    decode_metadata,
+    strict_problem,
+    undecodable,
+    unknown_field,
+    with_parts_of,
+)
+from ruleop.messages import format_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.kubernetes.kinds import Kind, Object
+    from ruleop.localcluster.api.options import WriteOptions
+    from ruleop.localcluster.kinds.served import Served
+
+_OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
+
+_REPEATED: Final = (
+    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+)
+_AFTER_PATCH: Final = " after mutating admission happens"
+
+
+def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
+    """The object as it is read from a request, without empty metadata, and warnings. Raises Rejected if it cannot be
+    decoded."""
+    try:
+        found, unknown = (_decoded_custom if served.is_custom else _decoded_builtin)(served, obj, old)
+    except DecodingError as error:
+        raise undecodable(served.kind, error, options.undecodable) from None
+    warnings = [*options.problems, *map(unknown_field, unknown)] if options.field_validation != "Ignore" else []
+    if warnings and options.field_validation == "Strict":
+        raise undecodable(served.kind, strict_problem(warnings), options.undecodable)
+    metadata = found["metadata"] = _without_empty(found.get("metadata") or {}, served)
+    owners = metadata.get("ownerReferences") or []
+    if len(owners) > 1:
+        metadata["ownerReferences"], repeated = _unique(owners)
+        if repeated:
+            warnings.append(_REPEATED.format(when=_AFTER_PATCH if options.is_patch else "", uids=", ".join(repeated)))
+    return found, warnings
+
+
+def _unique(owners: list[Object]) -> tuple[list[Object], list[str]]:
+    """Owners without repeated ones, and the uids of these."""
+    kept: list[Object] = []
+    repeated: list[str] = []
+    for each in owners:
+        if each in kept:
+            repeated.append(each["uid"])
+        else:
+            kept.append(each)
+    return kept, repeated
+
+
+def _without_empty(metadata: dict[str, Any], served: Served) -> dict[str, Any]:
+    """Metadata as Go writes them. A number of zero is a pointer's. An empty list of managers resets those of a built-in
+    kind."""
+    kept = "" if served.is_custom else "managedFields"
+    found = {name: value for name, value in metadata.items() if value or value == 0 or name == kept}
+    if owners := found.get("ownerReferences"):
+        found["ownerReferences"] = [each if _OWNER.keys() <= each.keys() else {**_OWNER, **each} for each in owners]
+    return found
+
+
+def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[dict[str, Any], list[FieldError]]:
+    """A custom resource with the defaults of its schema, and why it is invalid. Others have no schema."""
+    if not served.is_custom:
+        return obj, []
+    found = with_parts_of(old, default(obj, served.schema))
+    errors = [*validate_custom_resource(found, served.schema, old), *validate_scale(served, found)]
+    return found, [*errors, *validate_rules(found, served.schema, old, errors)]
+
+
+def with_defaults(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
+    """The object with the defaults of its kind, valid or not."""
+    if served.is_custom:
+        return default(obj, served.schema)
+    return completed(served, obj, old)
+
+
+def completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
+    """An object of a built-in kind with its defaults. Those of a custom resource come with its schema."""
+    if served.is_custom or served.kind.kind == "CustomResourceDefinition":
+        return served.validator.default(obj)
+    return served.validator.default(complete(obj, served.shape, old))
+
+
+def _decoded_builtin(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:
+    found = decode(with_parts_of(old, dict(obj)), served.shape, old)
+    return found.obj, list(found.unknown)
+
+
+def _decoded_custom(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:
+    metadata = decode_metadata(obj.get("metadata"), (old or {}).get("metadata"))
+    whole = with_integers(dict(obj))
+    found = prune({**whole, "metadata": metadata.obj}, served.schema)
+    unknown = list(metadata.unknown)
+    if len(found) != len(whole) or any(found[name] != whole[name] for name in found if name != "metadata"):
+        unknown += [format_path(path) for path in unknown_fields(whole, served.schema)]
+    return found, sorted(unknown)
+
+
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_RBAC: Final = "rbac.authorization.k8s.io"
+_BUDGET: Final = ("policy", "PodDisruptionBudget")
+_ANY_PREFIX: Final = frozenset({_BUDGET, (_RBAC, "Role"), (_RBAC, "RoleBinding")})
+_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")  # in Go's order
+
+# Of these, the prefix of generated names is checked at an update, too.
+_PREFIX_CHECKED: Final = frozenset(
+    {
+        *(
+            ("", kind)
+            for kind in (
+                "ConfigMap",
+                "Endpoints",
+                "LimitRange",
+                "PersistentVolumeClaim",
+                "Pod",
+                "Secret",
+                "ServiceAccount",
+            )
+        ),
+        *((_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+        ("batch", "Job"),
+        ("discovery.k8s.io", "EndpointSlice"),
+        ("networking.k8s.io", "Ingress"),
+    }
+)
+# Of these, and of custom resources, finalizers need not be qualified by a domain.
+_PLAIN_FINALIZERS: Final = frozenset({_BUDGET, ("coordination.k8s.io", "Lease")})
+
+
+def validate_new_metadata(served: Served, metadata: Object) -> list[FieldError]:
+    """Errors in the metadata of a new object."""
+    prefix = metadata.get("generateName")
+    return [
+        *(_validate_prefix(served.kind, prefix) if prefix else ()),
+        *validate_name(served.kind, metadata.get("name", "")),
+        *_validate_whole(metadata),
+        *_validate_unqualified(served, metadata),
+    ]
+
+
+def validate_metadata_update(served: Served, old: Object, new: Object) -> list[FieldError]:
+    """Errors in the metadata of a new version of an object. The server reports some of them twice or thrice."""
+    prefix = new.get("generateName")
+    return [
+        *(_validate_prefix(served.kind, prefix) if prefix and served.kind[::2] in _PREFIX_CHECKED else ()),
+        *_validate_added_finalizer(old, new),
+        *_validate_whole(new),
+        *_validate_unqualified(served, new),
+    ]
+
+
+def finalizer_warnings(old: Object | None, new: Object) -> list[str]:
+    """Warnings to the author of a custom resource about finalizers that are new."""
+    before = () if old is None else old.get("finalizers") or ()
+    warnings = []
+    for each in sorted(set(new.get("finalizers") or ()) - set(before)):
+        found = list(key_problems(each, "a valid label key"))
+        if "/" not in each and each not in _STANDARD_FINALIZERS:
+            path = " including a path (/)" if "." in each else ""
+            found.append(
+                f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer "
+                "writers"
+            )
+        warnings += [f"metadata.finalizers: {json.dumps(each)}: {problem}" for problem in found]
+    return warnings
+
+
+def _validate_whole(metadata: Object) -> list[FieldError]:
+    return [
+        *validate_labels(metadata.get("labels") or {}),
+        *validate_annotations(metadata.get("annotations") or {}),
+        *_validate_owner(metadata.get("ownerReferences") or []),
+        *_validate_finalizer(metadata.get("finalizers") or []),
+    ]
+
+
+def _validate_prefix(kind: Kind, prefix: str) -> Iterator[FieldError]:
+    """A dash at the end of a prefix of names is followed by letters: Go replaces it, and the letter before it."""
+    if (kind.group, kind.kind) not in _ANY_PREFIX:
+        field = "metadata.generateName"
+        for error in validate_name(kind, prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
+            yield FieldError(error.reason, error.message, field)
+
+
+def validate_name(kind: Kind, name: str) -> Iterator[FieldError]:
+    field = "metadata.name"
+    if not name:
+        yield required(field, "name or generateName is required")
+    elif kind.group == _RBAC or (kind.group, kind.kind) == _BUDGET:
+        yield from invalid_values(field, name, path_segment_problems(name))
+    else:
+        problems = label_problems(name) if (kind.group, kind.kind) in LABEL_KINDS else subdomain_problems(name)
+        yield from invalid_values(field, name, problems)
+
+
+def _validate_owner(owners: list[Mapping[str, Any]]) -> Iterator[FieldError]:
+    field, controller = "metadata.ownerReferences", ""
+    for owner in owners:
+        version = owner.get("apiVersion") or ""
+        if version.count("/") > 1 or not version.rpartition("/")[2]:
+            yield invalid_value(f"{field}.apiVersion", version, "version must not be empty")
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                yield invalid_value(f"{field}.{name}", "", "must not be empty")
+        if (version, owner.get("kind")) == ("v1", "Event"):
+            yield invalid_value(field, _in_order(owner), "/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            found = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                problem = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{controller} and {found}"
+                )
+                yield invalid_value(field, [*map(_in_order, owners)], problem)
+            controller = controller or found
+
+
+def _in_order(owner: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
+
+
+def _validate_finalizer(finalizers: list[str]) -> Iterator[FieldError]:
+    for each in finalizers:
+        for problem in key_problems(each, "a valid label key"):
+            yield invalid_value("metadata.finalizers", each, problem)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        problem = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield invalid_value("metadata.finalizers", finalizers, problem)
+
+
+def _validate_unqualified(served: Served, metadata: Object) -> list[FieldError]:
+    if served.is_custom or (served.kind.group, served.kind.kind) in _PLAIN_FINALIZERS:
+        return []
+    problem = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"metadata.finalizers[{index}]", each, problem)
+        for index, each in enumerate(metadata.get("finalizers") or ())
+        if "/" not in each and each not in _STANDARD_FINALIZERS
+    ]
+
+
+def _validate_added_finalizer(old: Object, new: Object) -> list[FieldError]:
+    """No finalizer may be added to an object that is being deleted."""
+    added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not added or "deletionTimestamp" not in old:
+        return []
+    listed = ", ".join(f'"{each}"' for each in added)
+    problem = (
+        f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    )
+    return [forbidden_value("metadata.finalizers", problem)]

@@ -1,0 +1,283 @@
+"""The options of requests: of writes, deletions and lists, the tokens by which a list is continued, and timeouts.
+
+The next page of a list shows the objects as they were at the version of its token. Where that is no longer known, the
+response has a token by which the list continues with the objects as they are now.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.kubernetes.go_durations import duration_parts
+from ruleop.kubernetes.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    invalid_value,
+    required,
+    too_long,
+    unsupported,
+)
+from ruleop.localcluster.http.message import Response
+from ruleop.localcluster.object_store import Name
+from ruleop.localcluster.status_errors import Rejected, bad_request, internal, invalid_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TRUE: Final = ("true", "1", "True")
+PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
+_MATCHES: Final = ("Exact", "NotOlderThan", "")
+
+
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_LONGEST_MANAGER: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    manager: str = "unknown"  # "": who sets which fields is not recorded
+    dry_run: bool = False
+    field_validation: str = "Warn"  # Strict, Warn or Ignore
+    force: bool = False
+    is_patch: bool = False
+    undecodable: int = 400  # the status where an object cannot be decoded
+    problems: tuple[str, ...] = ()  # unknown fields of a patch itself
+    is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], user_agent: str, options: str, *, is_apply: bool = False) -> WriteOptions:
+        """`options` is the name of their kind: CreateOptions, UpdateOptions or PatchOptions."""
+        errors = list(_validate_dry_run(query.get("dryRun")))
+        manager, validation = query.get("fieldManager", ""), query.get("fieldValidation", "")
+        if is_apply and not manager:
+            errors.append(required("fieldManager", "is required for apply patch"))
+        if len(manager) > _LONGEST_MANAGER:
+            errors.append(too_long("fieldManager", _LONGEST_MANAGER))
+        errors += _validate_printable(manager)
+        if validation not in _VALIDATIONS:
+            errors.append(unsupported("fieldValidation", validation, _VALIDATIONS))
+        if "force" in query and options == "PatchOptions" and not is_apply:
+            errors.append(forbidden_value("force", "may not be specified for non-apply patch"))
+        if errors:
+            raise invalid_options(options, *errors)
+        return cls(
+            manager or user_agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown",
+            "dryRun" in query,
+            validation or "Warn",
+            query.get("force") in ("true", "1"),
+            options == "PatchOptions",
+            {"PatchOptions": 500 if is_apply else 422}.get(options, 400),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    dry_run: bool = False
+    propagation: str = ""
+    grace: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
+        """`body` is decoded: its fields have their types. If there is one, the query says nothing."""
+        if body:
+            query = {}
+        preconditions = body.get("preconditions") or {}
+        propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+        orphan = body.get("orphanDependents", query.get("orphanDependents"))
+        dry_run = next(iter(body.get("dryRun") or ()), query.get("dryRun"))
+        errors = list(_validate_dry_run(dry_run))
+        if propagation and propagation not in PROPAGATIONS:
+            errors.append(unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
+        elif propagation and orphan is not None:
+            problem = "orphanDependents and deletionPropagation cannot be both set"
+            errors.append(invalid_value("propagationPolicy", propagation, problem))
+        if errors:
+            raise invalid_options("DeleteOptions", *errors)
+        grace = body.get("gracePeriodSeconds")
+        if grace is None and query.get("gracePeriodSeconds"):
+            grace = _integer(query, "gracePeriodSeconds")
+        return cls(
+            dry_run is not None,
+            propagation or {"true": "Orphan", "false": "Background"}.get(str(orphan).lower(), ""),
+            grace,
+            preconditions.get("uid") or "",
+            preconditions.get("resourceVersion") or "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """The version of a list, or the version from which a watch starts."""
+
+    version: int = 0
+    exact: bool = False
+    limit: int = 0
+    token: str = ""
+    initial_events: bool | None = None
+    timeout: int = 0
+    bookmarks: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], *, watches: bool) -> ListOptions:
+        version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+        token, initial = query.get("continue", ""), query.get("sendInitialEvents")
+        limit, timeout = _integer(query, "limit"), _integer(query, "timeoutSeconds")
+        errors = list(
+            _validate_watch(match, initial) if watches else _validate_list(version, match, token, initial=initial)
+        )
+        if errors:
+            raise invalid_options("ListOptions", *errors)
+        if not watches and version and not version.isdecimal():
+            raise bad_request(f"invalid resource version: {_not_a_version(version)}")
+        if token and version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return cls(
+            version_of(version or "0"),
+            match == "Exact",
+            0 if version == "0" and not token else limit,  # such a list comes from the cache, as a whole
+            token,
+            None if initial is None else initial in TRUE,
+            timeout,
+            query.get("allowWatchBookmarks") in TRUE,
+        )
+
+
+def version_of(text: str) -> int:
+    """A resourceVersion as a number. Raises Rejected."""
+    if not text.isdecimal():
+        raise internal(_not_a_version(text))
+    return int(text)
+
+
+def _not_a_version(text: str) -> str:
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
+def _integer(query: Mapping[str, str], name: str) -> int:
+    value = query.get(name) or "0"
+    if not value.removeprefix("-").isdecimal():
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    if not -(1 << 63) <= (found := int(value)) < 1 << 63:
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
+    return found
+
+
+def _validate_watch(match: str, initial: str | None) -> Iterator[FieldError]:
+    if initial is None and match:
+        yield _forbidden_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    elif initial is not None and match != "NotOlderThan":
+        yield _forbidden_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+
+
+def _validate_list(version: str, match: str, token: str, *, initial: str | None) -> Iterator[FieldError]:
+    if initial is not None:
+        yield forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if not match:
+        return
+    if not version:
+        yield _forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if token:
+        yield _forbidden_match("resourceVersionMatch is forbidden when continue is provided")
+    if match not in _MATCHES:
+        yield unsupported("resourceVersionMatch", match, _MATCHES)
+    elif match == "Exact" and version == "0":
+        yield _forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+
+
+def _forbidden_match(message: str) -> FieldError:
+    return forbidden_value("resourceVersionMatch", message)
+
+
+def _validate_printable(manager: str) -> Iterator[FieldError]:
+    for position, letter in enumerate(manager):
+        if not letter.isprintable():
+            shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in manager)
+            message = f'Invalid value: "{shown}": invalid character U+{ord(letter):04X} (at position {position})'
+            yield FieldError("FieldValueInvalid", message, "fieldManager")
+
+
+def _validate_dry_run(value: str | None) -> Iterator[FieldError]:
+    if value not in (None, "All"):
+        yield unsupported("dryRun", [value], ("All",))
+
+
+NOW: Final = -1
+"""The version of a token that continues with the objects as they are."""
+
+_FORMAT: Final = "meta.k8s.io/v1"
+_EXPIRED: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def continue_token(version: int, after: Name, namespace: str) -> str:
+    """The token of the page after an object. `namespace` is that of the list, "" for one of all namespaces."""
+    return _encoded(version, f"/{_key(after, namespace)}\0")
+
+
+def read_token(token: str, namespace: str, *, namespaced: bool) -> tuple[int, Name]:
+    """The version of a token, and the object after which the list is continued. Raises Rejected."""
+    try:
+        document = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        version, start = int(document["rv"]), str(document["start"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    key = start.removeprefix("/").removesuffix("\0")
+    if not version or not key or document.get("v") != _FORMAT or ".." in key.split("/"):
+        raise bad_request("invalid continue token: continue key is not valid: it is not of this server")
+    if not namespaced or namespace:
+        return version, Name(namespace, key)
+    return version, Name(*key.partition("/")[::2])
+
+
+def expired_page(after: Name, namespace: str) -> Rejected:
+    """The response where the version of a token is no longer known."""
+    return Rejected(410, "Expired", _EXPIRED, metadata={"continue": _encoded(NOW, f"{_key(after, namespace)}\0")})
+
+
+def _key(name: Name, namespace: str) -> str:
+    return "/".join(filter(None, ("" if namespace else name.namespace, name.name)))
+
+
+def _encoded(version: int, start: str) -> str:
+    document = {"v": _FORMAT, "rv": version, "start": start}
+    return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
+
+
+LONGEST: Final = 60.0  # seconds: the server's own limit, which no request may exceed
+TIMED_OUT: Final = Response(
+    504,
+    orjson.dumps(
+        {
+            "metadata": {},
+            "status": "Failure",
+            "message": "Timeout: request did not complete within the allotted timeout",
+            "reason": "Timeout",
+            "details": {},
+            "code": 504,
+        }
+    ),
+    "text/plain; charset=utf-8",
+)
+"""The real server's response, which has no kind."""
+
+
+def parse_timeout(query: Mapping[str, str]) -> float:
+    """The seconds within which a request, other than a watch, is answered. Raises Rejected."""
+    given = query.get("timeout")
+    if not given:
+        return LONGEST
+    try:
+        seconds = float(sum(duration_parts(given))) / 1e9
+    except ValueError as error:
+        raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
+    return min(seconds, LONGEST) if seconds > 0 else LONGEST

@@ -1,0 +1,381 @@
+"""Plays the scheduler and the kubelet: pods run at once, unless an annotation wants something else.
+
+`local.ruleop.dev/pod` of a pod (or of the template that makes it) tells what happens to it:
+
+- `pending`: it is never scheduled
+- `fail`: its containers fail (and restart, by its restart policy)
+- `not-ready`: it runs, and its readiness probe fails
+- `after=SECONDS`: it is ready, or has completed, after this time
+
+ConfigMaps and Secrets that the containers and volumes of a pod need may be missing: they are named in the kubelet's
+words. A pod that needs an object is reconciled again when that object is created or changes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ruleop.kubernetes.builtin.table import builtin_release
+from ruleop.localcluster.api.options import DeleteOptions
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, is_over, with_condition
+from ruleop.localcluster.controllers.scheduling import NO_NODE, NODE, unschedulable
+from ruleop.localcluster.kinds.resources import CONFIG_MAPS, PODS, SECRETS
+from ruleop.localcluster.object_store import Name
+from ruleop.localcluster.timestamps import now, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.kubernetes.kinds import Object
+    from ruleop.localcluster.controllers.machinery import Machinery
+    from ruleop.localcluster.object_store import Resource, Stored
+
+
+class _Kind(NamedTuple):
+    resource: Resource
+    title: str
+    fields: tuple[str, ...]  # that have the files of a volume; an environment variable reads the first alone
+    missing_file: str
+
+
+_CONFIG_MAP: Final = _Kind(
+    CONFIG_MAPS, "ConfigMap", ("data", "binaryData"), "configmap references non-existent config key"
+)
+_SECRET: Final = _Kind(SECRETS, "Secret", ("data",), "references non-existent secret key")
+
+
+class _Missing(Exception):  # noqa: N818 - it is an answer
+    """The reason that a container or volume cannot be set up."""
+
+
+class Configuration:
+    """The ConfigMaps and Secrets beside a pod."""
+
+    def __init__(self, machinery: Machinery, pod: Object) -> None:
+        self._machinery, self._pod = machinery, pod
+        self._namespace: str = pod["metadata"]["namespace"]
+
+    def container_problem(self, container: Object) -> str:
+        """The reason that a container cannot be created; empty if it can."""
+        try:
+            for each in container.get("envFrom") or ():
+                if "configMapRef" in each:
+                    self._find(_CONFIG_MAP, each["configMapRef"])
+                if "secretRef" in each:
+                    self._find(_SECRET, each["secretRef"])
+            for each in container.get("env") or ():
+                source = each.get("valueFrom") or {}
+                if "configMapKeyRef" in source:
+                    self._check_key(_CONFIG_MAP, source["configMapKeyRef"])
+                if "secretKeyRef" in source:
+                    self._check_key(_SECRET, source["secretKeyRef"])
+        except _Missing as missing:
+            return str(missing)
+        return ""
+
+    def volume_problems(self) -> Iterator[str]:
+        """The reasons that the volumes of the pod cannot be mounted."""
+        for volume in self._pod["spec"].get("volumes") or ():
+            problems = [problem for source in _sources(volume) if (problem := self._source_problem(source))]
+            if problems:
+                text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+                yield f'MountVolume.SetUp failed for volume "{volume["name"]}" : {text}'
+
+    def _source_problem(self, source: tuple[_Kind, Object]) -> str:
+        kind, reference = source
+        try:
+            if (found := self._find(kind, reference)) is not None:
+                keys = {key for name in kind.fields for key in found.get(name) or ()}
+                for item in reference.get("items") or ():
+                    if item["key"] not in keys:
+                        self._check_optional(kind, reference, f"{kind.missing_file}: {item['key']}")
+        except _Missing as missing:
+            return str(missing)
+        return ""
+
+    def _check_key(self, kind: _Kind, reference: Object) -> None:
+        found, key = self._find(kind, reference), reference["key"]
+        if found is not None and key not in (found.get(kind.fields[0]) or {}):
+            place = f"{kind.title} {self._namespace}/{reference['name']}"
+            self._check_optional(kind, reference, f"couldn't find key {key} in {place}")
+
+    def _find(self, kind: _Kind, reference: Object) -> Object | None:
+        """None if the object is missing and optional."""
+        name = reference.get("name", "")
+        found = self._machinery.get(kind.resource, self._namespace, name)
+        if found is None:
+            self._check_optional(kind, reference, f'{kind.title.lower()} "{name}" not found')
+            return None
+        return found.obj
+
+    def _check_optional(self, kind: _Kind, reference: Object, problem: str) -> None:
+        if not reference.get("optional"):
+            self._machinery.wait_for(kind.resource, Name(self._namespace, reference.get("name", "")))
+            raise _Missing(problem)
+
+
+def _sources(volume: Object) -> Iterator[tuple[_Kind, dict[str, Any]]]:
+    for each in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+        if "configMap" in each:
+            yield _CONFIG_MAP, each["configMap"]
+        if "secret" in each:
+            # A volume has secretName, a source of a projected volume has name.
+            yield _SECRET, {"name": each["secret"].get("secretName", ""), **each["secret"]}
+
+
+_UNKNOWN: Final = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeProxyVersion",
+)
+BEHAVIOUR: Final = "local.ruleop.dev/pod"
+
+
+class Pods(Controller):
+    resource = PODS
+
+    def __init__(self, machinery: Machinery) -> None:
+        super().__init__(machinery)
+        self._addresses = 0
+
+    def reconcile(self, found: Stored) -> None:
+        pod, name = found.obj, found.name
+        if is_being_deleted(pod):
+            if not pod["metadata"].get("finalizers"):
+                self.machinery.delete(PODS, found, DeleteOptions(grace=0, uid=found.uid))
+            return
+        status = pod.get("status") or {}
+        if is_over(pod):
+            return
+        behaviour, delay = _behaviour(pod)
+        is_scheduled = bool(pod["spec"].get("nodeName"))
+        if behaviour == "pending":
+            self._stay_pending(found, NO_NODE)
+            return
+        if not is_scheduled and pod["spec"]["schedulerName"] != "default-scheduler":
+            return  # it waits for its own scheduler
+        if not is_scheduled and (problem := unschedulable(self.machinery, pod)):
+            self._stay_pending(found, problem)
+            return
+        if not is_scheduled:
+            found = self.machinery.store.put(PODS, {**pod, "spec": {**pod["spec"], "nodeName": NODE}})
+            pod = found.obj
+            message = f"Successfully assigned {name.namespace}/{name.name} to {NODE}"
+            self.machinery.record(pod, "Scheduled", message, "default-scheduler")
+        started = status.get("startTime")
+        begun = time.time() - seconds_of(started) if started else 0.0
+        ready = begun >= delay
+        new = self._status(pod, behaviour, ready=ready)
+        if not ready:
+            self.machinery.after(delay - begun, self, name)
+        self.machinery.update_status(PODS, found, new)
+
+    def _stay_pending(self, found: Stored, message: str) -> None:
+        status = found.obj.get("status") or {}
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        conditions = with_condition(status.get("conditions"), condition, now())
+        new = {**status, "phase": "Pending", "conditions": conditions}
+        if new != status:
+            self.machinery.record(found.obj, "FailedScheduling", message, "default-scheduler", type_="Warning")
+            self.machinery.update_status(PODS, found, new)
+
+    def _status(self, pod: Object, behaviour: str, *, ready: bool) -> dict[str, Any]:
+        old, spec = pod.get("status") or {}, pod["spec"]
+        start = old.get("startTime") or now()
+        has_sandbox, waiting = (True, {}) if old.get("phase") == "Running" else self._waiting(pod)
+        finishes = spec.get("restartPolicy") in ("OnFailure", "Never") and _is_of_job(pod)
+        failed = behaviour == "fail" and not waiting
+        if waiting:
+            phase = "Pending"
+        elif failed and spec.get("restartPolicy") == "Never":
+            phase = "Failed"
+        elif finishes and ready and not failed:
+            phase = "Succeeded"
+        else:
+            phase = "Running"
+        is_ready = phase == "Running" and ready and not failed and behaviour != "not-ready"
+        status: dict[str, Any] = {
+            "phase": phase,
+            "startTime": start,
+            "hostIP": "192.0.2.1",
+            "hostIPs": [{"ip": "192.0.2.1"}],
+            "qosClass": old.get("qosClass") or "BestEffort",
+        }
+        if has_sandbox:
+            status["podIP"] = old.get("podIP") or self._address()
+            status["podIPs"] = [{"ip": status["podIP"]}]
+        status["containerStatuses"] = [
+            _waiting_status(each, waiting[each["name"]])
+            if each["name"] in waiting
+            else _container_status(each, phase, start, ready=is_ready, failed=failed)
+            for each in spec["containers"]
+        ]
+        if inits := spec.get("initContainers"):
+            status["initContainerStatuses"] = [
+                _waiting_status(each, waiting[each["name"]])
+                if each["name"] in waiting
+                else _init_status(each, phase, start)
+                for each in inits
+            ]
+        uninitialized = [each["name"] for each in spec.get("initContainers") or () if each["name"] in waiting]
+        unready: dict[str, str] = {} if is_ready else {"reason": "PodCompleted"}
+        if not is_ready and phase != "Succeeded":
+            names = [each["name"] for each in status["containerStatuses"] if not each["ready"]]
+            unready = {
+                "reason": "ContainersNotReady",
+                "message": f"containers with unready status: [{' '.join(names)}]",
+            }
+        pending: dict[str, str] = {}
+        if uninitialized:
+            text = f"containers with incomplete status: [{' '.join(uninitialized)}]"
+            pending = {"reason": "ContainersNotInitialized", "message": text}
+        conditions = old.get("conditions")
+        for type_, true, extra in (
+            ("PodReadyToStartContainers", has_sandbox and phase in ("Pending", "Running"), {}),
+            ("Initialized", not uninitialized, pending),
+            ("Ready", is_ready, unready),
+            ("ContainersReady", is_ready, unready),
+            ("PodScheduled", True, {}),
+        ):
+            new = {"type": type_, "status": "True" if true else "False", "lastProbeTime": None, **extra}
+            conditions = with_condition(conditions, new, now())
+        return {**status, "conditions": conditions}
+
+    def _waiting(self, pod: Object) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether the volumes can be mounted, and which containers cannot start, with the reason. Containers that have
+        started keep running without it."""
+        configuration, spec = Configuration(self.machinery, pod), pod["spec"]
+        inits, containers = spec.get("initContainers") or [], spec["containers"]
+        later = {"reason": "PodInitializing" if inits else "ContainerCreating"}
+        if problems := list(configuration.volume_problems()):
+            for each in problems:
+                self.machinery.record(pod, "FailedMount", each, "kubelet", type_="Warning")
+            return False, {each["name"]: later for each in (*inits, *containers)}
+        old = pod.get("status") or {}
+        before = {
+            each["name"]: each["state"]
+            for each in (*(old.get("initContainerStatuses") or ()), *(old.get("containerStatuses") or ()))
+        }
+        waiting: dict[str, dict[str, str]] = {}
+        stopped = False
+        for each in (*inits, *containers):
+            name, state = each["name"], before.get(each["name"]) or {}
+            if stopped:
+                waiting[name] = later
+            elif "running" not in state and (problem := configuration.container_problem(each)):
+                waiting[name] = {"reason": "CreateContainerConfigError", "message": problem}
+                if state.get("waiting") != waiting[name]:
+                    self.machinery.record(pod, "Failed", f"Error: {problem}", "kubelet", type_="Warning")
+                stopped = each in inits
+        return True, waiting
+
+    def _address(self) -> str:
+        self._addresses += 1
+        return f"10.244.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+
+
+def _waiting_status(container: Object, waiting: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": False,
+        "started": False,
+        "restartCount": 0,
+        "state": {"waiting": waiting},
+        "lastState": {},
+    }
+
+
+def _init_status(container: Object, phase: str, start: str) -> dict[str, Any]:
+    """Of an init container that has completed, or of a sidecar that runs."""
+    if container.get("restartPolicy") == "Always":
+        return _container_status(container, phase, start, ready=True, failed=False)
+    return {**_container_status(container, "Succeeded", start, ready=True, failed=False), "started": False}
+
+
+def _container_status(container: Object, phase: str, start: str, *, ready: bool, failed: bool) -> dict[str, Any]:
+    state: dict[str, Any] = {"running": {"startedAt": start}}
+    restarts = 0
+    if phase in ("Succeeded", "Failed"):
+        code = 1 if phase == "Failed" else 0
+        reason = "Error" if code else "Completed"
+        state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": start, "finishedAt": now()}}
+    elif failed:
+        restarts = 1
+        state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
+    image = container.get("image", "")
+    return {
+        "name": container["name"],
+        "image": image,
+        "imageID": image,
+        "containerID": f"local://{container['name']}",
+        "ready": ready,
+        "started": ready,
+        "restartCount": restarts,
+        "state": state,
+        "lastState": {},
+    }
+
+
+def _behaviour(pod: Object) -> tuple[str, float]:
+    text = (pod["metadata"].get("annotations") or {}).get(BEHAVIOUR, "")
+    found, _, value = text.partition("=")
+    if found == "after":
+        try:
+            return "", float(value.removesuffix("s"))
+        except ValueError:
+            return "", 0.0
+    return found, 0.0
+
+
+def _is_of_job(pod: Object) -> bool:
+    return any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences") or [])
+
+
+def node() -> dict[str, Any]:
+    """The one node of the cluster."""
+    stamp = now()
+    resources = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": NODE,
+            "labels": {
+                "kubernetes.io/hostname": NODE,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+            },
+        },
+        "spec": {},
+        "status": {
+            "nodeInfo": {
+                **dict.fromkeys(_UNKNOWN, ""),
+                "kubeletVersion": f"v{builtin_release()}.0+ruleop",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+            },
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [
+                {"type": "InternalIP", "address": "192.0.2.1"},
+                {"type": "Hostname", "address": NODE},
+            ],
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "LocalNode",
+                    "message": "the node of a local cluster is always ready",
+                    "lastHeartbeatTime": stamp,
+                    "lastTransitionTime": stamp,
+                }
+            ],
+        },
+    }
