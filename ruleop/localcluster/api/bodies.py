@@ -183,7 +183,8 @@ def read_object(request: Request, served: Served, warnings: list[str]) -> dict[s
     warnings += _repeated_fields(request, obj, served.kind)
     if not served.is_custom:
         return of_kind(obj, served.kind)
-    check_kind({"apiVersion": served.kind.api_version, **obj}, served)
+    obj["apiVersion"] = obj.get("apiVersion") or served.kind.api_version
+    check_kind(obj, served)
     return obj
 
 
