@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,18 +21,16 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
         message: str,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        *,
-        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.reason, self.message, self.metadata = code, reason, message, metadata
+        self.code, self.reason, self.message = code, reason, message
         self.details, self.headers = details, dict(headers or {})
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": dict(self.metadata or {}),
+            "metadata": {},
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -119,10 +117,6 @@ def invalid_options(options: str, *errors: FieldError) -> Rejected:
     return invalid_named("meta.k8s.io", options, "", errors)
 
 
-READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-STREAM_TYPES: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-
-
 def unsupported_media_type(accepted: str) -> Rejected:
     return Rejected(
         415,
@@ -131,32 +125,8 @@ def unsupported_media_type(accepted: str) -> Rejected:
     )
 
 
-def unsupported_patch_type() -> Rejected:
-    """The response of the built-in kinds."""
-    return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-
-
-def no_representation(available: str) -> Rejected:
-    """The built-in kinds' response where no accepted media type is known."""
-    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
-
-
-def not_acceptable(message: str) -> Rejected:
-    return Rejected(406, "NotAcceptable", message)
-
-
 def method_not_allowed() -> Rejected:
     return Rejected(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
-
-
-def not_supported(group: str, plural: str, verb: str) -> Rejected:
-    """A method that a custom resource does not have there."""
-    return Rejected(
-        405,
-        "MethodNotAllowed",
-        f'{verb} is not supported on resources of kind "{_title(group, plural)}"',
-        _details(group, plural, ""),
-    )
 
 
 def internal(message: str) -> Rejected:

@@ -24,53 +24,27 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
 REQUESTS: dict[str, tuple[str, Any]] = {
-    "access to everything at once": (OWN_ACCESS, {"spec": {**TYPED, "nonResourceAttributes": ANY}}),
-    "access to nothing": (OWN_ACCESS, {"spec": {}}),
-    "access without a spec": (OWN_ACCESS, {}),
     "access by a list": (OWN_ACCESS, []),
     "access by no JSON": (OWN_ACCESS, "{"),
     "access with a number for a spec": (OWN_ACCESS, {"spec": 5}),
     "access with a number for attributes": (OWN_ACCESS, {"spec": {"resourceAttributes": 5}}),
     "access by a Pod": (OWN_ACCESS, {**POD, "spec": TYPED}),
     "access by an unknown kind": (OWN_ACCESS, {"kind": "Foo", "spec": TYPED}),
-    "access with two selectors": (
-        OWN_ACCESS,
-        {"spec": {"resourceAttributes": {"fieldSelector": {"rawSelector": "a=b", "requirements": [{"key": "a"}]}}}},
-    ),
-    "access with an empty selector": (OWN_ACCESS, {"spec": {"resourceAttributes": {"labelSelector": {}}}}),
-    "access of nobody": (ACCESS, {"spec": TYPED}),
-    "access of nobody to nothing": (ACCESS, {}),
-    "access of somebody to everything at once": (
-        ACCESS,
-        {"spec": {"user": "a", **TYPED, "nonResourceAttributes": ANY}},
-    ),
     "access with a number for groups": (ACCESS, {"spec": {"groups": 5}}),
-    "local access to nothing": (LOCAL_ACCESS, {}),
-    "local access to another namespace": (LOCAL_ACCESS, {"spec": {"user": "a", **TYPED}}),
-    "local access to a path": (LOCAL_ACCESS, {"spec": {"user": "a", "nonResourceAttributes": ANY}}),
     "local access sent to another namespace": (LOCAL_ACCESS, {"metadata": {"namespace": "x"}, "spec": {"user": "a"}}),
-    "rules of no namespace": (RULES, {}),
     "rules of a number": (RULES, {"spec": {"namespace": 5}}),
-    "no token": (TOKENS, {}),
-    "an empty token": (TOKENS, {"spec": {"token": ""}}),
     "a number for a token": (TOKENS, {"spec": {"token": 5}}),
     "a token in a list": (TOKENS, []),
     "an unknown token": (TOKENS, {"spec": {"token": "nothing"}}),
     "an unknown token for somebody": (TOKENS, {"spec": {"token": "nothing", "audiences": ["a"]}}),
     "who I am, by a list": (SUBJECT, []),
     "who I am, with wrong metadata": (SUBJECT, {"metadata": 5}),
-    "a token that soon expires": (TOKEN, {"spec": {"expirationSeconds": 599}}),
-    "a token that never expires": (TOKEN, {"spec": {"expirationSeconds": 2**32 + 1}}),
-    "a token that expires at no time": (TOKEN, {"spec": {"expirationSeconds": 2**62}}),
     "a token for a number": (TOKEN, {"spec": {"audiences": 5}}),
     "a token with a number for a spec": (TOKEN, {"spec": 5}),
     "a token by a list": (TOKEN, []),
     "a token by a Pod": (TOKEN, POD),
     "a token by another version": (TOKEN, {"apiVersion": "v1"}),
-    "a token of another name": (TOKEN, {"metadata": {"name": "b"}}),
     "a token of another namespace": (TOKEN, {"metadata": {"namespace": "x"}}),
-    "a token of a Pod without a name": (TOKEN, {"spec": {"boundObjectRef": {"kind": "Pod"}}}),
-    "a token of an unknown kind": (TOKEN, {"spec": {"boundObjectRef": {"kind": "X", "name": "a"}}}),
 }
 
 
@@ -150,8 +124,7 @@ def test_a_custom_resource_has_heads_and_no_options(server: Server, namespace: s
     server.create(root, WIDGETS.obj())
     reply = server.send("HEAD", f"{root}{path}")
     assert (reply.status, reply.text) == (200, "")
-    refused = server.send("OPTIONS", f"{root}{path}").refused(405, "MethodNotAllowed")
-    assert refused["message"] == ' is not supported on resources of kind "widgets.contract.example.com"'
+    server.send("OPTIONS", f"{root}{path}").refused(405, "MethodNotAllowed")
 
 
 SCALES: dict[str, Any] = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -22,73 +21,16 @@ from ruleop.localcluster.objects.decoding import (
     unknown_field,
 )
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
-from ruleop.localcluster.status_errors import READ_TYPES, bad_request, invalid_named, unsupported_media_type
+from ruleop.localcluster.status_errors import bad_request, invalid_named, unsupported_media_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
 
-MAX_DEPTH: Final = 200
-"""Levels of a body. The real server takes 10,000, which no object needs; here, 250 is what can be encoded again."""
-_STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-
-
-def loads(data: bytes) -> Any:
-    """The value of a JSON document. Raises ValueError."""
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(data):
-        raise ValueError("exceeded max depth")
-    return orjson.loads(data)
-
-
-def _too_deep(data: bytes) -> bool:
-    depth = 0
-    for match in _STRING_OR_BRACKET.finditer(data):
-        bracket = match[0]
-        if bracket in b"{[":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        elif bracket in b"}]":
-            depth -= 1
-    return False
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object with its fields as they are written."""
-
-
-def repeated_fields(data: bytes, obj: Any) -> list[str]:
-    """The paths of fields that an object has twice. `obj`: the value of the document."""
-    if len(orjson.dumps(obj)) == len(data) or data.count(b'":') + data.count(b'" :') <= _count(obj):
-        return []  # quick, and never wrong
-    return list(dict.fromkeys(_repeated(json.loads(data, object_pairs_hook=_Pairs), "")))
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(_count(each) for each in value.values() if isinstance(each, dict | list))
-    if isinstance(value, list):
-        return sum(_count(each) for each in value if isinstance(each, dict | list))
-    return 0
-
-
-def _repeated(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for name, each in value:
-            below = f"{path}.{name}" if path else name
-            if name in seen:
-                yield below
-            seen.add(name)
-            yield from _repeated(each, below)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _repeated(each, f"{path}[{index}]")
-
-
+_MAX_DEPTH: Final = 200  # levels of YAML
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 _YAML: Final = frozenset({"application/yaml", APPLY})
@@ -96,13 +38,21 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DELETE_OPTIONS: Final = Kind("", "v1", "DeleteOptions")
 
 
-def media_type(request: Request, default: str = "") -> str:
+def _media_type(request: Request, default: str = "") -> str:
     return request.headers.get("content-type", default).partition(";")[0].strip()
+
+
+def patch_type(request: Request, served: Served) -> str:
+    """Raises Rejected."""
+    media, known = _media_type(request), [JSON_PATCH, MERGE, *([] if served.is_custom else [STRATEGIC]), APPLY]
+    if media not in known:
+        raise unsupported_media_type(", ".join(known))
+    return media
 
 
 def read_body(request: Request) -> dict[str, Any]:
     """The body of a request, which has to be an object. Raises Rejected."""
-    media = media_type(request, "application/json")
+    media = _media_type(request, "application/json")
     if media == MEDIA_TYPE:
         try:
             return read_protobuf(request.body)
@@ -112,13 +62,13 @@ def read_body(request: Request) -> dict[str, Any]:
                 'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
             ) from None
     if media not in ("application/json", *_YAML):
-        raise unsupported_media_type(READ_TYPES)
+        raise unsupported_media_type(f"application/json, application/yaml, {MEDIA_TYPE}")
     return _object(request, is_yaml=media in _YAML)
 
 
 def _object(request: Request, *, is_yaml: bool) -> dict[str, Any]:
     try:
-        found = _from_yaml(request.body) if is_yaml else loads(request.body)
+        found = _from_yaml(request.body) if is_yaml else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError) as error:
         raise bad_request(f"the body of the request cannot be read: {error}") from None
     if not isinstance(found, dict):
@@ -129,10 +79,8 @@ def _object(request: Request, *, is_yaml: bool) -> dict[str, Any]:
 def _from_yaml(data: bytes) -> Any:
     """Most clients send JSON, which is YAML and is parsed a hundred times faster."""
     if data[:1] == b"{":
-        try:
-            return loads(data)
-        except ValueError:
-            pass
+        with contextlib.suppress(ValueError):
+            return orjson.loads(data)
     _check_depth(data)
     loader = _LOADER(data)
     try:  # only the first document is read
@@ -147,16 +95,16 @@ def _check_depth(data: bytes) -> None:
     for event in yaml.parse(data, _LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > MAX_DEPTH:
+            if depth > _MAX_DEPTH:
                 mark: Any = event.start_mark
-                raise yaml.MarkedYAMLError(problem=f"exceeded max depth of {MAX_DEPTH}", problem_mark=mark)
+                raise yaml.MarkedYAMLError(problem=f"exceeded max depth of {_MAX_DEPTH}", problem_mark=mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 def read_patch(request: Request) -> Any:
     try:
-        return loads(request.body)
+        return orjson.loads(request.body)
     except ValueError as error:
         raise bad_request(f"the patch cannot be read: {error}") from None
 
@@ -165,7 +113,8 @@ def read_configuration(request: Request, kind: Kind) -> dict[str, Any]:
     """The body of a server-side apply. Raises Rejected."""
     config = _object(request, is_yaml=True)
     if (config.get("apiVersion"), config.get("kind")) != (kind.api_version, kind.kind):
-        raise bad_request(f"invalid object type: {_title(config)}, expected {kind.api_version}, Kind={kind.kind}")
+        group, _, version = str(config.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
     return config
 
 
@@ -177,10 +126,9 @@ def read_delete_options(request: Request) -> Mapping[str, Any]:
     return _decoded(found, _DELETE_OPTIONS, [], "Ignore")
 
 
-def read_object(request: Request, served: Served, warnings: list[str]) -> dict[str, Any]:
-    """The object of a request; to the warnings are added those about it. Raises Rejected."""
+def read_object(request: Request, served: Served) -> dict[str, Any]:
+    """The object of a request. Raises Rejected."""
     obj = read_body(request)
-    warnings += _repeated_fields(request, obj, served.kind)
     if not served.is_custom:
         return of_kind(obj, served.kind)
     obj["apiVersion"] = obj.get("apiVersion") or served.kind.api_version
@@ -190,9 +138,7 @@ def read_object(request: Request, served: Served, warnings: list[str]) -> dict[s
 
 def read_unstored(request: Request, kind: Kind, warnings: list[str]) -> dict[str, Any]:
     """The object of a request that is answered and not stored, such as a review. Raises Rejected."""
-    obj = read_body(request)
-    warnings += _repeated_fields(request, obj, kind)
-    return _decoded(obj, kind, warnings, request.query.get("fieldValidation") or "Warn")
+    return _decoded(read_body(request), kind, warnings, request.query.get("fieldValidation") or "Warn")
 
 
 def decode_unstored(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
@@ -211,17 +157,6 @@ def _decoded(obj: Mapping[str, Any], kind: Kind, warnings: list[str], validation
         raise undecodable(kind, strict_problem(unknown))
     warnings += unknown
     return found.obj
-
-
-def _repeated_fields(request: Request, obj: dict[str, Any], kind: Kind) -> list[str]:
-    """Warnings of fields that the body has more than once. Raises Rejected."""
-    validation = request.query.get("fieldValidation") or "Warn"
-    if validation == "Ignore" or request.body[:1] != b"{":
-        return []
-    problems = [f'duplicate field "{path}"' for path in repeated_fields(request.body, obj)]
-    if problems and validation == "Strict":
-        raise undecodable(kind, strict_problem(problems))
-    return problems
 
 
 def of_kind(obj: Mapping[str, Any], kind: Kind, code: int = 400) -> dict[str, Any]:
@@ -268,12 +203,9 @@ def check_namespace(obj: Object, namespace: str, served: Served) -> None:
 
 
 def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
-    """Raises Rejected."""
+    """The object after a patch that is no server-side apply. Raises Rejected."""
     if media == JSON_PATCH:
         return json_patch(obj, patch)
     if media == MERGE:
         return merge_patch(obj, patch)
-    if media == STRATEGIC and not served.is_custom:
-        return strategic_merge_patch(obj, patch, served.shape)
-    known = [JSON_PATCH, MERGE, *([] if served.is_custom else [STRATEGIC]), APPLY]
-    raise unsupported_media_type(", ".join(known))
+    return strategic_merge_patch(obj, patch, served.shape)

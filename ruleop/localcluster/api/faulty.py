@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.api.options import TIMED_OUT, parse_timeout
+from ruleop.localcluster.api.options import parse_timeout
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
@@ -212,7 +212,8 @@ class FaultyApi:
         except Rejected as error:
             return refusal(error)
         if seconds > limit:
-            return Later(limit, lambda: TIMED_OUT)
+            problem = "Timeout: request did not complete within the allotted timeout"
+            return Later(limit, lambda: refusal(Rejected(504, "Timeout", problem)))
         return Later(seconds, lambda: self._watched(self.api.handle(request), verb, route))
 
     def _next(self, verb: str, route: Route, effects: frozenset[Effect]) -> Fault | None:

@@ -7,7 +7,6 @@ the object exists, and whether it has the name in the path.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.completion import complete
@@ -52,12 +51,6 @@ if TYPE_CHECKING:
 
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
 
-_REPEATED: Final = (
-    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may "
-    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
-)
-_AFTER_PATCH: Final = " after mutating admission happens"
-
 
 def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
     """The object as it is read from a request, without empty metadata, and warnings. Raises Rejected if it cannot be
@@ -66,28 +59,11 @@ def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptio
         found, unknown = (_decoded_custom if served.is_custom else _decoded_builtin)(served, obj, old)
     except DecodingError as error:
         raise undecodable(served.kind, error, options.undecodable) from None
-    warnings = [*options.problems, *map(unknown_field, unknown)] if options.field_validation != "Ignore" else []
+    warnings = [*map(unknown_field, unknown)] if options.field_validation != "Ignore" else []
     if warnings and options.field_validation == "Strict":
         raise undecodable(served.kind, strict_problem(warnings), options.undecodable)
-    metadata = found["metadata"] = _without_empty(found.get("metadata") or {}, served)
-    owners = metadata.get("ownerReferences") or []
-    if len(owners) > 1:
-        metadata["ownerReferences"], repeated = _unique(owners)
-        if repeated:
-            warnings.append(_REPEATED.format(when=_AFTER_PATCH if options.is_patch else "", uids=", ".join(repeated)))
+    found["metadata"] = _without_empty(found.get("metadata") or {}, served)
     return found, warnings
-
-
-def _unique(owners: list[Object]) -> tuple[list[Object], list[str]]:
-    """Owners without repeated ones, and the uids of these."""
-    kept: list[Object] = []
-    repeated: list[str] = []
-    for each in owners:
-        if each in kept:
-            repeated.append(each["uid"])
-        else:
-            kept.append(each)
-    return kept, repeated
 
 
 def _without_empty(metadata: dict[str, Any], served: Served) -> dict[str, Any]:
@@ -141,39 +117,13 @@ def _decoded_custom(served: Served, obj: Object, old: Object | None) -> tuple[di
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _RBAC: Final = "rbac.authorization.k8s.io"
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
-_ANY_PREFIX: Final = frozenset({_BUDGET, (_RBAC, "Role"), (_RBAC, "RoleBinding")})
-_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")  # in Go's order
-
-# Of these, the prefix of generated names is checked at an update, too.
-_PREFIX_CHECKED: Final = frozenset(
-    {
-        *(
-            ("", kind)
-            for kind in (
-                "ConfigMap",
-                "Endpoints",
-                "LimitRange",
-                "PersistentVolumeClaim",
-                "Pod",
-                "Secret",
-                "ServiceAccount",
-            )
-        ),
-        *((_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
-        ("batch", "Job"),
-        ("discovery.k8s.io", "EndpointSlice"),
-        ("networking.k8s.io", "Ingress"),
-    }
-)
 # Of these, and of custom resources, finalizers need not be qualified by a domain.
 _PLAIN_FINALIZERS: Final = frozenset({_BUDGET, ("coordination.k8s.io", "Lease")})
 
 
 def validate_new_metadata(served: Served, metadata: Object) -> list[FieldError]:
     """Errors in the metadata of a new object."""
-    prefix = metadata.get("generateName")
     return [
-        *(_validate_prefix(served.kind, prefix) if prefix else ()),
         *validate_name(served.kind, metadata.get("name", "")),
         *_validate_whole(metadata),
         *_validate_unqualified(served, metadata),
@@ -182,29 +132,11 @@ def validate_new_metadata(served: Served, metadata: Object) -> list[FieldError]:
 
 def validate_metadata_update(served: Served, old: Object, new: Object) -> list[FieldError]:
     """Errors in the metadata of a new version of an object. The server reports some of them twice or thrice."""
-    prefix = new.get("generateName")
     return [
-        *(_validate_prefix(served.kind, prefix) if prefix and served.kind[::2] in _PREFIX_CHECKED else ()),
         *_validate_added_finalizer(old, new),
         *_validate_whole(new),
         *_validate_unqualified(served, new),
     ]
-
-
-def finalizer_warnings(old: Object | None, new: Object) -> list[str]:
-    """Warnings to the author of a custom resource about finalizers that are new."""
-    before = () if old is None else old.get("finalizers") or ()
-    warnings = []
-    for each in sorted(set(new.get("finalizers") or ()) - set(before)):
-        found = list(key_problems(each, "a valid label key"))
-        if "/" not in each and each not in _STANDARD_FINALIZERS:
-            path = " including a path (/)" if "." in each else ""
-            found.append(
-                f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer "
-                "writers"
-            )
-        warnings += [f"metadata.finalizers: {json.dumps(each)}: {problem}" for problem in found]
-    return warnings
 
 
 def _validate_whole(metadata: Object) -> list[FieldError]:
@@ -214,14 +146,6 @@ def _validate_whole(metadata: Object) -> list[FieldError]:
         *_validate_owner(metadata.get("ownerReferences") or []),
         *_validate_finalizer(metadata.get("finalizers") or []),
     ]
-
-
-def _validate_prefix(kind: Kind, prefix: str) -> Iterator[FieldError]:
-    """A dash at the end of a prefix of names is followed by letters: Go replaces it, and the letter before it."""
-    if (kind.group, kind.kind) not in _ANY_PREFIX:
-        field = "metadata.generateName"
-        for error in validate_name(kind, prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
-            yield FieldError(error.reason, error.message, field)
 
 
 def validate_name(kind: Kind, name: str) -> Iterator[FieldError]:
@@ -244,8 +168,6 @@ def _validate_owner(owners: list[Mapping[str, Any]]) -> Iterator[FieldError]:
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
                 yield invalid_value(f"{field}.{name}", "", "must not be empty")
-        if (version, owner.get("kind")) == ("v1", "Event"):
-            yield invalid_value(field, _in_order(owner), "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             found = f"{owner.get('kind', '')}/{owner.get('name', '')}"
             if controller:
@@ -253,12 +175,8 @@ def _validate_owner(owners: list[Mapping[str, Any]]) -> Iterator[FieldError]:
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {found}"
                 )
-                yield invalid_value(field, [*map(_in_order, owners)], problem)
+                yield invalid_value(field, owners, problem)
             controller = controller or found
-
-
-def _in_order(owner: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
 
 
 def _validate_finalizer(finalizers: list[str]) -> Iterator[FieldError]:

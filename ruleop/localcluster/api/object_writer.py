@@ -19,7 +19,6 @@ from ruleop.localcluster.api.object_checks import (
     checked,
     completed,
     decoded,
-    finalizer_warnings,
     validate_metadata_update,
     validate_new_metadata,
 )
@@ -217,9 +216,6 @@ class Writer:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if errors:  # fields of an invalid object cannot be tracked
             self.validate(served, new, old.obj, errors)
-        compares_empty, metadata = served.strategy.compares_empty, new["metadata"]
-        if compares_empty is not None and subresource != "status" and compares_empty(new.get("spec") or {}):
-            new["metadata"] = {**metadata, "generation": metadata.get("generation", 0) + 1}
         return completed(served, new, old.obj), errors
 
     def _updated(
@@ -378,12 +374,9 @@ class Writer:
         self, served: Served, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
     ) -> None:
         validator, of_status = served.validator, subresource == "status"
-        found = [] if of_status else validator.validate(new, old)
-        errors = found if found and old is None and served.strategy.checks_metadata_last else [*errors, *found]
+        errors = errors if of_status else [*errors, *validator.validate(new, old)]
         if errors:
             raise invalid(served.kind, new["metadata"].get("name", ""), errors)
-        if served.is_custom:
-            self.warnings += finalizer_warnings(None if old is None else old["metadata"], new["metadata"])
         if not of_status:
             self.warnings += validator.warn(new, old)
 

@@ -1,7 +1,6 @@
 """The options of requests: of writes, deletions and lists, the tokens by which a list is continued, and timeouts.
 
-The next page of a list shows the objects as they were at the version of its token. Where that is no longer known, the
-response has a token by which the list continues with the objects as they are now.
+The next page of a list shows the objects as they were at the version of its token.
 """
 
 from __future__ import annotations
@@ -16,21 +15,18 @@ from ruleop.kubernetes.go_durations import duration_parts
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
     forbidden_value,
-    invalid_value,
     required,
     too_long,
     unsupported,
 )
-from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.object_store import Name
-from ruleop.localcluster.status_errors import Rejected, bad_request, internal, invalid_options
+from ruleop.localcluster.status_errors import bad_request, internal, invalid_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 TRUE: Final = ("true", "1", "True")
 PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
-_MATCHES: Final = ("Exact", "NotOlderThan", "")
 
 
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
@@ -45,7 +41,6 @@ class WriteOptions:
     force: bool = False
     is_patch: bool = False
     undecodable: int = 400  # the status where an object cannot be decoded
-    problems: tuple[str, ...] = ()  # unknown fields of a patch itself
     is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
 
     @classmethod
@@ -57,7 +52,6 @@ class WriteOptions:
             errors.append(required("fieldManager", "is required for apply patch"))
         if len(manager) > _LONGEST_MANAGER:
             errors.append(too_long("fieldManager", _LONGEST_MANAGER))
-        errors += _validate_printable(manager)
         if validation not in _VALIDATIONS:
             errors.append(unsupported("fieldValidation", validation, _VALIDATIONS))
         if "force" in query and options == "PatchOptions" and not is_apply:
@@ -89,14 +83,10 @@ class DeleteOptions:
             query = {}
         preconditions = body.get("preconditions") or {}
         propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
-        orphan = body.get("orphanDependents", query.get("orphanDependents"))
         dry_run = next(iter(body.get("dryRun") or ()), query.get("dryRun"))
         errors = list(_validate_dry_run(dry_run))
         if propagation and propagation not in PROPAGATIONS:
             errors.append(unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
-        elif propagation and orphan is not None:
-            problem = "orphanDependents and deletionPropagation cannot be both set"
-            errors.append(invalid_value("propagationPolicy", propagation, problem))
         if errors:
             raise invalid_options("DeleteOptions", *errors)
         grace = body.get("gracePeriodSeconds")
@@ -104,7 +94,7 @@ class DeleteOptions:
             grace = _integer(query, "gracePeriodSeconds")
         return cls(
             dry_run is not None,
-            propagation or {"true": "Orphan", "false": "Background"}.get(str(orphan).lower(), ""),
+            propagation,
             grace,
             preconditions.get("uid") or "",
             preconditions.get("resourceVersion") or "",
@@ -128,11 +118,9 @@ class ListOptions:
         version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
         token, initial = query.get("continue", ""), query.get("sendInitialEvents")
         limit, timeout = _integer(query, "limit"), _integer(query, "timeoutSeconds")
-        errors = list(
-            _validate_watch(match, initial) if watches else _validate_list(version, match, token, initial=initial)
-        )
-        if errors:
-            raise invalid_options("ListOptions", *errors)
+        if watches and initial is not None and match != "NotOlderThan":
+            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise invalid_options("ListOptions", forbidden_value("resourceVersionMatch", problem))
         if not watches and version and not version.isdecimal():
             raise bad_request(f"invalid resource version: {_not_a_version(version)}")
         if token and version not in ("", "0"):
@@ -168,60 +156,19 @@ def _integer(query: Mapping[str, str], name: str) -> int:
     return found
 
 
-def _validate_watch(match: str, initial: str | None) -> Iterator[FieldError]:
-    if initial is None and match:
-        yield _forbidden_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-    elif initial is not None and match != "NotOlderThan":
-        yield _forbidden_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-
-
-def _validate_list(version: str, match: str, token: str, *, initial: str | None) -> Iterator[FieldError]:
-    if initial is not None:
-        yield forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list")
-    if not match:
-        return
-    if not version:
-        yield _forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    if token:
-        yield _forbidden_match("resourceVersionMatch is forbidden when continue is provided")
-    if match not in _MATCHES:
-        yield unsupported("resourceVersionMatch", match, _MATCHES)
-    elif match == "Exact" and version == "0":
-        yield _forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
-
-
-def _forbidden_match(message: str) -> FieldError:
-    return forbidden_value("resourceVersionMatch", message)
-
-
-def _validate_printable(manager: str) -> Iterator[FieldError]:
-    for position, letter in enumerate(manager):
-        if not letter.isprintable():
-            shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in manager)
-            message = f'Invalid value: "{shown}": invalid character U+{ord(letter):04X} (at position {position})'
-            yield FieldError("FieldValueInvalid", message, "fieldManager")
-
-
 def _validate_dry_run(value: str | None) -> Iterator[FieldError]:
     if value not in (None, "All"):
         yield unsupported("dryRun", [value], ("All",))
 
 
-NOW: Final = -1
-"""The version of a token that continues with the objects as they are."""
-
 _FORMAT: Final = "meta.k8s.io/v1"
-_EXPIRED: Final = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
-    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
-    "deleted between the time the first chunk was returned and now may show up in the list."
-)
 
 
 def continue_token(version: int, after: Name, namespace: str) -> str:
     """The token of the page after an object. `namespace` is that of the list, "" for one of all namespaces."""
-    return _encoded(version, f"/{_key(after, namespace)}\0")
+    start = "/".join(filter(None, ("" if namespace else after.namespace, after.name)))
+    document = {"v": _FORMAT, "rv": version, "start": f"/{start}\0"}
+    return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
 
 
 def read_token(token: str, namespace: str, *, namespaced: bool) -> tuple[int, Name]:
@@ -239,36 +186,7 @@ def read_token(token: str, namespace: str, *, namespaced: bool) -> tuple[int, Na
     return version, Name(*key.partition("/")[::2])
 
 
-def expired_page(after: Name, namespace: str) -> Rejected:
-    """The response where the version of a token is no longer known."""
-    return Rejected(410, "Expired", _EXPIRED, metadata={"continue": _encoded(NOW, f"{_key(after, namespace)}\0")})
-
-
-def _key(name: Name, namespace: str) -> str:
-    return "/".join(filter(None, ("" if namespace else name.namespace, name.name)))
-
-
-def _encoded(version: int, start: str) -> str:
-    document = {"v": _FORMAT, "rv": version, "start": start}
-    return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
-
-
 LONGEST: Final = 60.0  # seconds: the server's own limit, which no request may exceed
-TIMED_OUT: Final = Response(
-    504,
-    orjson.dumps(
-        {
-            "metadata": {},
-            "status": "Failure",
-            "message": "Timeout: request did not complete within the allotted timeout",
-            "reason": "Timeout",
-            "details": {},
-            "code": 504,
-        }
-    ),
-    "text/plain; charset=utf-8",
-)
-"""The real server's response, which has no kind."""
 
 
 def parse_timeout(query: Mapping[str, str]) -> float:

@@ -1,4 +1,4 @@
-"""Responses in the form that a client asks for: the object, its metadata only, a table, errors, text for people."""
+"""Responses in the form that a client asks for: the object, its metadata only, a table; and errors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
-import yaml
 
-from ruleop.localcluster.api.options import TRUE
-from ruleop.localcluster.http.message import JSON_TYPE, Response
-from ruleop.localcluster.status_errors import READ_TYPES, STREAM_TYPES, bad_request, no_representation, not_acceptable
+from ruleop.localcluster.http.message import Response
+from ruleop.localcluster.status_errors import Rejected, bad_request
 from ruleop.localcluster.tables.builtin import cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 
@@ -22,16 +20,13 @@ if TYPE_CHECKING:
     from ruleop.localcluster.http.message import Request, Stream
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.object_store import Stored
-    from ruleop.localcluster.status_errors import Rejected
 
-YAML: Final = "application/yaml"
-_VERSIONS: Final = ("v1", "v1beta1")  # of tables and metadata
-_ANY: Final = frozenset({"*/*", "application/json"})
+_TABLES: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_ANY: Final = frozenset({"", "*/*", "application/json", "application/*"})
 
 
 class Form(NamedTuple):
     name: str = ""  # "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
-    is_yaml: bool = False
     version: str = "v1"  # of meta.k8s.io
     include: str = "Metadata"  # of the objects of a table's rows: None, Metadata or Object
 
@@ -39,50 +34,25 @@ class Form(NamedTuple):
 PLAIN: Final = Form()
 
 
-def choose_form(accept: str, *, is_builtin: bool, watches: bool = False) -> Form:
+def form_asked(request: Request) -> Form:
     """The first form in the Accept header that is served. Raises Rejected if there is none."""
-    if not accept or accept in _ANY:
-        return PLAIN
-    known = False
-    for entry in accept.split(","):
+    for entry in request.headers.get("accept", "").split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
-        if media not in _ANY and media != YAML:
-            continue
-        if media == YAML and watches:
-            raise not_acceptable(f"only the following media types are accepted: {STREAM_TYPES}")
-        known = True
         found = dict(each.partition("=")[::2] for each in parameters)
         name, version = found.get("as", ""), found.get("v", "")
-        if not name:
-            return Form(is_yaml=media == YAML)
-        if found.get("g") != "meta.k8s.io" or version not in _VERSIONS:
-            continue
-        if name in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
-            return Form(name, is_yaml=media == YAML, version=version)
-    if is_builtin and not known:
-        raise no_representation(f"{READ_TYPES}, {STREAM_TYPES}" if watches else READ_TYPES)
-    raise not_acceptable(f"only the following media types are accepted: {READ_TYPES}")
+        if media in _ANY and not name:
+            return PLAIN
+        if media in _ANY and name in _TABLES and found.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
+            return Form(name, version, _included(request))
+    raise Rejected(406, "NotAcceptable", "only the following media types are accepted: application/json")
 
 
-def with_included(form: Form, include: str) -> Form:
-    """The form of a table with the given part of its objects. Raises Rejected."""
-    if include not in ("", "None", "Metadata", "Object"):
-        raise bad_request(
-            f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": must be '
-            "'Metadata', 'Object', 'None', or empty"
-        )
-    return form._replace(include=include or "Metadata")
-
-
-def check_form(form: Form, served: Served, *, is_list: bool) -> None:
-    """Raises Rejected where the form of an object is asked of a list, or that of a list of an object."""
-    kind = f"*{served.kind.group.partition('.')[0] or 'core'}.{served.kind.kind}"
-    if served.is_custom:
-        kind = "*unstructured.Unstructured"
-    if is_list and form.name == "PartialObjectMetadata":
-        raise not_acceptable(f"you requested {form.name}, but the requested object is a list ({kind}List)")
-    if not is_list and form.name == "PartialObjectMetadataList":
-        raise not_acceptable(f"you requested {form.name}, but the requested object is not a list ({kind})")
+def _included(request: Request) -> str:
+    """The part of the objects that a table's rows have. Raises Rejected."""
+    include = request.query.get("includeObject") or "Metadata"
+    if include not in ("None", "Metadata", "Object"):
+        raise bad_request(f"includeObject must be None, Metadata or Object, not {include}")
+    return include
 
 
 def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
@@ -92,14 +62,6 @@ def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
     if form.name:
         return orjson.dumps(partial(found.obj, form))
     return found.data
-
-
-def in_form(form: Form, response: Response) -> Response:
-    """The response, in YAML if that is the form."""
-    if not form.is_yaml:
-        return response
-    text = yaml.safe_dump(orjson.loads(response.body), sort_keys=True, allow_unicode=True)
-    return Response(response.status, text.encode(), YAML, response.headers)
 
 
 def partial(obj: Object, form: Form) -> dict[str, Any]:
@@ -156,28 +118,8 @@ def _row(served: Served, obj: Object, form: Form, now: float) -> dict[str, Any]:
     return row
 
 
-_BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
-
-
 def object_response(request: Request, served: Served, found: Stored, status: int) -> Response:
-    form = form_asked(request, served)
-    check_form(form, served, is_list=False)
-    return in_form(form, Response(status, object_bytes(served, found, form)))
-
-
-def is_for_people(request: Request) -> bool:
-    """Whether somebody reads the response in a terminal or a browser."""
-    asked = request.query.get("pretty")
-    if asked is None:
-        return request.headers.get("user-agent", "").startswith(_BROWSERS)
-    return asked in TRUE
-
-
-def indented(response: Response) -> Response:
-    if not response.body or not response.content_type.startswith(JSON_TYPE):
-        return response
-    text = orjson.dumps(orjson.loads(response.body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return replace(response, body=text)
+    return Response(status, object_bytes(served, found, form_asked(request)))
 
 
 def with_warnings(response: Response | Stream, warnings: list[str]) -> Response | Stream:
@@ -188,11 +130,6 @@ def with_warnings(response: Response | Stream, warnings: list[str]) -> Response 
 
 def refusal(error: Rejected) -> Response:
     return Response(error.code, orjson.dumps(error.document()), headers=error.headers)
-
-
-def form_asked(request: Request, served: Served, *, watches: bool = False) -> Form:
-    form = choose_form(request.headers.get("accept", ""), is_builtin=not served.is_custom, watches=watches)
-    return form if form.name != "Table" else with_included(form, request.query.get("includeObject", ""))
 
 
 def json_response(document: Mapping[str, Any], status: int = 200) -> Response:

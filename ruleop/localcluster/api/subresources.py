@@ -11,14 +11,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.validation.field_errors import FieldError, invalid_value, required, unsupported
+from ruleop.kubernetes.validation.field_errors import FieldError, invalid_value
 from ruleop.localcluster.api.bodies import check_namespace, decode_unstored, read_unstored
 from ruleop.localcluster.status_errors import bad_request, conflict, internal, invalid, invalid_named
 from ruleop.localcluster.timestamps import now, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.route import Route
     from ruleop.localcluster.audit import Users
@@ -120,15 +118,8 @@ def read_binding(request: Request, route: Route, served: Served, warnings: list[
     check_namespace(binding, route.namespace, served)
     if (binding.get("metadata") or {}).get("name") != route.name:
         raise bad_request("name in URL does not match name in Binding object")
-    target = binding.get("target") or {}
-    errors = (
-        []
-        if target.get("kind") in (None, "", "Node")
-        else [unsupported("target.kind", target["kind"], ("Node", "<empty>"))]
-    )
-    errors += [] if target.get("name") else [required("target.name")]
-    if errors:
-        raise internal(f"{errors[0].field}: {errors[0].message}")
+    if not (binding.get("target") or {}).get("name"):
+        raise internal("target.name: Required value")
     return binding
 
 
@@ -144,24 +135,16 @@ def bound(pod: Object, binding: Object) -> dict[str, Any]:
     return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": binding["target"]["name"]}}
 
 
+_LONGEST: Final = 1 << 32  # seconds
 TOKEN_REQUEST: Final = Kind("authentication.k8s.io", "v1", "TokenRequest")
-_SHORTEST, _LONGEST = 600, 1 << 32
-_BOUND_TO: Final = (("v1", "Pod"), ("v1", "Secret"), ("v1", "Node"))
 
 
 def token_request(asked: Object, account: Object, token: str) -> dict[str, Any]:
-    """The response to a TokenRequest, which is decoded. The token does not expire before the cluster ends. Raises
-    Rejected."""
+    """The response to a TokenRequest, which is decoded. The token does not expire before the cluster ends."""
     metadata = {each: account["metadata"][each] for each in ("name", "namespace")}
-    if (name := (asked.get("metadata") or {}).get("name")) and name != metadata["name"]:
-        error = invalid_value("metadata.name", name, "must match the service account name if specified")
-        raise invalid(TOKEN_REQUEST, metadata["name"], [error])
     spec = dict(asked.get("spec") or {})
     spec["audiences"] = spec.get("audiences") or ["https://kubernetes.default.svc"]
-    spec["expirationSeconds"] = spec.get("expirationSeconds") or 3600
-    if errors := list(_errors(spec["expirationSeconds"])):
-        raise invalid(TOKEN_REQUEST, "", errors)
-    _check_bound(spec.get("boundObjectRef"))
+    spec["expirationSeconds"] = min(spec.get("expirationSeconds") or 3600, _LONGEST)
     return {
         "kind": TOKEN_REQUEST.kind,
         "apiVersion": TOKEN_REQUEST.api_version,
@@ -171,59 +154,26 @@ def token_request(asked: Object, account: Object, token: str) -> dict[str, Any]:
     }
 
 
-def _errors(seconds: int) -> Iterator[FieldError]:
-    field = "spec.expirationSeconds"
-    if seconds < _SHORTEST:
-        yield invalid_value(field, seconds, "may not specify a duration less than 10 minutes")
-    if seconds > _LONGEST:
-        yield invalid_value(field, seconds, "may not specify a duration larger than 2^32 seconds")
-
-
-def _check_bound(reference: Object | None) -> None:
-    """Raises Rejected if a token cannot be bound to an object of this kind. Whether the object exists is not
-    checked."""
-    if reference is None:
-        return
-    version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
-    if not reference.get("name"):
-        raise bad_request("Name parameter required.")
-    if (version or "v1", kind) not in _BOUND_TO:
-        group, _, short = version.rpartition("/")
-        raise bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
-
-
-_OF_OTHERS: Final = ("SubjectAccessReview", "LocalSubjectAccessReview")
 _EVERYTHING: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 
 
 def review(kind: Kind, asked: Object, user: str, users: Users) -> dict[str, Any]:
-    """The response to a review, which is decoded. Raises Rejected."""
-    spec = asked.get("spec") or {}
-    found: dict[str, Any] = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
-    if kind.kind == "SelfSubjectReview":
-        return {**found, "status": {"userInfo": _user_info(user)}}
-    return {**found, "spec": spec, "status": _status(kind, asked, spec, users)}
-
-
-def _status(kind: Kind, asked: Object, spec: Object, users: Users) -> dict[str, Any]:
-    if kind.kind == "TokenReview":
-        return _token_status(spec.get("token", ""), users)
-    if kind.kind == "SelfSubjectRulesReview":
-        if not spec.get("namespace"):
-            raise bad_request("no namespace on request")
-        anywhere = {"verbs": ["*"], "nonResourceURLs": ["*"]}
-        return {"resourceRules": [_EVERYTHING], "nonResourceRules": [anywhere], "incomplete": False}
-    if errors := list(_validate_access(kind, asked, spec)):
-        raise invalid_named(kind.group, "", "", errors)
-    return {"allowed": True, "reason": "a local cluster allows everything"}
-
-
-def _token_status(token: str, users: Users) -> dict[str, Any]:
-    if not token:
-        raise bad_request("token is required for TokenReview in authentication")
-    if (user := users.name_of(token)) is None:
-        return {"user": {}, "error": "invalid bearer token"}
-    return {"authenticated": True, "user": _user_info(user)}
+    """The response to a review, which is decoded."""
+    spec, status = asked.get("spec") or {}, dict[str, Any]()
+    match kind.kind:
+        case "SelfSubjectReview":
+            status = {"userInfo": _user_info(user)}
+        case "TokenReview" if (owner := users.name_of(spec.get("token", ""))) is not None:
+            status = {"authenticated": True, "user": _user_info(owner)}
+        case "TokenReview":
+            status = {"user": {}, "error": "invalid bearer token"}
+        case "SelfSubjectRulesReview":
+            anywhere = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+            status = {"resourceRules": [_EVERYTHING], "nonResourceRules": [anywhere], "incomplete": False}
+        case _:
+            status = {"allowed": True, "reason": "a local cluster allows everything"}
+    found = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": spec, "status": status}
+    return found if spec else {name: value for name, value in found.items() if name != "spec"}
 
 
 def _user_info(user: str) -> dict[str, Any]:
@@ -233,42 +183,3 @@ def _user_info(user: str) -> dict[str, Any]:
         namespace = account.partition(":")[0]
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     return {"username": user, "groups": groups}
-
-
-def _validate_access(kind: Kind, asked: Object, spec: Object) -> Iterator[FieldError]:
-    typed, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if typed is not None and other is not None:
-        problem = "cannot be specified in combination with resourceAttributes"
-        yield invalid_value("spec.nonResourceAttributes", _as_printed(other), problem)
-    elif typed is None and other is None:
-        problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        yield invalid_value("spec.resourceAttributes", None, problem)
-    elif typed is not None:
-        for name in ("fieldSelector", "labelSelector"):
-            yield from _validate_selector(typed.get(name), f"spec.resourceAttributes.{name}")
-    if kind.kind in _OF_OTHERS and not spec.get("user") and not spec.get("groups"):
-        yield invalid_value("spec.user", "", "at least one of user or group must be specified")
-    if kind.kind != "LocalSubjectAccessReview":
-        return
-    namespace = (typed or {}).get("namespace", "")
-    if typed is not None and namespace != (asked.get("metadata") or {}).get("namespace"):
-        yield invalid_value("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace")
-    if other is not None:
-        problem = "disallowed on this kind of request"
-        yield invalid_value("spec.nonResourceAttributes", _as_printed(other), problem)
-
-
-def _validate_selector(selector: Object | None, field: str) -> Iterator[FieldError]:
-    if selector is None:
-        return
-    raw, requirements = selector.get("rawSelector"), selector.get("requirements")
-    if raw and requirements:
-        yield invalid_value(f"{field}.rawSelector", raw, "may not specified at the same time as requirements")
-    elif not raw and not requirements:
-        problem = f"when {field} is specified, requirements or rawSelector is required"
-        yield required(f"{field}.requirements", problem)
-
-
-def _as_printed(attributes: Object) -> dict[str, Any]:
-    """As Go prints the internal type."""
-    return {"Path": attributes.get("path", ""), "Verb": attributes.get("verb", "")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ruleop.kubernetes.labels import meets, requirements_of
 from ruleop.localcluster.controllers.machinery import (
@@ -13,16 +13,13 @@ from ruleop.localcluster.controllers.machinery import (
     share,
     with_condition,
 )
-from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
+from ruleop.localcluster.kinds.resources import BUDGETS, PODS
 from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.object_store import Event, Name, Resource, Stored
-
-_SCALED: Final = {"ReplicaSet": REPLICA_SETS, "StatefulSet": STATEFUL_SETS}
 
 
 class DisruptionBudgets(Controller):
@@ -44,9 +41,8 @@ class DisruptionBudgets(Controller):
             for each in self.machinery.store.all(PODS, namespace)
             if meets(each.obj["metadata"].get("labels") or {}, requirements) and not is_over(each.obj)
         ]
-        if not pods:
-            self.machinery.record(found.obj, "NoPods", "No matching pods found", "controllermanager")
-        expected, desired = self._desired(spec, pods, namespace)
+        expected, least, most = len(pods), spec.get("minAvailable"), spec.get("maxUnavailable")
+        desired = max(0, expected - share(most, expected)) if most is not None else share(least or 1, expected)
         healthy = sum(is_ready(each) and not is_being_deleted(each) for each in pods)
         allowed = max(0, healthy - desired) if expected else 0
         generation = found.obj["metadata"]["generation"]
@@ -66,29 +62,3 @@ class DisruptionBudgets(Controller):
             "observedGeneration": generation,
         }
         self.machinery.update_status(BUDGETS, found, status)
-
-    def _desired(self, spec: Object, pods: list[Object], namespace: str) -> tuple[int, int]:
-        """The number of pods there should be, and the number that must stay."""
-        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
-        if least is not None and not isinstance(least, str):
-            return len(pods), int(least)
-        expected = self._expected(pods, namespace)
-        if most is not None:
-            return expected, max(0, expected - share(most, expected))
-        return expected, share(least or 1, expected)
-
-    def _expected(self, pods: list[Object], namespace: str) -> int:
-        """The number of pods that their controllers want; a pod without one counts as itself."""
-        desired: dict[tuple[str, str], int] = {}
-        alone = 0
-        for pod in pods:
-            owner = next(
-                (each for each in pod["metadata"].get("ownerReferences") or [] if each.get("controller")), None
-            )
-            resource = _SCALED.get(owner["kind"]) if owner else None
-            found = self.machinery.get(resource, namespace, owner["name"]) if owner and resource else None
-            if found is None or owner is None:
-                alone += 1
-            else:
-                desired[owner["kind"], owner["name"]] = found.obj["spec"].get("replicas", 1)
-        return alone + sum(desired.values())

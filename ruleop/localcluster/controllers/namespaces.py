@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import BATCH, Controller, is_being_deleted, with_condition
-from ruleop.localcluster.kinds.accepted_names import CLEANUP, admitted, is_refused
+from ruleop.localcluster.kinds.builtin_kinds import CLEANUP
 from ruleop.localcluster.kinds.custom_kinds import resource_of
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from ruleop.localcluster.object_store import Name, Resource
@@ -99,10 +99,12 @@ class Namespaces(Controller):
 
 def _conditions(left: dict[str, int], held: dict[str, int]) -> Iterator[dict[str, Any]]:
     """The conditions of a namespace that is being deleted."""
-    yield _condition("DiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered")
-    yield _condition("GroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed")
-    message = "All content successfully deleted, may be waiting on finalization"
-    yield _condition("ContentFailure", "ContentDeleted", message)
+    for name, reason, message in (
+        ("DiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+        ("GroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+        ("ContentFailure", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+    ):
+        yield {"type": f"NamespaceDeletion{name}", "status": "False", "reason": reason, "message": message}
     listed = ", ".join(f"{title} has {count} resource instances" for title, count in sorted(left.items()))
     yield {
         "type": "NamespaceContentRemaining",
@@ -121,13 +123,8 @@ def _conditions(left: dict[str, int], held: dict[str, int]) -> Iterator[dict[str
     }
 
 
-def _condition(name: str, reason: str, message: str) -> dict[str, Any]:
-    return {"type": f"NamespaceDeletion{name}", "status": "False", "reason": reason, "message": message}
-
-
 class Definitions(Controller):
-    """CustomResourceDefinitions that are being deleted wait for their custom resources, and those whose names are
-    taken for the names."""
+    """CustomResourceDefinitions that are being deleted wait for their custom resources."""
 
     resource = CRDS
 
@@ -142,18 +139,10 @@ class Definitions(Controller):
                 yield event.new.name
             else:
                 self._ending.pop(resource_of(event.new.obj), None)
-                yield from self._refused(resource_of(event.new.obj).group)
         elif event.deleted and resource in self._ending:
             yield self._ending[resource]
 
-    def _refused(self, group: str) -> Iterator[Name]:
-        for each in self.machinery.store.all(CRDS):
-            if resource_of(each.obj).group == group and is_refused(each.obj):
-                yield each.name
-
     def reconcile(self, found: Stored) -> None:
-        if is_refused(found.obj):
-            self.machinery.update_status(CRDS, found, admitted(dict(found.obj), self.machinery.store)["status"])
         if not is_being_deleted(found.obj) or CLEANUP not in (found.obj["metadata"].get("finalizers") or []):
             return
         resource = resource_of(found.obj)

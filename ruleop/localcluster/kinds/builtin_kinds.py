@@ -12,7 +12,6 @@ from ruleop.kubernetes.validation.defaults import (
     with_sources_of_new,
 )
 from ruleop.kubernetes.validation.tables.rbac import GROUP as RBAC
-from ruleop.localcluster.kinds.accepted_names import CLEANUP, admitted
 from ruleop.localcluster.kinds.pods import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.served import Strategy
@@ -78,6 +77,25 @@ def node_created(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "spec": {**spec, "taints": [*(spec.get("taints") or []), taint]}}
 
 
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"  # the finalizer of a CRD
+
+
+def established(document: dict[str, Any], _store: Store) -> dict[str, Any]:
+    """The definition with the status that the server gives it. It is served at once."""
+    spec, status = document["spec"], document.get("status") or {}
+    conditions = status.get("conditions") or [
+        {"type": type_, "status": "True", "lastTransitionTime": now(), "reason": reason, "message": message}
+        for type_, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    stored = [each["name"] for each in spec.get("versions") or () if each.get("storage") and each.get("name")]
+    versions = list(dict.fromkeys([*(status.get("storedVersions") or ()), *stored]))
+    names = {"conditions": conditions, "acceptedNames": spec.get("names") or {}, "storedVersions": versions}
+    return {**document, "status": {**status, **names}}
+
+
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 
@@ -114,18 +132,6 @@ def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
     return numbered(new, template_number(old) + (new["spec"].get("template") != old["spec"].get("template")))
 
 
-def has_empty_fields(spec: Any) -> bool:
-    """Whether a list or the labels of a selector are empty. A stored policy has no such field, and the server compares
-    an empty one with none as different."""
-    if isinstance(spec, list):
-        return not spec or any(map(has_empty_fields, spec))
-    if not isinstance(spec, dict):
-        return False
-    return spec.get("matchLabels") == {} or any(
-        has_empty_fields(value) for name, value in spec.items() if name != "policyTypes"
-    )
-
-
 _COUNTED: Final = Strategy(has_generation=True)
 _WEBHOOKS: Final = Strategy(has_generation=True, counted=("webhooks",))
 _UPSERTED: Final = Strategy(creates_on_update=True)
@@ -157,7 +163,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         creates_on_update=True,
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
-        admit=admitted,
+        admit=established,
         allocates_on_update=True,
         has_generation=True,
         finalizers=(CLEANUP,),
@@ -177,11 +183,8 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("discovery.k8s.io", "EndpointSlice"): Strategy(
         has_generation=True, counted=("addressType", "endpoints", "ports"), counted_metadata=("labels",)
     ),
-    **{("networking.k8s.io", kind): _COUNTED for kind in ("Ingress", "IngressClass")},
-    ("networking.k8s.io", "NetworkPolicy"): Strategy(has_generation=True, compares_empty=has_empty_fields),
-    ("policy", "PodDisruptionBudget"): Strategy(
-        has_generation=True, checks_metadata_last=True, unconditional_update=False
-    ),
+    **{("networking.k8s.io", kind): _COUNTED for kind in ("Ingress", "IngressClass", "NetworkPolicy")},
+    ("policy", "PodDisruptionBudget"): Strategy(has_generation=True, unconditional_update=False),
     **{(RBAC, kind): _UPSERTED for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, counted=()),
     **{

@@ -12,7 +12,6 @@ from ruleop.kubernetes.crd.structural import default, prune
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.kubernetes.schema.shape import EMPTY
-from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Scale, Served, priority
 from ruleop.localcluster.object_store import Resource
@@ -63,10 +62,8 @@ def resource_of(crd: Object) -> Resource:
 
 
 def _served(document: Object) -> Iterator[Served]:
-    if not is_established(document):
-        return
     try:
-        crd = parse_crd({**document, "spec": {**document["spec"], "names": document["status"]["acceptedNames"]}})
+        crd = parse_crd(document)
     except SchemaError:  # checked when it is written
         return
     yield from served_versions(crd, document)

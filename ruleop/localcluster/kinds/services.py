@@ -131,8 +131,6 @@ class Allocations:
 NODE_PORTS: Final = range(30000, 32768)
 _ADDRESSES: Final = ip_network("10.96.0.0/16")
 _FAMILIES: Final = ("IPv4", "IPv6")
-_TRIES: Final = 20  # at random, before a free one is searched for
-_POLICY: Final = "spec.ipFamilyPolicy"
 
 
 def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
@@ -155,11 +153,7 @@ def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
         _refuse(metadata["name"], list(_fill_ports(spec, before, allocations, random)))
     if needs_health_check(spec) and not needs_health_check(before):
         chosen = {each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")}
-        number = spec.get("healthCheckNodePort")
-        if not number:
-            spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen, random)
-        elif problem := _port_problem(number, allocations, chosen):
-            raise _not_allocated(f"requested HealthCheck NodePort {number}: {problem}")
+        spec.setdefault("healthCheckNodePort", _free_port(allocations, chosen, random))
     return {**service, "spec": spec}
 
 
@@ -169,57 +163,28 @@ def _refuse(name: str, errors: list[FieldError]) -> None:
 
 
 def _fill_families(spec: dict[str, Any], before: Object) -> Iterator[FieldError]:
-    """Of a cluster of one address family. Without any error, the families are there."""
+    """Of a cluster with IPv4 alone. Without any error, the families are there."""
     if spec.get("clusterIP"):
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    addresses, without_pods = spec.get("clusterIPs") or [], not spec.get("selector")
-    headless = spec.get("clusterIP") == HEADLESS
-    if not spec.get("ipFamilyPolicy"):
-        inferred = "RequireDualStack" if headless and without_pods else "SingleStack"
-        spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or inferred
+    if spec.get("clusterIPs") == []:
+        del spec["clusterIPs"]
+    any_family = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
+    given, policy = spec.get("ipFamilies"), spec.get("ipFamilyPolicy") or before.get("ipFamilyPolicy")
+    spec["ipFamilies"] = given or (list(_FAMILIES) if any_family and policy != "SingleStack" else ["IPv4"])
+    spec["ipFamilyPolicy"] = policy or ("RequireDualStack" if any_family else "SingleStack")
     if errors := list(validate_cluster_ips(spec, before.get("clusterIPs") or ())):
         yield from errors
-        return
-    if errors := list(_validate_policy(spec, before)):
-        yield from errors
-        return
-    families = list(spec.get("ipFamilies") or ())
-    if not headless and addresses and not families:
-        families = ["IPv6" if ":" in addresses[0] else "IPv4"]
-        if families == ["IPv6"]:
-            yield invalid_value("spec.clusterIPs[0]", addresses, "IPv6 is not configured on this cluster")
+    elif not any_family:
+        if given and len(given) > 1 and not policy:
+            problem = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
+            yield invalid_value("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], problem)
             return
-    if headless and without_pods:
-        families = families or ["IPv4"]
-        if len(families) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
-            families.append(next(each for each in _FAMILIES if each not in families))
-    else:
         if spec["ipFamilyPolicy"] == "RequireDualStack":
             problem = "this cluster is not configured for dual-stack services"
-            yield invalid_value(_POLICY, spec["ipFamilyPolicy"], problem)
-        for index, each in enumerate(families):
+            yield invalid_value("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], problem)
+        for index, each in enumerate(spec["ipFamilies"]):
             if each != "IPv4":
                 yield invalid_value(f"spec.ipFamilies[{index}]", each, "not configured on this cluster")
-    spec["ipFamilies"] = families or ["IPv4"]
-
-
-def _validate_policy(spec: dict[str, Any], before: Object) -> Iterator[FieldError]:
-    """Whether the policy fits to the number of addresses and families, and to those of the previous version."""
-    policy = spec["ipFamilyPolicy"]
-    what = (("clusterIPs", "cluster IP", "cluster IPs"), ("ipFamilies", "IP family", "IP families"))
-    for name, one, several in what:
-        given, known = spec.get(name) or [], before.get(name) or []
-        if policy != "SingleStack":
-            if given and len(given) < len(known):
-                yield invalid_value(_POLICY, policy, f"must be 'SingleStack' to release the secondary {one}")
-        elif before and given == known:
-            spec[name] = given[:1]
-        elif len(given) == 2:
-            problem = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {several} are specified"
-            yield invalid_value(_POLICY, policy, problem)
-    for name, _, _ in what:
-        if spec.get(name) == []:
-            del spec[name]
 
 
 def _fill_address(spec: dict[str, Any], allocations: Allocations, random: Random) -> Iterator[FieldError]:
@@ -258,7 +223,7 @@ def _fill_ports(spec: dict[str, Any], before: Object, allocations: Allocations, 
             continue
         number = own or (0 if before else shared.get(port) or requested.get(port))
         if not number:
-            number = _free_port("a nodePort", allocations, {*used, *requested.values()}, random)
+            number = _free_port(allocations, {*used, *requested.values()}, random)
         elif number in known or used.get(number) == port:
             pass  # allocated already
         elif problem := _port_problem(number, allocations, () if before else used):
@@ -278,16 +243,8 @@ def _port_problem(number: int, allocations: Allocations, used: Container[int]) -
     return "provided port is already allocated" if number in used or allocations.node_ports[number] else ""
 
 
-def _free_port(what: str, allocations: Allocations, chosen: set[int], random: Random) -> int:
-    taken = allocations.node_ports
-    for _ in range(_TRIES):
-        if (found := random.choice(NODE_PORTS)) not in chosen and not taken[found]:
-            return found
-    if free := [each for each in NODE_PORTS if each not in chosen and not taken[each]]:
+def _free_port(allocations: Allocations, chosen: set[int], random: Random) -> int:
+    if free := [each for each in NODE_PORTS if each not in chosen and not allocations.node_ports[each]]:
         return random.choice(free)
-    raise _not_allocated(f"{what}: range is full")
-
-
-def _not_allocated(problem: str) -> Rejected:
-    text = f"failed to allocate {problem}"
-    return Rejected(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+    problem = "failed to allocate a nodePort: range is full"
+    raise Rejected(500, "InternalError", f"Internal error occurred: {problem}", {"causes": [{"message": problem}]})

@@ -16,9 +16,8 @@ from ruleop.localcluster.objects.fieldsets import (
     SELF,
     FieldSet,
     InvalidFieldsError,
+    check_fields,
     difference,
-    parse_fields,
-    union,
     without,
 )
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.schema.shape import Shape
 
-MAX_UPDATE_MANAGERS: Final = 10
-ANCIENT_CHANGES: Final = "ancient-changes"
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 
@@ -194,7 +191,8 @@ def managers_of(live: Object | None, new: Object, tracking: Tracking) -> Manager
         return {}
     try:
         managers = read_managers(requested)
-        managers = {manager: replace(entry, fields=parse_fields(entry.fields)) for manager, entry in managers.items()}
+        for entry in managers.values():
+            check_fields(entry.fields)
         return current_managers(managers, tracking) or _readable(recorded)
     except InvalidFieldsError:
         return _readable(recorded)
@@ -266,27 +264,3 @@ def strip_entry(managers: Managers, manager: Manager) -> None:
         managers[manager] = replace(entry, fields=fields)
     else:
         del managers[manager]
-
-
-def cap(managers: Managers) -> Managers:
-    """At most ten updaters: the oldest of each version are joined into one."""
-    updaters = [manager for manager in managers if manager.operation == UPDATE]
-    if len(updaters) <= MAX_UPDATE_MANAGERS:
-        return managers
-    updaters.sort(key=lambda manager: (managers[manager].time, manager.name, manager.api_version, manager.subresource))
-    capped, count = dict(managers), len(updaters)
-    first: dict[str, Manager] = {}
-    for manager in updaters:
-        if count <= MAX_UPDATE_MANAGERS:
-            break
-        entry = capped[manager]
-        if entry.api_version not in first:
-            first[entry.api_version] = manager
-            continue
-        bucket = Manager(ANCIENT_CHANGES, UPDATE, entry.api_version, "")
-        if bucket not in capped:
-            capped[bucket] = capped.pop(first[entry.api_version])
-        capped[bucket] = replace(entry, fields=union(entry.fields, capped[bucket].fields))
-        del capped[manager]
-        count -= 1
-    return capped

@@ -1,8 +1,7 @@
 """The columns and cells of the built-in kinds that authors of templates meet. Others show their names and ages.
 
-The status of a pod is one line, from those of its containers: a port of printPod of Kubernetes
-(pkg/printers/internalversion), in its order: the pod's phase or reason, an init container that has not ended well, a
-container that waits or has ended, a pod that is being deleted.
+The status of a pod is one line: that it is being deleted, an init container that has not completed, a container that
+waits or has ended, the pod's own reason or phase.
 """
 
 from __future__ import annotations
@@ -44,33 +43,20 @@ _CONDITIONS: Mapping[str, str] = {
 }
 
 
-def pod_conditions(pod: Object) -> list[dict[str, Any]]:
-    """The conditions of a pod's row: kubectl can leave out the pods that have ended."""
-    phase = status(pod).get("phase", "")
-    if phase not in _CONDITIONS:
-        return []
-    return [{"type": "Completed", "status": "True", "reason": phase, "message": _CONDITIONS[phase]}]
-
-
 def pod_cells(pod: Object, now: float) -> list[JSON]:
-    of_pod, sidecars = status(pod), _sidecars(pod)
-    begun, reason = _init_containers(pod, sidecars)
-    ready = sum(1 for each in begun if each["name"] in sidecars and _is_started(each) and each.get("ready"))
-    counted = begun
-    if not reason or is_true(pod, "Initialized"):
-        statuses = of_pod.get("containerStatuses") or []
-        counted = [*(each for each in begun if each["name"] in sidecars), *statuses]
-        ready += sum(1 for each in statuses if _is_running(each))
-        reason = _container_reason(pod, reason or _own_reason(pod))
-    if is_being_deleted(pod):
-        if of_pod.get("reason") == "NodeLost":
-            reason = "Unknown"
-        elif of_pod.get("phase") not in ("Succeeded", "Failed"):
-            reason = "Terminating"
+    of_pod, init = status(pod), spec(pod).get("initContainers") or ()
+    begun, sidecars = of_pod.get("initContainerStatuses") or [], [each["name"] for each in init if _is_sidecar(each)]
+    statuses = of_pod.get("containerStatuses") or []
+    counted = [*(each for each in begun if each["name"] in sidecars), *statuses]
+    reason = _init_reason(begun, sidecars, len(init))
+    if reason:
+        counted = begun
+    if is_being_deleted(pod) and of_pod.get("phase") not in _CONDITIONS:
+        reason = "Terminating"
     restarts, latest = _restarts(counted)
     return [
-        f"{ready}/{len(spec(pod).get('containers') or ()) + len(sidecars)}",
-        reason,
+        f"{sum(bool(each.get('ready')) for each in counted)}/{len(spec(pod).get('containers') or ()) + len(sidecars)}",
+        reason or _reason(pod, statuses),
         f"{restarts} ({since(latest, now)} ago)" if restarts and latest else str(restarts),
         next((each.get("ip") for each in of_pod.get("podIPs") or ()), None) or NONE,
         spec(pod).get("nodeName") or NONE,
@@ -79,80 +65,37 @@ def pod_cells(pod: Object, now: float) -> list[JSON]:
     ]
 
 
-def _own_reason(pod: Object) -> str:
-    of_pod = status(pod)
-    for each in of_pod.get("conditions") or ():
-        if each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated":
-            return "SchedulingGated"
-    return str(of_pod.get("reason") or of_pod.get("phase", ""))
+def _is_sidecar(container: Object) -> bool:
+    """Whether an init container keeps running."""
+    return container.get("restartPolicy") == "Always"
 
 
-def _sidecars(pod: Object) -> set[str]:
-    """The init containers that keep running."""
-    return {each["name"] for each in spec(pod).get("initContainers") or () if each.get("restartPolicy") == "Always"}
+def _init_reason(begun: list[Object], sidecars: list[str], total: int) -> str:
+    """The state of the first init container that has neither completed nor is a sidecar that has started."""
+    for index, each in enumerate(begun):
+        found = _ending(each)
+        if found != "Completed" and not (each["name"] in sidecars and each.get("started")):
+            return f"Init:{found}" if found and found != "PodInitializing" else f"Init:{index}/{total}"
+    return ""
 
 
-def _init_containers(pod: Object, sidecars: set[str]) -> tuple[list[Object], str]:
-    """The init containers up to the first that has neither ended well nor is a sidecar that has started, and the reason
-    of that one; no reason where all are past that."""
-    begun: list[Object] = []
-    for index, each in enumerate(status(pod).get("initContainerStatuses") or ()):
-        begun.append(each)
-        state = each.get("state") or {}
-        terminated, waiting = state.get("terminated"), (state.get("waiting") or {}).get("reason")
-        if _has_ended_well(each) or (each["name"] in sidecars and each.get("started")):
-            continue
-        if terminated is not None:
-            return begun, f"Init:{_end(terminated)}"
-        if waiting and waiting != "PodInitializing":
-            return begun, f"Init:{waiting}"
-        return begun, f"Init:{index}/{len(spec(pod).get('initContainers') or ())}"
-    return begun, ""
+def _reason(pod: Object, statuses: list[Object]) -> str:
+    reasons = [_ending(each) for each in statuses]
+    found = next((each for each in reasons if each and each != "Completed"), None)
+    if found is not None or "Completed" not in reasons:
+        return str(found or status(pod).get("reason") or status(pod).get("phase", ""))
+    if all(reasons):
+        return "Completed"
+    return "Running" if is_true(pod, "Ready") else "NotReady"
 
 
-def _has_ended_well(container: Object) -> bool:
-    terminated = (container.get("state") or {}).get("terminated")
-    return terminated is not None and not terminated.get("exitCode")
-
-
-def _is_started(sidecar: Object) -> bool:
-    return bool(sidecar.get("started")) and not _has_ended_well(sidecar)
-
-
-def _container_reason(pod: Object, reason: str) -> str:
-    error, running = "", False
-    for each in reversed(status(pod).get("containerStatuses") or ()):
-        state = each.get("state") or {}
-        waiting, terminated = (state.get("waiting") or {}).get("reason"), state.get("terminated")
-        if waiting:
-            reason = waiting
-        elif terminated is not None:
-            reason = _end(terminated)
-            error = reason if terminated.get("exitCode") else error
-        elif _is_running(each):
-            running = True
-    if reason != "Completed":
-        return reason
-    if running and is_true(pod, "Ready"):
-        return "Running"
-    return error or ("NotReady" if running else reason)
-
-
-def _is_running(container: Object) -> bool:
-    """Ready, and in no other state: a waiting one without a reason may still be listed as ready."""
+def _ending(container: Object) -> str:
+    """The reason that a container waits or has ended; empty if it runs."""
     state = container.get("state") or {}
-    waits = (state.get("waiting") or {}).get("reason")
-    return bool(
-        container.get("ready") and state.get("running") is not None and not waits and state.get("terminated") is None
-    )
-
-
-def _end(terminated: Object) -> str:
-    if terminated.get("reason"):
-        return str(terminated["reason"])
-    if terminated.get("signal"):
-        return f"Signal:{terminated['signal']}"
-    return f"ExitCode:{terminated.get('exitCode', 0)}"
+    if (ended := state.get("terminated")) is not None:
+        code = ended.get("exitCode", 0)
+        return str(ended.get("reason") or (f"ExitCode:{code}" if code else "Completed"))
+    return str((state.get("waiting") or {}).get("reason", ""))
 
 
 def _restarts(containers: Iterable[Object]) -> tuple[int, str]:
@@ -175,7 +118,7 @@ POD = printer("Name|Ready|Status|Restarts|Age|IP+|Node+|Nominated Node+|Readines
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
-_ROLE_LABEL, _OLD_ROLE_LABEL = "node-role.kubernetes.io/", "kubernetes.io/role"
+_ROLE_LABEL = "node-role.kubernetes.io/"
 
 
 def _node(obj: Object, _now: float) -> list[JSON]:
@@ -199,8 +142,7 @@ def _node(obj: Object, _now: float) -> list[JSON]:
 
 def _roles(obj: Object) -> str:
     labels = obj["metadata"].get("labels") or {}
-    roles = {key.removeprefix(_ROLE_LABEL) for key in labels if key.startswith(_ROLE_LABEL)}
-    return ",".join(sorted((roles | {labels.get(_OLD_ROLE_LABEL, "")}) - {""}))
+    return ",".join(sorted(key.removeprefix(_ROLE_LABEL) for key in labels if key.startswith(_ROLE_LABEL)))
 
 
 def _address(obj: Object, of_type: str) -> str:
@@ -496,5 +438,8 @@ def cells(kind: Kind, obj: Object, now: float) -> list[JSON]:
 
 
 def conditions(kind: Kind, obj: Object) -> list[dict[str, Any]]:
-    """The conditions of the row; only pods that have ended have one."""
-    return pod_conditions(obj) if (kind.group, kind.kind) == ("", "Pod") else []
+    """The conditions of the row: kubectl can leave out the pods that have ended."""
+    phase = status(obj).get("phase", "")
+    if (kind.group, kind.kind) != ("", "Pod") or phase not in _CONDITIONS:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _CONDITIONS[phase]}]

@@ -36,6 +36,8 @@ _RULES: Final = [
         (r"<invalid>", "AGE"),
         # What cannot be decoded is described in words of the server in memory, at the same field.
         (r"(cannot be handled as an? \w+: )(?!strict).*", r"\1PROBLEM"),
+        (r"(The request is invalid: patch: ).*", r"\1PROBLEM"),
+        (r"(: expected [^:]*), got .*", r"\1"),
         (r"(?<=\S) {2,}", "  "),
         (r" +$", ""),
         (r"(--- |\+\+\+ |diff -u -N ).*", r"\1FILE"),

@@ -80,8 +80,8 @@ def test_field_selectors_with_special_names_are_resolved() -> None:
 
 def test_custom_kinds_select_by_their_selectable_fields() -> None:
     kind = Kind("example.com", "v1", "App")
-    selects = field_selector("spec.size=3,spec.on=true", kind, custom=True, selectable=["spec.size", "spec.on"])
+    selects = field_selector("spec.size=3,spec.on=true", kind, selectable=["spec.size", "spec.on"])
     assert selects is not None
     assert selects({"spec": {"size": 3, "on": True}})
     with pytest.raises(Rejected, match=r"field label not supported: spec\.other"):
-        field_selector("spec.other=3", kind, custom=True, selectable=["spec.size"])
+        field_selector("spec.other=3", kind, selectable=["spec.size"])
