@@ -158,8 +158,8 @@ def test_a_pod_waits_for_what_its_volumes_need(play, source, problem, made):
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ({"configMap": {"name": "x", "items": PATHS}}, "configmap references non-existent config key: k"),
-        ({"secret": {"secretName": "x", "items": PATHS}}, "references non-existent secret key: k"),
+        ({"configMap": {"name": "x", "items": PATHS}}, "couldn't find key k in ConfigMap default/x"),
+        ({"secret": {"secretName": "x", "items": PATHS}}, "couldn't find key k in Secret default/x"),
     ],
 )
 def test_a_pod_waits_for_the_keys_of_its_volumes(play, source, problem):

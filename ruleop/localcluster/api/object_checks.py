@@ -38,7 +38,6 @@ from ruleop.localcluster.objects.decoding import (
     strict_problem,
     undecodable,
     unknown_field,
-    with_parts_of,
 )
 from ruleop.messages import format_path
 
@@ -52,11 +51,11 @@ if TYPE_CHECKING:
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
 
 
-def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
+def decoded(served: Served, obj: Object, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
     """The object as it is read from a request, without empty metadata, and warnings. Raises Rejected if it cannot be
     decoded."""
     try:
-        found, unknown = (_decoded_custom if served.is_custom else _decoded_builtin)(served, obj, old)
+        found, unknown = (_decoded_custom if served.is_custom else _decoded_builtin)(served, obj)
     except DecodingError as error:
         raise undecodable(served.kind, error, options.undecodable) from None
     warnings = [*map(unknown_field, unknown)] if options.field_validation != "Ignore" else []
@@ -80,7 +79,7 @@ def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[di
     """A custom resource with the defaults of its schema, and why it is invalid. Others have no schema."""
     if not served.is_custom:
         return obj, []
-    found = with_parts_of(old, default(obj, served.schema))
+    found = default(obj, served.schema)
     errors = [*validate_custom_resource(found, served.schema, old), *validate_scale(served, found)]
     return found, [*errors, *validate_rules(found, served.schema, old, errors)]
 
@@ -99,13 +98,13 @@ def completed(served: Served, obj: dict[str, Any], old: Object | None = None) ->
     return served.validator.default(complete(obj, served.shape, old))
 
 
-def _decoded_builtin(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:
-    found = decode(with_parts_of(old, dict(obj)), served.shape, old)
+def _decoded_builtin(served: Served, obj: Object) -> tuple[dict[str, Any], list[str]]:
+    found = decode(obj, served.shape)
     return found.obj, list(found.unknown)
 
 
-def _decoded_custom(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:
-    metadata = decode_metadata(obj.get("metadata"), (old or {}).get("metadata"))
+def _decoded_custom(served: Served, obj: Object) -> tuple[dict[str, Any], list[str]]:
+    metadata = decode_metadata(obj.get("metadata"))
     whole = with_integers(dict(obj))
     found = prune({**whole, "metadata": metadata.obj}, served.schema)
     unknown = list(metadata.unknown)

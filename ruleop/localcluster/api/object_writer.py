@@ -74,7 +74,7 @@ class Writer:
 
     def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
         """Stores a new object."""
-        obj = self._decoded(served, obj, None, options)
+        obj = self._decoded(served, obj, options)
         check_namespace(obj, namespace, served)
         return self._created(served, namespace, obj, options)
 
@@ -166,7 +166,7 @@ class Writer:
     ) -> Stored:
         """Replaces an object, or its status, by a new one."""
         if not options.is_stored:
-            obj = self._decoded(served, obj, old.obj, options)
+            obj = self._decoded(served, obj, options)
         check_name(obj, old.name.name)
         check_namespace(obj, old.name.namespace, served)
         return self._replaced(served, old, obj, subresource, options)
@@ -178,7 +178,7 @@ class Writer:
         is created."""
         found = self.store.get(served.resource, name)
         old = served.seen(found) if found is not None else None
-        obj = self._decoded(served, obj, old.obj if old is not None else None, options)
+        obj = self._decoded(served, obj, options)
         check_namespace(obj, name.namespace, served)
         check_name(obj, name.name)
         if old is not None:
@@ -319,7 +319,7 @@ class Writer:
                 self.warnings += served.validator.warn(live, live)
             return old, False
         body, entries = separate_entries(applied)
-        body = self._decoded(served, body, live, options)
+        body = self._decoded(served, body, options)
         check_name(body, name.name)
         check_namespace(body, name.namespace, served)
         check_identity(served, old, body["metadata"], options)
@@ -336,7 +336,7 @@ class Writer:
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=self._now())
         body, entries = separate_entries(applied)
-        body = self._decoded(served, body, None, options)
+        body = self._decoded(served, body, options)
         if name.name:
             check_name(body, name.name)
         check_namespace(body, name.namespace, served)
@@ -364,9 +364,9 @@ class Writer:
     def _now(self) -> str:
         return timestamp(self.clock())
 
-    def _decoded(self, served: Served, obj: Object, old: Object | None, options: WriteOptions) -> dict[str, Any]:
+    def _decoded(self, served: Served, obj: Object, options: WriteOptions) -> dict[str, Any]:
         """The object of a request. Raises Rejected if it cannot be decoded."""
-        found, warnings = decoded(served, obj, old, options)
+        found, warnings = decoded(served, obj, options)
         self.warnings += warnings
         return found
 

@@ -2,7 +2,7 @@
 
 A controller is called with the names of objects that may have changed, and reads their state then. All controllers run
 on the server's loop, a few objects at a time, so that requests are answered in between. Equal Events about an object
-are one that is counted. The pods of each controller are kept by their state: thousands are counted, not read.
+are one that is counted.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import hashlib
 import logging
 import math
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES, PODS
+from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES
 from ruleop.localcluster.object_store import Event, Name, Resource, Stored
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import now
@@ -35,48 +34,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.object_store import Store
 
 
-@dataclass(slots=True)
-class OwnedPods:
-    """The names of an owner's pods that have not ended, the oldest first."""
-
-    unready: dict[Name, None] = field(default_factory=dict)
-    ready: dict[Name, None] = field(default_factory=dict)
-    terminating: dict[Name, None] = field(default_factory=dict)
-
-    @property
-    def active(self) -> int:
-        return len(self.unready) + len(self.ready)
-
-
-class PodIndex:
-    def __init__(self) -> None:
-        self._by_owner: dict[str, OwnedPods] = {}
-
-    def of(self, uid: str) -> OwnedPods:
-        return self._by_owner.get(uid) or OwnedPods()
-
-    def update(self, event: Event) -> None:
-        before = None if event.old is None else self._place(event.old.obj)
-        after = None if event.deleted else self._place(event.new.obj)
-        if before is after:
-            return
-        if before is not None:
-            before.pop(event.new.name, None)
-        if after is not None:
-            after[event.new.name] = None
-        if event.deleted and (uid := _controller(event.new.obj)) and self._by_owner.get(uid) == OwnedPods():
-            del self._by_owner[uid]
-
-    def _place(self, pod: Object) -> dict[Name, None] | None:
-        uid = _controller(pod)
-        if not uid or is_over(pod):
-            return None
-        owned = self._by_owner.setdefault(uid, OwnedPods())
-        if pod["metadata"].get("deletionTimestamp"):
-            return owned.terminating
-        return owned.ready if is_ready(pod) else owned.unready
-
-
 def is_over(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
@@ -84,14 +41,6 @@ def is_over(pod: Object) -> bool:
 def is_ready(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _controller(pod: Object) -> str:
-    for each in pod["metadata"].get("ownerReferences") or ():
-        if each.get("controller"):
-            uid: str = each["uid"]
-            return uid
-    return ""
 
 
 TURN: Final = 0.005  # seconds until requests get their turn
@@ -134,7 +83,6 @@ class Machinery:
         self.store, self.registry, self.writer = store, registry, writer
         self.controllers = [controller(self) for controller in controllers]
         self.owners = OwnerIndex()
-        self.pods = PodIndex()
         self._queue: dict[tuple[int, Name], None] = {}  # (controller, object)
         self._planned = False
         self._failures: dict[tuple[int, Name], int] = {}  # attempts in a row that were refused
@@ -191,8 +139,6 @@ class Machinery:
 
     def _event(self, resource: Resource, event: Event) -> None:
         self.owners.update(resource, event)
-        if resource == PODS:
-            self.pods.update(event)
         if resource == EVENTS:
             return
         for key in self._awaited.pop((resource, event.new.name), ()):

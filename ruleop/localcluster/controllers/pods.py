@@ -14,7 +14,7 @@ words. A pod that needs an object is reconciled again when that object is create
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.localcluster.api.options import DeleteOptions
@@ -29,24 +29,11 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.object_store import Resource, Stored
+    from ruleop.localcluster.object_store import Stored
 
 
-class _Kind(NamedTuple):
-    resource: Resource
-    title: str
-    fields: tuple[str, ...]  # that have the files of a volume; an environment variable reads the first alone
-    missing_file: str
-
-
-_CONFIG_MAP: Final = _Kind(
-    CONFIG_MAPS, "ConfigMap", ("data", "binaryData"), "configmap references non-existent config key"
-)
-_SECRET: Final = _Kind(SECRETS, "Secret", ("data",), "references non-existent secret key")
-
-
-class _Missing(Exception):  # noqa: N818 - it is an answer
-    """The reason that a container or volume cannot be set up."""
+_KINDS: Final = {"configMap": (CONFIG_MAPS, ("data", "binaryData")), "secret": (SECRETS, ("data",))}
+_SECRET, _CONFIG_MAP = "secret", "configMap"
 
 
 class Configuration:
@@ -54,74 +41,58 @@ class Configuration:
 
     def __init__(self, machinery: Machinery, pod: Object) -> None:
         self._machinery, self._pod = machinery, pod
-        self._namespace: str = pod["metadata"]["namespace"]
 
     def container_problem(self, container: Object) -> str:
         """The reason that a container cannot be created; empty if it can."""
-        try:
-            for each in container.get("envFrom") or ():
-                if "configMapRef" in each:
-                    self._find(_CONFIG_MAP, each["configMapRef"])
-                if "secretRef" in each:
-                    self._find(_SECRET, each["secretRef"])
-            for each in container.get("env") or ():
-                source = each.get("valueFrom") or {}
-                if "configMapKeyRef" in source:
-                    self._check_key(_CONFIG_MAP, source["configMapKeyRef"])
-                if "secretKeyRef" in source:
-                    self._check_key(_SECRET, source["secretKeyRef"])
-        except _Missing as missing:
-            return str(missing)
-        return ""
+        needed = [
+            (kind, each[f"{kind}Ref"], None)
+            for each in container.get("envFrom") or ()
+            for kind in _KINDS
+            if f"{kind}Ref" in each
+        ]
+        needed += [
+            (kind, source[f"{kind}KeyRef"], source[f"{kind}KeyRef"]["key"])
+            for each in container.get("env") or ()
+            for kind in _KINDS
+            if f"{kind}KeyRef" in (source := each.get("valueFrom") or {})
+        ]
+        return next((problem for each in needed if (problem := self._problem(*each))), "")
 
     def volume_problems(self) -> Iterator[str]:
         """The reasons that the volumes of the pod cannot be mounted."""
         for volume in self._pod["spec"].get("volumes") or ():
-            problems = [problem for source in _sources(volume) if (problem := self._source_problem(source))]
+            problems = [
+                problem
+                for kind, reference in _sources(volume)
+                for key in [each["key"] for each in reference.get("items") or ()] or [None]
+                if (problem := self._problem(kind, reference, key))
+            ]
             if problems:
                 text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
                 yield f'MountVolume.SetUp failed for volume "{volume["name"]}" : {text}'
 
-    def _source_problem(self, source: tuple[_Kind, Object]) -> str:
-        kind, reference = source
-        try:
-            if (found := self._find(kind, reference)) is not None:
-                keys = {key for name in kind.fields for key in found.get(name) or ()}
-                for item in reference.get("items") or ():
-                    if item["key"] not in keys:
-                        self._check_optional(kind, reference, f"{kind.missing_file}: {item['key']}")
-        except _Missing as missing:
-            return str(missing)
-        return ""
-
-    def _check_key(self, kind: _Kind, reference: Object) -> None:
-        found, key = self._find(kind, reference), reference["key"]
-        if found is not None and key not in (found.get(kind.fields[0]) or {}):
-            place = f"{kind.title} {self._namespace}/{reference['name']}"
-            self._check_optional(kind, reference, f"couldn't find key {key} in {place}")
-
-    def _find(self, kind: _Kind, reference: Object) -> Object | None:
-        """None if the object is missing and optional."""
-        name = reference.get("name", "")
-        found = self._machinery.get(kind.resource, self._namespace, name)
+    def _problem(self, kind: str, reference: Object, key: str | None) -> str:
+        """The problem with an object, or a key of it, that is not optional. When it changes, the pod is reconciled."""
+        resource, fields = _KINDS[kind]
+        name, namespace = reference.get("name", ""), self._pod["metadata"]["namespace"]
+        found = self._machinery.get(resource, namespace, name)
+        if reference.get("optional") or (
+            found is not None and (key is None or any(key in (found.obj.get(each) or {}) for each in fields))
+        ):
+            return ""
+        self._machinery.wait_for(resource, Name(namespace, name))
         if found is None:
-            self._check_optional(kind, reference, f'{kind.title.lower()} "{name}" not found')
-            return None
-        return found.obj
-
-    def _check_optional(self, kind: _Kind, reference: Object, problem: str) -> None:
-        if not reference.get("optional"):
-            self._machinery.wait_for(kind.resource, Name(self._namespace, reference.get("name", "")))
-            raise _Missing(problem)
+            return f'{kind.lower()} "{name}" not found'
+        return f"couldn't find key {key} in {kind[0].upper()}{kind[1:]} {namespace}/{name}"
 
 
-def _sources(volume: Object) -> Iterator[tuple[_Kind, dict[str, Any]]]:
+def _sources(volume: Object) -> Iterator[tuple[str, dict[str, Any]]]:
     for each in (volume, *((volume.get("projected") or {}).get("sources") or ())):
-        if "configMap" in each:
-            yield _CONFIG_MAP, each["configMap"]
-        if "secret" in each:
+        if _CONFIG_MAP in each:
+            yield _CONFIG_MAP, each[_CONFIG_MAP]
+        if _SECRET in each:
             # A volume has secretName, a source of a projected volume has name.
-            yield _SECRET, {"name": each["secret"].get("secretName", ""), **each["secret"]}
+            yield _SECRET, {"name": each[_SECRET].get("secretName", ""), **each[_SECRET]}
 
 
 _UNKNOWN: Final = (

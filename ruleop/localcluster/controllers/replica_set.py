@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster.controllers.machinery import (
     BATCH,
     OwningController,
     is_being_deleted,
+    is_over,
+    is_ready,
     reference_to,
     with_condition,
 )
@@ -38,32 +39,39 @@ class ReplicaSets(OwningController):
                 self._scale(found)
         except Rejected as error:
             refused = error
-        pods = self.machinery.pods.of(found.uid)
+        active, terminating = self._pods(found)
+        ready = sum(is_ready(each.obj) for each in active)
         status: dict[str, Any] = {
-            "replicas": pods.active,
-            "fullyLabeledReplicas": pods.active,
-            "readyReplicas": len(pods.ready),
-            "availableReplicas": len(pods.ready),
+            "replicas": len(active),
+            "fullyLabeledReplicas": len(active),
+            "readyReplicas": ready,
+            "availableReplicas": ready,
             "observedGeneration": found.obj["metadata"]["generation"],
             "conditions": _conditions(found.obj, refused),
         }
         status = {key: value for key, value in status.items() if value or key == "replicas"}
-        status["terminatingReplicas"] = len(pods.terminating)
+        status["terminatingReplicas"] = len(terminating)
         self.machinery.update_status(REPLICA_SETS, found, status)
         if refused is not None:
             raise refused
 
     def _scale(self, found: Stored) -> None:
-        pods = self.machinery.pods.of(found.uid)
-        missing = found.obj["spec"].get("replicas", 1) - pods.active
+        active, _ = self._pods(found)
+        missing = found.obj["spec"].get("replicas", 1) - len(active)
         for _ in range(min(BATCH, missing)):
             create_pod(self.machinery, found, pod_of(found.obj, found.obj["spec"]["template"]), _COMPONENT)
         # Those go first that are not ready, and of the others the newest.
-        newest_first = chain(reversed(pods.unready), reversed(pods.ready))
-        for name in list(islice(newest_first, min(BATCH, max(0, -missing)))):
-            if (pod := self.machinery.store.get(PODS, name)) is not None:
-                self.machinery.delete(PODS, pod)
-                self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {name.name}", _COMPONENT)
+        newest_first = sorted(active, key=lambda each: (is_ready(each.obj), -each.version))
+        for pod in newest_first[: min(BATCH, max(0, -missing))]:
+            self.machinery.delete(PODS, pod)
+            self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {pod.name.name}", _COMPONENT)
+
+    def _pods(self, found: Stored) -> tuple[list[Stored], list[Stored]]:
+        """The pods that have not ended: those that stay, and those that are being deleted."""
+        pods = [each for each in self.machinery.owned(PODS, found.obj) if not is_over(each.obj)]
+        return [each for each in pods if not is_being_deleted(each.obj)], [
+            each for each in pods if is_being_deleted(each.obj)
+        ]
 
 
 def _conditions(obj: Object, refused: Rejected | None) -> list[Mapping[str, Any]]:

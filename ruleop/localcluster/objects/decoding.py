@@ -1,27 +1,19 @@
 """Built-in objects as they are decoded from a request: types are checked, unknown fields and nulls dropped.
 
 A null is the same as a missing field, and in a map the zero of its type. The first value of a wrong type is reported,
-with its field. Duplicate names are found where the JSON is parsed. What is the same as in the stored object is not
-decoded again.
-
-A client sends a whole object of which it changed a field. Its other parts become those of the stored version: they need
-not be checked, completed and compared again, and a version of the past costs no more memory than what changed.
+with its field.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-import orjson
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.kinds import JSON, Kind
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.schema.shape import EMPTY
 from ruleop.kubernetes.validation.field_errors import FieldError
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.messages import format_path
@@ -31,33 +23,6 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema.shape import Shape
-
-
-def with_parts_of(old: Object | None, new: dict[str, Any]) -> dict[str, Any]:
-    """The new version, with the old one's parts, if there is one, wherever the two are the same."""
-    if old is None:
-        return new
-    return {name: _shared(old.get(name), value) for name, value in new.items()}
-
-
-def _shared(old: JSON, new: JSON) -> JSON:
-    if old is new or type(old) is not type(new):
-        return new
-    if type(new) is dict:
-        return old if _same_text(old, new) else {name: _shared(old.get(name), value) for name, value in new.items()}
-    if type(new) is list:
-        if len(old) != len(new):  # which items belong together is not worth finding out
-            return new
-        return old if _same_text(old, new) else [*map(_shared, old, new)]
-    return old if old == new else new
-
-
-def _same_text(old: JSON, new: JSON) -> bool:
-    """Equal in values, types and the order of names: the texts are made many times faster than values are compared."""
-    try:
-        return orjson.dumps(old) == orjson.dumps(new)
-    except TypeError:  # an integer of more than 64 bits, which is refused later
-        return False
 
 
 _BITS: Final = {"int32": 31, "int64": 63}
@@ -81,20 +46,19 @@ class Decoded:
     unknown: tuple[str, ...]  # spec.containers[0].foo
 
 
-def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
-    """The object as the server reads it. `shape` is that of `ruleop.kubernetes.builtin.builtin_types`. Parts that are
-    those of an earlier version, which was decoded, are taken as they are. Raises DecodingError."""
+def decode(obj: Object, shape: Shape) -> Decoded:
+    """The object as the server reads it. `shape` is that of `ruleop.kubernetes.builtin.builtin_types`. Raises
+    DecodingError."""
     unknown: list[_Place] = []
-    found = _struct(obj, shape, None, old or EMPTY, unknown)
+    found = _struct(obj, shape, None, unknown)
     return Decoded(found, tuple(map(_path, unknown)))
 
 
-def decode_metadata(metadata: JSON, old: Object | None) -> Decoded:
+def decode_metadata(metadata: JSON) -> Decoded:
     """The metadata of a custom resource, which the server decodes apart from the rest. Raises DecodingError."""
     shape = typed_shape(Kind("", "v1", "ConfigMap"))
     assert shape is not None
-    before = {"metadata": old or {}}
-    found = decode(with_parts_of(before, {"metadata": metadata}), shape, before)
+    found = decode({"metadata": metadata}, shape)
     return Decoded(found.obj.get("metadata") or {}, found.unknown)
 
 
@@ -121,7 +85,7 @@ _Place: TypeAlias = "tuple[_Place | None, str | int]"
 """The place of the map or list that holds a value, and its name or index there. It becomes text only for a message."""
 
 
-def _struct(value: Object, shape: Shape, place: _Place | None, known: Object, unknown: list[_Place]) -> dict[str, JSON]:
+def _struct(value: Object, shape: Shape, place: _Place | None, unknown: list[_Place]) -> dict[str, JSON]:
     found: dict[str, JSON] = {}
     fields, others = shape.fields, shape.values
     for name, member in value.items():
@@ -132,40 +96,33 @@ def _struct(value: Object, shape: Shape, place: _Place | None, known: Object, un
             else:
                 unknown.append((place, name))
         elif member is not None:
-            before = known.get(name)
-            if member is before or (type(member) is str and inner.scalar == "string" and not inner.format):
+            if type(member) is str and inner.scalar == "string" and not inner.format:
                 found[name] = member
             else:
-                found[name] = _value(member, inner, (place, name), before, unknown)
+                found[name] = _value(member, inner, (place, name), unknown)
     return found
 
 
-def _value(value: JSON, shape: Shape, place: _Place, known: JSON, unknown: list[_Place]) -> JSON:
+def _value(value: JSON, shape: Shape, place: _Place, unknown: list[_Place]) -> JSON:
     if shape.type == "object":
         if type(value) is not dict:
             raise _mismatch(value, "an object", place)
         if shape.fields:
-            return _struct(value, shape, place, known if type(known) is dict else EMPTY, unknown)
+            return _struct(value, shape, place, unknown)
         return _open_map(value, shape, place, unknown)
     if shape.type == "list":
         if type(value) is not list:
             raise _mismatch(value, "a list", place)
-        return _items(value, shape.items, place, known if type(known) is list else [], unknown)
+        return _items(value, shape.items, place, unknown)
     return _scalar(value, shape, place) if shape.type == "scalar" else value
 
 
-def _items(
-    value: list[JSON], inner: Shape | None, place: _Place, known: list[JSON], unknown: list[_Place]
-) -> list[JSON]:
+def _items(value: list[JSON], inner: Shape | None, place: _Place, unknown: list[_Place]) -> list[JSON]:
     if inner is None:
         return value
     return [
-        _null(inner)
-        if item is None
-        else item
-        if item is before
-        else _value(item, inner, (place, index), before, unknown)
-        for index, (item, before) in enumerate(zip(value, chain(known, repeat(None)), strict=False))
+        _null(inner) if item is None else _value(item, inner, (place, index), unknown)
+        for index, item in enumerate(value)
     ]
 
 
@@ -180,7 +137,7 @@ def _open_map(value: dict[str, JSON], shape: Shape, place: _Place, unknown: list
         else:
             return value
     return {
-        name: _null(inner) if member is None else _value(member, inner, (place, name), None, unknown)
+        name: _null(inner) if member is None else _value(member, inner, (place, name), unknown)
         for name, member in value.items()
     }
 

@@ -12,17 +12,14 @@ from ruleop.localcluster.tables.cells import (
     NONE,
     OF_TEMPLATE,
     UNKNOWN,
-    UNSET,
     ColumnDefinition,
     Printer,
     annotation,
     boolean,
     condition,
-    containers,
     human_duration,
     is_being_deleted,
     is_true,
-    label_selector,
     labels,
     load_balancer,
     printer,
@@ -59,8 +56,6 @@ def pod_cells(pod: Object, now: float) -> list[JSON]:
         reason or _reason(pod, statuses),
         f"{restarts} ({since(latest, now)} ago)" if restarts and latest else str(restarts),
         next((each.get("ip") for each in of_pod.get("podIPs") or ()), None) or NONE,
-        spec(pod).get("nodeName") or NONE,
-        of_pod.get("nominatedNodeName") or NONE,
         _gates(pod),
     ]
 
@@ -113,7 +108,11 @@ def _gates(pod: Object) -> str:
     return f"{sum(is_true(pod, each['conditionType']) for each in gates)}/{len(gates)}" if gates else NONE
 
 
-POD = printer("Name|Ready|Status|Restarts|Age|IP+|Node+|Nominated Node+|Readiness Gates+", pod_cells)
+POD = printer(
+    "Name|Ready|Status|Restarts|Age|IP+|Node+=spec.nodeName?<none>|Nominated Node+=status.nominatedNodeName?<none>|"
+    "Readiness Gates+",
+    pod_cells,
+)
 
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
@@ -131,12 +130,9 @@ def _node(obj: Object, _now: float) -> list[JSON]:
     return [
         ",".join(states),
         _roles(obj) or NONE,
-        info.get("kubeletVersion", ""),
         _address(obj, "InternalIP"),
         _address(obj, "ExternalIP"),
-        info.get("osImage") or UNKNOWN,
         f"{kernel} ({info['architecture']})" if info.get("architecture") else kernel,
-        info.get("containerRuntimeVersion") or UNKNOWN,
     ]
 
 
@@ -187,7 +183,6 @@ def _config_map(obj: Object, _now: float) -> list[JSON]:
 def _service(obj: Object, _now: float) -> list[JSON]:
     desired = spec(obj)
     return [
-        desired.get("type", "ClusterIP"),
         next(iter(desired.get("clusterIPs") or ()), NONE),
         _external_address(obj),
         ",".join(_service_port(port) for port in desired.get("ports") or ()) or NONE,
@@ -220,27 +215,19 @@ def _volume(obj: Object, _now: float) -> list[JSON]:
     return [
         _size(desired.get("capacity")),
         _access_modes(desired.get("accessModes") or ()),
-        desired.get("persistentVolumeReclaimPolicy", ""),
         _phase(obj),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim is not None else "",
         _class(obj),
-        desired.get("volumeAttributesClassName", UNSET),
-        status(obj).get("reason", ""),
-        desired.get("volumeMode", UNSET),
     ]
 
 
 def _claim(obj: Object, _now: float) -> list[JSON]:
-    desired, of = spec(obj), status(obj)
-    is_bound = bool(desired.get("volumeName"))
+    of, is_bound = status(obj), bool(spec(obj).get("volumeName"))
     return [
         _phase(obj),
-        desired.get("volumeName", ""),
         _size(of.get("capacity")) if is_bound else "",
         _access_modes(of.get("accessModes") or ()) if is_bound else "",
         _class(obj),
-        desired.get("volumeAttributesClassName", UNSET),
-        desired.get("volumeMode", UNSET),
     ]
 
 
@@ -269,78 +256,51 @@ CORE: Final = {
     ("", "ConfigMap"): printer("Name|Data|Age", _config_map),
     ("", "Event"): _EVENTS,
     ("events.k8s.io", "Event"): _EVENTS,
-    ("", "Namespace"): printer("Name|Status|Age", lambda obj, _: [status(obj).get("phase", "")]),
+    ("", "Namespace"): printer("Name|Status=status.phase|Age"),
     ("", "Node"): printer(
-        "Name|Status|Roles|Age|Version|Internal-IP+|External-IP+|OS-Image+|Kernel-Version+|Container-Runtime+", _node
+        "Name|Status|Roles|Age|Version=status.nodeInfo.kubeletVersion|Internal-IP+|External-IP+|"
+        "OS-Image+=status.nodeInfo.osImage?<unknown>|Kernel-Version+|"
+        "Container-Runtime+=status.nodeInfo.containerRuntimeVersion?<unknown>",
+        _node,
     ),
     ("", "PersistentVolume"): printer(
-        "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|"
-        "VolumeMode+",
+        "Name|Capacity|Access Modes|Reclaim Policy=spec.persistentVolumeReclaimPolicy|Status|Claim|StorageClass|"
+        "VolumeAttributesClass=spec.volumeAttributesClassName?<unset>|Reason=status.reason|Age|"
+        "VolumeMode+=spec.volumeMode?<unset>",
         _volume,
     ),
     ("", "PersistentVolumeClaim"): printer(
-        "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode+", _claim
+        "Name|Status|Volume=spec.volumeName|Capacity|Access Modes|StorageClass|"
+        "VolumeAttributesClass=spec.volumeAttributesClassName?<unset>|Age|VolumeMode+=spec.volumeMode?<unset>",
+        _claim,
     ),
-    ("", "Secret"): printer("Name|Type|Data|Age", lambda obj, _: [obj.get("type", ""), len(obj.get("data") or ())]),
-    ("", "Service"): printer("Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector+", _service),
+    ("", "Secret"): printer("Name|Type=type|Data|Age", lambda obj, _: [len(obj.get("data") or ())]),
+    ("", "Service"): printer("Name|Type=spec.type?ClusterIP|Cluster-IP|External-IP|Port(s)|Age|Selector+", _service),
 }
 
 
-def _deployment(obj: Object, _now: float) -> list[JSON]:
-    of, desired = status(obj), spec(obj)
-    return [
-        f"{of.get('readyReplicas', 0)}/{desired.get('replicas', 1)}",
-        of.get("updatedReplicas", 0),
-        of.get("availableReplicas", 0),
-        *containers(desired.get("template")),
-        label_selector(desired.get("selector")),
-    ]
+def _ready(obj: Object, _now: float) -> list[JSON]:
+    return [f"{status(obj).get('readyReplicas', 0)}/{spec(obj).get('replicas', 1)}"]
 
 
-def _replica_set(obj: Object, _now: float) -> list[JSON]:
-    of, desired = status(obj), spec(obj)
-    return [
-        desired.get("replicas", 1),
-        of.get("replicas", 0),
-        of.get("readyReplicas", 0),
-        *containers(desired.get("template")),
-        label_selector(desired.get("selector")) or NONE,
-    ]
-
-
-def _daemon_set(obj: Object, _now: float) -> list[JSON]:
-    of, desired = status(obj), spec(obj)
-    numbers = (
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-    )
-    return [
-        *(of.get(number, 0) for number in numbers),
-        labels(spec(desired.get("template") or {}).get("nodeSelector")),
-        *containers(desired.get("template")),
-        label_selector(desired.get("selector")) or NONE,
-    ]
+def _node_selector(obj: Object, _now: float) -> list[JSON]:
+    return [labels(spec(spec(obj).get("template") or {}).get("nodeSelector"))]
 
 
 APPS: Final = {
-    ("apps", "Deployment"): printer(f"Name|Ready|Up-to-date|Available|Age|{OF_TEMPLATE}", _deployment),
+    ("apps", "Deployment"): printer(
+        f"Name|Ready|Up-to-date=status.updatedReplicas?0|Available=status.availableReplicas?0|Age|{OF_TEMPLATE}", _ready
+    ),
     ("apps", "ReplicaSet"): printer(
-        f"Name|Desired:integer|Current:integer|Ready:integer|Age|{OF_TEMPLATE}", _replica_set
+        "Name|Desired:integer=spec.replicas?1|Current:integer=status.replicas?0|Ready:integer=status.readyReplicas?0|"
+        f"Age|{OF_TEMPLATE}"
     ),
-    ("apps", "StatefulSet"): printer(
-        "Name|Ready|Age|Containers+|Images+",
-        lambda obj, _: [
-            f"{status(obj).get('readyReplicas', 0)}/{spec(obj).get('replicas', 1)}",
-            *containers(spec(obj).get("template")),
-        ],
-    ),
+    ("apps", "StatefulSet"): printer("Name|Ready|Age|Containers+|Images+", _ready),
     ("apps", "DaemonSet"): printer(
-        "Name|Desired:integer|Current:integer|Ready:integer|Up-to-date:integer|Available:integer|Node Selector|Age|"
-        + OF_TEMPLATE,
-        _daemon_set,
+        "Name|Desired:integer=status.desiredNumberScheduled?0|Current:integer=status.currentNumberScheduled?0|"
+        "Ready:integer=status.numberReady?0|Up-to-date:integer=status.updatedNumberScheduled?0|"
+        f"Available:integer=status.numberAvailable?0|Node Selector|Age|{OF_TEMPLATE}",
+        _node_selector,
     ),
 }
 
@@ -356,13 +316,7 @@ def _job(obj: Object, now: float) -> list[JSON]:
     if of.get("startTime"):
         end = seconds_of(of["completionTime"]) if of.get("completionTime") else now
         duration = human_duration(end - seconds_of(of["startTime"]))
-    return [
-        _job_status(obj),
-        completions,
-        duration,
-        *containers(desired.get("template")),
-        label_selector(desired.get("selector")) or NONE,
-    ]
+    return [_job_status(obj), completions, duration]
 
 
 def _job_status(obj: Object) -> str:
@@ -376,35 +330,24 @@ def _job_status(obj: Object) -> str:
 
 
 def _cron_job(obj: Object, now: float) -> list[JSON]:
-    of, desired = status(obj), spec(obj)
-    job = spec(desired.get("jobTemplate") or {})
-    return [
-        desired.get("schedule", ""),
-        desired.get("timeZone", NONE),
-        boolean(desired.get("suspend")),
-        len(of.get("active") or ()),
-        since(of["lastScheduleTime"], now) if of.get("lastScheduleTime") else NONE,
-        *containers(job.get("template")),
-        label_selector(job.get("selector")) or NONE,
-    ]
+    of = status(obj)
+    last = since(of["lastScheduleTime"], now) if of.get("lastScheduleTime") else NONE
+    return [boolean(spec(obj).get("suspend")), len(of.get("active") or ()), last]
 
 
 BATCH: Final = {
     ("batch", "Job"): printer(f"Name|Status|Completions|Duration|Age|{OF_TEMPLATE}", _job),
     ("batch", "CronJob"): printer(
-        f"Name|Schedule|Timezone|Suspend:boolean|Active:integer|Last Schedule|Age|{OF_TEMPLATE}", _cron_job
+        "Name|Schedule=spec.schedule|Timezone=spec.timeZone?<none>|Suspend:boolean|Active:integer|Last Schedule|Age|"
+        + OF_TEMPLATE,
+        _cron_job,
     ),
 }
 
 
 def _ingress(obj: Object, _now: float) -> list[JSON]:
     desired = spec(obj)
-    return [
-        desired.get("ingressClassName", NONE),
-        _hosts(desired.get("rules") or ()),
-        load_balancer(obj),
-        "80, 443" if desired.get("tls") else "80",
-    ]
+    return [_hosts(desired.get("rules") or ()), load_balancer(obj), "80, 443" if desired.get("tls") else "80"]
 
 
 def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
@@ -418,13 +361,15 @@ def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
     return ",".join(hosts) + (f" + {len(rules) - 3} more..." if more else "") or "*"
 
 
-_PLAIN: Final = printer("Name|Age", lambda _obj, _now: [])
+_PLAIN: Final = printer("Name|Age")
 PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {
     ("", "Pod"): POD,
     **CORE,
     **APPS,
     **BATCH,
-    ("networking.k8s.io", "Ingress"): printer("Name|Class|Hosts|Address|Ports|Age", _ingress),
+    ("networking.k8s.io", "Ingress"): printer(
+        "Name|Class=spec.ingressClassName?<none>|Hosts|Address|Ports|Age", _ingress
+    ),
 }
 
 

@@ -44,16 +44,41 @@ class Printer:
     cells: Cells
 
 
-def printer(columns: str, others: Cells) -> Printer:
-    """A printer with columns such as `Name|Ready:integer|IP+`: names, types other than string, and a plus for those
-    that are only in `-o wide`. `others`: the cells of an object besides its name and its age."""
-    shown = tuple(_column(each) for each in columns.split("|"))
+def printer(columns: str, others: Cells = lambda _obj, _now: []) -> Printer:
+    """A printer with columns such as `Name|Ready:integer|IP+|Node=spec.nodeName?<none>`: names, types other than
+    string, a plus for those that are only in `-o wide`, and perhaps the path of the value with what is shown without
+    one.
+    `others`: the cells of an object besides these and those that many kinds have."""
+    texts = [each.partition("=") for each in columns.split("|")]
+    paths = [path.partition("?")[::2] for _, _, path in texts]
+    shown = tuple(_column(each) for each, _, _ in texts)
+    has_template = OF_TEMPLATE in columns or "Images+" in columns
 
     def cells(obj: Object, now: float) -> list[JSON]:
         values, own = iter(others(obj, now)), {"Name": name(obj), "Age": age(obj, now)}
-        return [own[each.name] if each.name in own else next(values) for each in shown]
+        if has_template:
+            own |= _of_template(spec(spec(obj).get("jobTemplate") or obj))
+        return [
+            own[each.name] if each.name in own else _value(obj, path, default) if path else next(values)
+            for each, (path, default) in zip(shown, paths, strict=True)
+        ]
 
     return Printer(shown, cells)
+
+
+def _of_template(desired: Object) -> dict[str, str]:
+    found = spec(desired.get("template") or {}).get("containers") or ()
+    return {
+        "Containers": ",".join(each["name"] for each in found),
+        "Images": ",".join(each.get("image", "") for each in found),
+        "Selector": label_selector(desired.get("selector")) or NONE,
+    }
+
+
+def _value(obj: JSON, path: str, default: str) -> JSON:
+    for step in path.split("."):
+        obj = (obj or {}).get(step)
+    return (int(default) if default.isdecimal() else default) if obj in (None, "") else obj
 
 
 def _column(text: str) -> ColumnDefinition:
@@ -153,12 +178,6 @@ def label_selector(selector: Object | None) -> str:
             case _:
                 parts.append((key, f"!{key}"))
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
-
-
-def containers(template: Object | None) -> tuple[str, str]:
-    """The names and the images of a pod template's containers."""
-    found = spec(template or {}).get("containers") or ()
-    return ",".join(each["name"] for each in found), ",".join(each.get("image", "") for each in found)
 
 
 def boolean(value: JSON) -> str:
