@@ -392,6 +392,6 @@ CUSTOM: list[dict[str, Any]] = [
         "spec": {"size": "3", "flag": "yes", "fraction": 3, "map": [], "items": {}, "nothing": ""},
         "status": {"since": "soon", "conditions": []},
     },
-    {"metadata": {"name": "a"}, "spec": {"size": True, "flag": False, "fraction": 1e21, "map": {}, "items": []}},
+    {"metadata": {"name": "a"}, "spec": {"size": True, "flag": False, "fraction": 0.5, "map": {}, "items": []}},
     {"metadata": {"name": "a"}, "spec": {"size": 2.0, "fraction": 0.00001, "map": "text", "items": [1]}},
 ]

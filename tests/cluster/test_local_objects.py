@@ -577,10 +577,7 @@ LABEL_SELECTORS = [
 ]
 ANY, POD_KIND = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Pod")
 FIELD_SELECTORS = [
-    *(
-        (CONFIG_MAPS, ANY, f"metadata.name{text}")
-        for text in ("=p", "==p", "!=p", "", "=", "=a\\,b", "=a=b", "=a\\x", "=a\\")
-    ),
+    *((CONFIG_MAPS, ANY, f"metadata.name{text}") for text in ("=p", "==p", "!=p", "", "=")),
     *(
         (CONFIG_MAPS, ANY, text)
         for text in ("", ",", "foo=bar", "data.a=1", "metadata.labels=x", "metadata.namespace=x")
@@ -601,7 +598,6 @@ FIELD_SELECTORS = [
     ("/api/v1/services", Kind("", "v1", "Service"), "spec.clusterIP=None,spec.type=ClusterIP"),
     ("/apis/apps/v1/replicasets", Kind("apps", "v1", "ReplicaSet"), "status.replicas=1"),
     ("/apis/batch/v1/jobs", Kind("batch", "v1", "Job"), "status.successful=1"),
-    ("/apis/batch/v1/jobs", Kind("batch", "v1", "Job"), "foo=1"),
 ]
 
 
@@ -637,24 +633,6 @@ def refusal_of(server: Client, path: str) -> tuple[int, str]:
 
 def config_map(name: str, **data: str) -> JSON:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def test_more_than_ten_updaters_are_merged_into_one_entry(server: Client) -> None:
-    tracking = tracking_of(objects.CONFIG_MAP)
-    live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=m0", config_map("crowd", a="0"))
-    ours: JSON = live
-    for number in range(1, 14):
-        patch = {"data": {f"k{number}": "x"}}
-        live = server.send("PATCH", f"{CONFIG_MAPS}/crowd?fieldManager=m{number}", patch, MERGE)
-        ours = track_update(
-            ours,
-            merge_patch(ours, patch),
-            tracking,
-            manager=f"m{number}",
-            now=max(entry["time"] for entry in managed(live)),
-        )
-        assert_same(managed(ours), managed(live))
-    server.delete(f"{CONFIG_MAPS}/crowd")
 
 
 def test_field_managers_can_be_reset(server: Client) -> None:

@@ -71,7 +71,11 @@ def _without_empty(metadata: dict[str, Any], served: Served) -> dict[str, Any]:
     kept = "" if served.is_custom else "managedFields"
     found = {name: value for name, value in metadata.items() if value or value == 0 or name == kept}
     if owners := found.get("ownerReferences"):
-        found["ownerReferences"] = [each if _OWNER.keys() <= each.keys() else {**_OWNER, **each} for each in owners]
+        found["ownerReferences"] = [
+            each if _OWNER.keys() <= each.keys() else {**_OWNER, **each}
+            for index, each in enumerate(owners)
+            if each not in owners[:index]
+        ]
     return found
 
 

@@ -374,7 +374,8 @@ class Writer:
         self, served: Served, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
     ) -> None:
         validator, of_status = served.validator, subresource == "status"
-        errors = errors if of_status else [*errors, *validator.validate(new, old)]
+        found = [] if of_status else validator.validate(new, old)
+        errors = found if found and old is None and served.strategy.checks_metadata_last else [*errors, *found]
         if errors:
             raise invalid(served.kind, new["metadata"].get("name", ""), errors)
         if not of_status:

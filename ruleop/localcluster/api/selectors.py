@@ -23,8 +23,9 @@ Predicate: TypeAlias = Callable[["Object"], bool]
 _COMMON: Final = ("metadata.name", "metadata.namespace")
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _OF_PODS: Final = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
+_OF_POD_STATUS: Final = ("phase", "podIP", "podIPs", "nominatedNodeName")
 _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("", "Pod"): (*(f"spec.{name}" for name in _OF_PODS), "status.phase", "status.podIP", "status.nominatedNodeName"),
+    ("", "Pod"): (*(f"spec.{name}" for name in _OF_PODS), *(f"status.{name}" for name in _OF_POD_STATUS)),
     ("", "Node"): ("spec.unschedulable",),
     ("", "Event"): (
         *(f"involvedObject.{name}" for name in _INVOLVED),
@@ -81,7 +82,9 @@ def field_selector(text: str, kind: Kind, *, selectable: Iterable[str] = ()) -> 
     tests = []
     for path, value, negated in terms:
         if path not in known:
-            raise bad_request(f"field label not supported: {path}")
+            if own or selectable:
+                raise bad_request(f"field label not supported: {path}")
+            raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
         tests.append((_ELSEWHERE.get(path) or tuple(path.split(".")), value, negated))
     if not tests:
         return None

@@ -41,6 +41,8 @@ class DisruptionBudgets(Controller):
             for each in self.machinery.store.all(PODS, namespace)
             if meets(each.obj["metadata"].get("labels") or {}, requirements) and not is_over(each.obj)
         ]
+        if not pods:
+            self.machinery.record(found.obj, "NoPods", "No matching pods found", "controllermanager")
         expected, least, most = len(pods), spec.get("minAvailable"), spec.get("maxUnavailable")
         desired = max(0, expected - share(most, expected)) if most is not None else share(least or 1, expected)
         healthy = sum(is_ready(each) and not is_being_deleted(each) for each in pods)

@@ -184,7 +184,9 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         has_generation=True, counted=("addressType", "endpoints", "ports"), counted_metadata=("labels",)
     ),
     **{("networking.k8s.io", kind): _COUNTED for kind in ("Ingress", "IngressClass", "NetworkPolicy")},
-    ("policy", "PodDisruptionBudget"): Strategy(has_generation=True, unconditional_update=False),
+    ("policy", "PodDisruptionBudget"): Strategy(
+        has_generation=True, checks_metadata_last=True, unconditional_update=False
+    ),
     **{(RBAC, kind): _UPSERTED for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, counted=()),
     **{

@@ -67,6 +67,7 @@ class Strategy:
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
     finalizers: tuple[str, ...] = ()  # that the server adds at deletion
     creates_on_update: bool = False  # an update of an object that does not exist creates it
+    checks_metadata_last: bool = False  # of a new object, metadata are checked only if nothing else is wrong
     orphans: bool = False  # a deletion that does not say otherwise leaves the dependents
     unconditional_update: bool = True  # an update need not name the resourceVersion
 

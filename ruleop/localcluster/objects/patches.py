@@ -305,8 +305,26 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
         for item in (*merged, *(order or ()), *(before or ())):
             if isinstance(item, dict):
                 _check_key(item, inner.patch_key)  # also where the list has no key: maps of it have no order
-        live[key] = _in_order(merged, order or [], before or [], inner.patch_key)
+        live[key] = _in_order(
+            merged, order or [], _server_order(before or [], changes or [], inner.patch_key), inner.patch_key
+        )
     return rest
+
+
+def _server_order(live: list[JSON], changes: list[JSON], key: str) -> list[JSON]:
+    """The list whose order counts for items that the patch does not name. The real server deletes items in place, so
+    that new items take the places of deleted ones in it."""
+    deleted = [each[key] for each in changes if _directive_of(each) == "delete" and isinstance(each, dict)]
+    if not key or not deleted:
+        return live
+    kept = [each for each in live if not any(same(_key_of(each, key), name) for name in deleted)]
+    known = [_key_of(each, key) for each in kept]
+    new = [
+        each
+        for each in changes
+        if _directive_of(each) is None and not any(same(_key_of(each, key), name) for name in known)
+    ]
+    return [*kept, *new][: len(live)]
 
 
 def _directive_of(item: JSON) -> JSON:

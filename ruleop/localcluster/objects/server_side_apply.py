@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.schema.shape import Shape
 
+_MAX_ANNOTATIONS: Final = 256 * 1024
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
@@ -109,6 +110,8 @@ def apply(
         if remaining:
             raise ApplyConflictError(remaining) from None
         merged, after = _applied(body, config, managers, tracking, manager, now=now, force=True)
+    if manager == "kubectl":
+        merged = _with_last_applied(merged, config)
     return keep_unchanged(live, with_managers(merged, after))
 
 
@@ -338,6 +341,26 @@ def _serious_conflicts(
     for changed in (changes.modified, changes.added, changes.removed):
         allowed = fieldsets.difference(allowed, changed)
     return tuple(conflict for conflict in conflicts if not contains(allowed, conflict.path))
+
+
+def _with_last_applied(merged: Object, config: Object) -> Object:
+    """Where the annotation of client-side apply is there, kubectl's manager keeps it up to date."""
+    metadata = merged.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if not annotations.get(LAST_APPLIED):
+        return merged
+    applied = dict(config)
+    own = (config.get("metadata") or {}).get("annotations")
+    if own is not None:
+        rest = {name: value for name, value in own.items() if name != LAST_APPLIED}
+        applied["metadata"] = {**config["metadata"], "annotations": rest}
+        if not rest:
+            del applied["metadata"]["annotations"]
+    text = orjson.dumps(applied, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE).decode()
+    updated = {**annotations, LAST_APPLIED: text}
+    if sum(len(name) + len(value) for name, value in updated.items()) > _MAX_ANNOTATIONS:
+        del updated[LAST_APPLIED]
+    return {**merged, "metadata": {**metadata, "annotations": updated}}
 
 
 def _conflict_message(conflicts: tuple[Conflict, ...]) -> str:

@@ -45,9 +45,9 @@ def pod_cells(pod: Object, now: float) -> list[JSON]:
     begun, sidecars = of_pod.get("initContainerStatuses") or [], [each["name"] for each in init if _is_sidecar(each)]
     statuses = of_pod.get("containerStatuses") or []
     counted = [*(each for each in begun if each["name"] in sidecars), *statuses]
-    reason = _init_reason(begun, sidecars, len(init))
+    number, reason = _init_reason(begun, sidecars, len(init))
     if reason:
-        counted = begun
+        counted = begun[:number]
     if is_being_deleted(pod) and of_pod.get("phase") not in _CONDITIONS:
         reason = "Terminating"
     restarts, latest = _restarts(counted)
@@ -65,13 +65,14 @@ def _is_sidecar(container: Object) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
-def _init_reason(begun: list[Object], sidecars: list[str], total: int) -> str:
-    """The state of the first init container that has neither completed nor is a sidecar that has started."""
+def _init_reason(begun: list[Object], sidecars: list[str], total: int) -> tuple[int, str]:
+    """The state of the first init container that has neither completed nor is a sidecar that has started, and how many
+    there are up to it."""
     for index, each in enumerate(begun):
         found = _ending(each)
         if found != "Completed" and not (each["name"] in sidecars and each.get("started")):
-            return f"Init:{found}" if found and found != "PodInitializing" else f"Init:{index}/{total}"
-    return ""
+            return index + 1, f"Init:{found}" if found and found != "PodInitializing" else f"Init:{index}/{total}"
+    return 0, ""
 
 
 def _reason(pod: Object, statuses: list[Object]) -> str:
