@@ -138,10 +138,6 @@ def expired(message: str) -> Rejected:
     return Rejected(410, "Expired", message)
 
 
-def gone(message: str) -> Rejected:
-    return Rejected(410, "Gone", message)
-
-
 def too_large_version(asked: int, current: int) -> Rejected:
     return Rejected(
         504,

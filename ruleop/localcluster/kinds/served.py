@@ -137,10 +137,6 @@ class Served:
         in_storage = {**obj, "apiVersion": f"{self.kind.group}/{self.storage_version}"}
         return default(prune(in_storage, self.storage_schema), self.storage_schema)
 
-    @property
-    def title(self) -> str:
-        return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural
-
 
 def open_kind(kind: Kind, *, namespaced: bool = True) -> Served:
     """A custom kind whose objects may have any fields."""
