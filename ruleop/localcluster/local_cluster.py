@@ -20,18 +20,15 @@ from ruleop.localcluster.api.object_writer import Writer
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.audit import LOCAL_ADMIN, Audit, Users
-from ruleop.localcluster.controllers.daemon_set import DaemonSets
 from ruleop.localcluster.controllers.deployment import Deployments
 from ruleop.localcluster.controllers.disruption import DisruptionBudgets
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.job import CronJobs, Jobs
 from ruleop.localcluster.controllers.machinery import Machinery
 from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.pods import Pods, node
-from ruleop.localcluster.controllers.replica_set import ReplicaSets
-from ruleop.localcluster.controllers.scheduling import Nodes
+from ruleop.localcluster.controllers.pod_owners import DaemonSets, ReplicaSets, StatefulSets
+from ruleop.localcluster.controllers.pods import Nodes, Pods, node
 from ruleop.localcluster.controllers.services import Ingresses, Services
-from ruleop.localcluster.controllers.stateful_set import StatefulSets
 from ruleop.localcluster.controllers.volumes import VolumeProtection, Volumes, storage_class
 from ruleop.localcluster.http.server import Server
 from ruleop.localcluster.kinds.custom_kinds import follow

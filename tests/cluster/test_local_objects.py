@@ -30,11 +30,11 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import same
 from ruleop.localcluster.api.selectors import field_selector, label_selector
 from ruleop.localcluster.objects.decoding import DecodingError, decode, strict_problem, undecodable, unknown_field
-from ruleop.localcluster.objects.managed import Tracking
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.objects.server_side_apply import (
     LAST_APPLIED,
     ApplyConflictError,
+    Tracking,
     apply,
     keep_unchanged,
     track_update,

@@ -19,7 +19,7 @@ from ruleop.authoring.report.views import is_ready, view_of_objects
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.scheduling import claim_names
+from ruleop.localcluster.controllers.pods import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
 from ruleop.localcluster.object_store import Name
 from ruleop.operator.manager.manager import Manager

@@ -203,7 +203,7 @@ def check_namespace(obj: Object, namespace: str, served: Served) -> None:
 
 
 def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
-    """The object after a patch that is no server-side apply. Raises Rejected."""
+    """The object after a JSON, merge or strategic merge patch. Raises Rejected."""
     if media == JSON_PATCH:
         return json_patch(obj, patch)
     if media == MERGE:

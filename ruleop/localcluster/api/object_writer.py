@@ -31,8 +31,15 @@ from ruleop.localcluster.api.object_deletion import (
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.object_store import Name, Stored, stored, unstored
-from ruleop.localcluster.objects.managed import Tracking, ignored_fields, separate_entries, with_entries
-from ruleop.localcluster.objects.server_side_apply import apply, keep_unchanged, track_update
+from ruleop.localcluster.objects.server_side_apply import (
+    Tracking,
+    apply,
+    ignored_fields,
+    keep_unchanged,
+    separate_entries,
+    track_update,
+    with_entries,
+)
 from ruleop.localcluster.objects.typed import NotTypedError, check_typed, zero_of
 from ruleop.localcluster.status_errors import already_exists, conflict, forbidden, internal, invalid, not_found
 from ruleop.localcluster.timestamps import timestamp

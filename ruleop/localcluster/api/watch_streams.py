@@ -11,6 +11,7 @@ from ruleop.localcluster.api.responses import Form, object_bytes, partial, table
 from ruleop.localcluster.kinds.custom_kinds import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.object_store import TooOldError, stored
+from ruleop.localcluster.objects.typed import zero_object
 from ruleop.localcluster.status_errors import Rejected, expired
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ class Watch:
         metadata: dict[str, Any] = {"resourceVersion": version}
         if annotations:
             metadata["annotations"] = annotations
-        obj = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        # Of a built-in kind, the real server sends an empty object of its Go type.
+        named = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        obj = {**zero_object(self.served.shape), **named}
         match self.form.name:
             case "Table":
                 self._send_table("BOOKMARK", obj, version)

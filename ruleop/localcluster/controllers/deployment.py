@@ -15,7 +15,7 @@ from ruleop.localcluster.controllers.machinery import (
     share,
     with_condition,
 )
-from ruleop.localcluster.controllers.replica_set import FAILURE
+from ruleop.localcluster.controllers.pod_owners import FAILURE
 from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
 from ruleop.localcluster.timestamps import now
 

@@ -14,7 +14,7 @@ from ruleop.localcluster.controllers.machinery import (
     is_ready,
     reference_to,
 )
-from ruleop.localcluster.controllers.replica_set import create_pod, pod_of
+from ruleop.localcluster.controllers.pod_owners import create_pod, pod_of
 from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import now, seconds_of, timestamp

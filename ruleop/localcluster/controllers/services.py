@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, is_over, is_ready, reference_to
-from ruleop.localcluster.controllers.scheduling import NODE
+from ruleop.localcluster.controllers.pods import NODE
 from ruleop.localcluster.kinds.resources import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 
 if TYPE_CHECKING:

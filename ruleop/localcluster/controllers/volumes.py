@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted
-from ruleop.localcluster.controllers.scheduling import claim_names
+from ruleop.localcluster.controllers.pods import claim_names
 from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
 from ruleop.localcluster.object_store import Name, Resource

@@ -9,12 +9,12 @@ import pytest
 
 from ruleop.kubernetes.schema.shape import Shape
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, check_fields, path_text
-from ruleop.localcluster.objects.managed import read_managers
 from ruleop.localcluster.objects.server_side_apply import (
     LAST_APPLIED,
     ApplyConflictError,
     apply,
     keep_unchanged,
+    read_managers,
     track_update,
 )
 from ruleop.localcluster.status_errors import Rejected

@@ -28,8 +28,8 @@ from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import NAMESPACES, SERVICES
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.object_store import Name, Resource, Store
-from ruleop.localcluster.objects.managed import with_entries
 from ruleop.localcluster.objects.patches import merge_patch
+from ruleop.localcluster.objects.server_side_apply import with_entries
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import timestamp
 from ruleop.planning import (
