@@ -47,16 +47,14 @@ class Printer:
 def printer(columns: str, others: Cells = lambda _obj, _now: []) -> Printer:
     """A printer with columns such as `Name|Ready:integer|IP+|Node=spec.nodeName?<none>`: names, types other than
     string, a plus for those that are only in `-o wide`, and perhaps the path of the value with what is shown without
-    one.
-    `others`: the cells of an object besides these and those that many kinds have."""
+    one. `others`: the cells of an object beside these and those that many kinds have."""
     texts = [each.partition("=") for each in columns.split("|")]
     paths = [path.partition("?")[::2] for _, _, path in texts]
     shown = tuple(_column(each) for each, _, _ in texts)
-    has_template = OF_TEMPLATE in columns or "Images+" in columns
 
     def cells(obj: Object, now: float) -> list[JSON]:
         values, own = iter(others(obj, now)), {"Name": name(obj), "Age": age(obj, now)}
-        if has_template:
+        if "Images+" in columns:
             own |= _of_template(spec(spec(obj).get("jobTemplate") or obj))
         return [
             own[each.name] if each.name in own else _value(obj, path, default) if path else next(values)
