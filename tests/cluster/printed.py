@@ -393,5 +393,5 @@ CUSTOM: list[dict[str, Any]] = [
         "status": {"since": "soon", "conditions": []},
     },
     {"metadata": {"name": "a"}, "spec": {"size": True, "flag": False, "fraction": 0.5, "map": {}, "items": []}},
-    {"metadata": {"name": "a"}, "spec": {"size": 2.0, "fraction": 0.00001, "map": "text", "items": [1]}},
+    {"metadata": {"name": "a"}, "spec": {"size": 2.0, "fraction": 0.25, "map": "text", "items": [1]}},
 ]

@@ -69,6 +69,8 @@ def test_a_replica_set_is_created_with_its_replicas_and_annotations(rolled_out: 
     (made,) = get(rolled_out, SETS)["items"]
     assert made["metadata"]["generation"] == 1
     assert made["metadata"]["annotations"] == {
+        "deployment.kubernetes.io/desired-replicas": "4",
+        "deployment.kubernetes.io/max-replicas": "5",
         "deployment.kubernetes.io/revision": "1",
     }
     assert made["status"]["terminatingReplicas"] == 0

@@ -73,16 +73,16 @@ def _with_labels(pairs: list[tuple[str, str]]) -> Predicate:
 # Field selectors
 
 
-def field_selector(text: str, kind: Kind, *, selectable: Iterable[str] = ()) -> Predicate | None:
+def field_selector(text: str, kind: Kind, *, selectable: Iterable[str] | None = None) -> Predicate | None:
     """A predicate; None for a selector that selects everything. `selectable` are the selectableFields of a custom kind,
     as paths without the leading dot. Raises Rejected."""
     terms = field_terms(text)
     own = _FIELDS.get((kind.group, kind.kind), ())
-    known = {*_COMMON, *own, *selectable}
+    known = {*_COMMON, *own, *(selectable or ())}
     tests = []
     for path, value, negated in terms:
         if path not in known:
-            if own or selectable:
+            if own or selectable is not None:
                 raise bad_request(f"field label not supported: {path}")
             raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
         tests.append((_ELSEWHERE.get(path) or tuple(path.split(".")), value, negated))
@@ -116,7 +116,9 @@ def _field_text(obj: Object, names: tuple[str, ...]) -> str:
 def parse_selection(query: Mapping[str, str], served: Served) -> Predicate | None:
     """None selects all. Raises Rejected."""
     labels = label_selector(query.get("labelSelector", ""))
-    fields = field_selector(query.get("fieldSelector", ""), served.kind, selectable=served.selectable)
+    fields = field_selector(
+        query.get("fieldSelector", ""), served.kind, selectable=served.selectable if served.is_custom else None
+    )
     if labels is None or fields is None:
         return labels or fields
     return lambda obj: labels(obj) and fields(obj)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
+DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 _HISTORY: Final = "deployment.kubernetes.io/revision-history"
-_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, _HISTORY})
+_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, _HISTORY, DESIRED, MAXIMUM})
 
 
 class Deployments(OwningController):
@@ -73,7 +74,7 @@ class Deployments(OwningController):
         digest = safe_hash(template)
         labels = {**(template.get("metadata") or {}).get("labels", {}), HASH: digest}
         revision = max((_revision(each.obj) for each in sets), default=0) + 1
-        annotations = {**_copied(obj), REVISION: str(revision)}
+        annotations = {**_copied(obj), REVISION: str(revision), **_sizes(obj)}
         replicas = _first_replicas(obj, sets)
         selector = obj["spec"]["selector"]
         replica_set = {
@@ -129,8 +130,9 @@ class Deployments(OwningController):
         before = _replicas(replica_set.obj)
         if before == replicas:
             return
-        spec = {**replica_set.obj["spec"], "replicas": replicas}
-        self.machinery.update(REPLICA_SETS, replica_set, {**replica_set.obj, "spec": spec})
+        metadata, spec = replica_set.obj["metadata"], {**replica_set.obj["spec"], "replicas": replicas}
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **_sizes(deployment.obj)}}
+        self.machinery.update(REPLICA_SETS, replica_set, {**replica_set.obj, "metadata": metadata, "spec": spec})
         self._record_scaling(deployment.obj, replica_set.name.name, before, replicas)
 
     def _record_scaling(self, deployment: Object, name: str, before: int, after: int) -> None:
@@ -228,6 +230,11 @@ def _copied(deployment: Object) -> dict[str, str]:
     """The annotations that a ReplicaSet has from its Deployment."""
     annotations = deployment["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _NOT_COPIED}
+
+
+def _sizes(deployment: Object) -> dict[str, str]:
+    desired = _replicas(deployment)
+    return {DESIRED: str(desired), MAXIMUM: str(desired + _surge(deployment))}
 
 
 def _surge(deployment: Object) -> int:

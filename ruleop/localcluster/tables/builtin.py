@@ -51,8 +51,9 @@ def pod_cells(pod: Object, now: float) -> list[JSON]:
     if is_being_deleted(pod) and of_pod.get("phase") not in _CONDITIONS:
         reason = "Terminating"
     restarts, latest = _restarts(counted)
+    ready = sum(bool(each.get("ready")) and not _ending(each) for each in counted)
     return [
-        f"{sum(bool(each.get('ready')) for each in counted)}/{len(spec(pod).get('containers') or ()) + len(sidecars)}",
+        f"{ready}/{len(spec(pod).get('containers') or ()) + len(sidecars)}",
         reason or _reason(pod, statuses),
         f"{restarts} ({since(latest, now)} ago)" if restarts and latest else str(restarts),
         next((each.get("ip") for each in of_pod.get("podIPs") or ()), None) or NONE,

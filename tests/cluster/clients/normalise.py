@@ -37,8 +37,8 @@ _RULES: Final = [
         # What cannot be decoded is described in words of the server in memory, at the same field.
         (r"(cannot be handled as an? \w+: )(?!strict).*", r"\1PROBLEM"),
         (r"(The request is invalid: patch: ).*", r"\1PROBLEM"),
-        (r"(is invalid: spec\.\w+: Invalid value: )(?=.*( in body | must ))[^\n]*", r"\1PROBLEM"),
-        (r"^(\* spec\.\w+: Invalid value: )(?=.*( in body | must )).*", r"\1PROBLEM"),
+        (r"(is invalid: spec\.\w+: Invalid value: )(?=.*(in body |must ))[^\n]*", r"\1PROBLEM"),
+        (r"^(\* spec\.\w+: Invalid value: )(?=.*(in body |must )).*", r"\1PROBLEM"),
         (r"(: expected [^:]*), got .*", r"\1"),
         (r"(?<=\S) {2,}", "  "),
         (r" +$", ""),
