@@ -16,30 +16,27 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.faulty import Faults, FaultyApi
-from ruleop.localcluster.api.requests.write_options import WriteOptions
+from ruleop.localcluster.api.object_writer import Writer
+from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.localcluster.audit import LOCAL_ADMIN, Audit, Users
-from ruleop.localcluster.controllers.apps.daemon_set import DaemonSets
-from ruleop.localcluster.controllers.apps.deployment import Deployments
-from ruleop.localcluster.controllers.apps.replica_set import ReplicaSets
-from ruleop.localcluster.controllers.apps.stateful_set import StatefulSets
-from ruleop.localcluster.controllers.batch.job import CronJobs, Jobs
-from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.core.nodes import Nodes
-from ruleop.localcluster.controllers.core.pods import Pods, node
-from ruleop.localcluster.controllers.core.services import Ingresses, Services
-from ruleop.localcluster.controllers.core.volume_binding import VolumeProtection, Volumes, storage_class
+from ruleop.localcluster.controllers.deployment import Deployments
+from ruleop.localcluster.controllers.disruption import DisruptionBudgets
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
+from ruleop.localcluster.controllers.job import CronJobs, Jobs
 from ruleop.localcluster.controllers.machinery import Machinery
-from ruleop.localcluster.controllers.policy.disruption import DisruptionBudgets
+from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
+from ruleop.localcluster.controllers.pod_owners import DaemonSets, ReplicaSets, StatefulSets
+from ruleop.localcluster.controllers.pods import Nodes, Pods, node
+from ruleop.localcluster.controllers.services import Ingresses, Services
+from ruleop.localcluster.controllers.volumes import VolumeProtection, Volumes, storage_class
 from ruleop.localcluster.http.server import Server
-from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
+from ruleop.localcluster.kinds.custom_kinds import follow
+from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
-from ruleop.localcluster.kinds.served_resources import Registry
+from ruleop.localcluster.object_store import Name, Store
 from ruleop.localcluster.state_file import read_state, write_state
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.store.object_store import Name, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import AnyResponse, Request
-    from ruleop.localcluster.store.object_store import Event, Resource, Stored
+    from ruleop.localcluster.object_store import Event, Resource, Stored
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.files import read_regular, why_unreadable
-from ruleop.localcluster.store.object_store import Resource
+from ruleop.localcluster.object_store import Resource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 FORMAT: Final = "ruleop local cluster 1"
 MAX_STATE: Final = 512 * 1024 * 1024  # bytes: some hundred thousand objects

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.validation.field_errors import FieldError
-
-_SHOWN: Final = 30  # bytes of a body, in a message
-SCHEME: Final = "pkg/runtime/scheme.go:111"
-"""Where the server's decoder looks kinds up, as its messages name it."""
 
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request
@@ -25,18 +21,16 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
         message: str,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        *,
-        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.reason, self.message, self.metadata = code, reason, message, metadata
+        self.code, self.reason, self.message = code, reason, message
         self.details, self.headers = details, dict(headers or {})
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": dict(self.metadata or {}),
+            "metadata": {},
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -59,26 +53,8 @@ def _title(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def not_registered(kind: str, version: str) -> str:
-    """The message of the server's decoder about a kind that it does not know, or not here."""
-    return f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
-
-
 def bad_request(message: str) -> Rejected:
     return Rejected(400, "BadRequest", message)
-
-
-def unrecognized(kind: str, problem: str, data: bytes) -> Rejected:
-    """The response to a body that is not an object of a kind."""
-    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(data)})")
-
-
-def _excerpt(data: bytes) -> str:
-    if not data:
-        return "<empty>"
-    if data[:1] != b"{":
-        return data[:_SHOWN].hex() + (" ..." if len(data) > _SHOWN else "")
-    return data[:_SHOWN].decode(errors="replace") + (" ..." if len(data) > _SHOWN else "")
 
 
 def unknown_path() -> Rejected:
@@ -141,10 +117,6 @@ def invalid_options(options: str, *errors: FieldError) -> Rejected:
     return invalid_named("meta.k8s.io", options, "", errors)
 
 
-READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-STREAM_TYPES: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-
-
 def unsupported_media_type(accepted: str) -> Rejected:
     return Rejected(
         415,
@@ -153,32 +125,8 @@ def unsupported_media_type(accepted: str) -> Rejected:
     )
 
 
-def unsupported_patch_type() -> Rejected:
-    """The response of the built-in kinds."""
-    return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-
-
-def no_representation(available: str) -> Rejected:
-    """The built-in kinds' response where no accepted media type is known."""
-    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
-
-
-def not_acceptable(message: str) -> Rejected:
-    return Rejected(406, "NotAcceptable", message)
-
-
 def method_not_allowed() -> Rejected:
     return Rejected(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
-
-
-def not_supported(group: str, plural: str, verb: str) -> Rejected:
-    """A method that a custom resource does not have there."""
-    return Rejected(
-        405,
-        "MethodNotAllowed",
-        f'{verb} is not supported on resources of kind "{_title(group, plural)}"',
-        _details(group, plural, ""),
-    )
 
 
 def internal(message: str) -> Rejected:
@@ -188,10 +136,6 @@ def internal(message: str) -> Rejected:
 
 def expired(message: str) -> Rejected:
     return Rejected(410, "Expired", message)
-
-
-def gone(message: str) -> Rejected:
-    return Rejected(410, "Gone", message)
 
 
 def too_large_version(asked: int, current: int) -> Rejected:

@@ -226,7 +226,7 @@ def test_tests_of_rules_load_what_is_behind_the_api_of_a_cluster_but_no_server()
         [sys.executable, "-c", script], capture_output=True, text=True, env=python_path(), check=True, timeout=PATIENCE
     )
     modules = set(json.loads(ran.stdout))
-    assert "ruleop.localcluster.store.object_store" in modules
+    assert "ruleop.localcluster.object_store" in modules
     assert not modules & (HEAVY | {"asyncio", "ruleop.localcluster.local_cluster", "ruleop.localcluster.http.server"})
 
 

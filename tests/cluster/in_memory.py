@@ -29,10 +29,10 @@ from controlplane.cluster import ControlPlaneError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.audit import Audit, Audited
-from ruleop.localcluster.controllers.core.namespaces import Definitions
-from ruleop.localcluster.controllers.core.services import Ingresses
-from ruleop.localcluster.kinds.core.pod import admit_pod_as_it_is
-from ruleop.localcluster.kinds.served_resources import Registry
+from ruleop.localcluster.controllers.namespaces import Definitions
+from ruleop.localcluster.controllers.services import Ingresses
+from ruleop.localcluster.kinds.pods import admit_pod_as_it_is
+from ruleop.localcluster.kinds.registry import Registry
 
 TIMEOUT = 30.0
 

@@ -15,7 +15,7 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.tables.builtin_columns import PRINTERS, cells, columns, conditions
+from ruleop.localcluster.tables.builtin import PRINTERS, cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES
 from tests.cluster.server import CRDS, Client
@@ -25,14 +25,11 @@ from tests.definitions import ANYTHING, crd, version
 pytestmark = pytest.mark.real_server("it says what the tables should be")
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-WITHOUT_PRINTER = ("LimitRange", "Role", "ClusterRole", "CustomResourceDefinition")  # in Kubernetes, too
 
 
 def is_printed(kind: Kind) -> bool:
-    """Whether the server in memory has the columns of the real one for a kind, which it serves."""
-    if str(kind) == "autoscaling/v1 HorizontalPodAutoscaler":
-        return False
-    return (kind.group, kind.kind) in PRINTERS or kind.kind in WITHOUT_PRINTER
+    """Whether the server in memory has the columns of the real one for a kind."""
+    return (kind.group, kind.kind) in PRINTERS
 
 
 LISTED = [each for each in served_resources() if "list" in each.verbs and is_printed(each.info.kind)]

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from controlplane.cluster import ControlPlane
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.core.services import Ingresses
+from ruleop.localcluster.controllers.services import Ingresses
 from tests.contract.client import Server
 from tests.contract.definitions import Definitions, define_samples
 from tests.contract.kinds import CRDS, INGRESSES, WIDGETS, Sample

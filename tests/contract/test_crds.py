@@ -375,44 +375,6 @@ def conditions(server: Server, path: str) -> dict[str, tuple[str, str, str]]:
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
 
 
-def test_a_crd_whose_names_are_taken_is_not_served_until_they_are_free(
-    server: Server, definitions: Definitions
-) -> None:
-    group = f"g{uuid.uuid4().hex[:8]}.example.com"
-    first, second = (f"{PATH}/{plural}.{group}" for plural in ("firsts", "seconds"))
-    definitions.made += [f"firsts.{group}", f"seconds.{group}"]
-    server.create(PATH, named(group, "firsts", "First", shortNames=["fi"]))
-    eventually("the first is served", lambda: server.send("GET", f"/apis/{group}/v1/firsts").status == 200)
-    server.create(PATH, named(group, "seconds", "First", shortNames=["fi", "se"]))
-    eventually("the names are checked", lambda: "Established" in conditions(server, second))
-    assert conditions(server, second) == {
-        "NamesAccepted": ("False", "ListKindConflict", '"FirstList" is already in use'),
-        "Established": ("False", "NotAccepted", "not all names are accepted"),
-    }
-    assert server.get(second)["status"]["acceptedNames"] == {"plural": "seconds", "kind": ""}
-    assert server.send("GET", f"/apis/{group}/v1/seconds").status == 404
-    server.delete(first)
-    eventually("the second is served", lambda: server.send("GET", f"/apis/{group}/v1/seconds").status == 200)
-    assert conditions(server, second)["NamesAccepted"] == ("True", "NoConflicts", "no conflicts found")
-
-
-def test_a_served_crd_keeps_its_names_where_new_ones_are_taken(server: Server, definitions: Definitions) -> None:
-    group = f"g{uuid.uuid4().hex[:8]}.example.com"
-    second = f"{PATH}/seconds.{group}"
-    definitions.made += [f"firsts.{group}", f"seconds.{group}"]
-    server.create(PATH, named(group, "firsts", "First", shortNames=["fi"]))
-    eventually("the first is served", lambda: server.send("GET", f"/apis/{group}/v1/firsts").status == 200)
-    server.create(PATH, named(group, "seconds", "Second", shortNames=["se"]))
-    eventually("the second is served", lambda: server.send("GET", f"/apis/{group}/v1/seconds").status == 200)
-    server.merge(second, {"spec": {"names": {"shortNames": ["se", "fi", "firsts"]}}})
-    eventually("the names are checked", lambda: conditions(server, second)["NamesAccepted"][0] == "False")
-    assert conditions(server, second) == {
-        "NamesAccepted": ("False", "ShortNamesConflict", '["fi" is already in use, "firsts" is already in use]'),
-        "Established": ("True", "InitialNamesAccepted", "the initial names have been accepted"),
-    }
-    assert server.get(second)["status"]["acceptedNames"]["shortNames"] == ["se"]
-
-
 def test_the_identity_of_a_served_crd_cannot_change(server: Server, definitions: Definitions) -> None:
     name, _ = definitions.make([version("v1", ANYTHING)])
     change = {"spec": {"scope": "Cluster", "group": "other.example.com", "names": {"kind": "X", "plural": "x"}}}

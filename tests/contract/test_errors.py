@@ -133,17 +133,11 @@ MISTAKES = {
     "force without apply": Mistake("PATCH", f"{MAPS}/a?force=true", {}, MERGE),
     "a label selector that is none": Mistake("GET", f"{MAPS}?labelSelector=a+b"),
     "a field selector that is none": Mistake("GET", f"{MAPS}?fieldSelector=a"),
-    "an unknown field in a selector": Mistake("GET", f"{MAPS}?fieldSelector=data.a%3Db"),
     "an unknown field in a selector, custom": Mistake("GET", f"{WIDGET}?fieldSelector=spec.size%3D3"),
     "a version that is none": Mistake("GET", f"{MAPS}?resourceVersion=x"),
     "a limit that is none": Mistake("GET", f"{MAPS}?limit=x"),
     "a continue token that is none": Mistake("GET", f"{MAPS}?limit=1&continue=x"),
-    "a match without version": Mistake("GET", f"{MAPS}?resourceVersionMatch=Exact"),
-    "an unknown match": Mistake("GET", f"{MAPS}?resourceVersion=1&resourceVersionMatch=Some"),
-    "exactly version 0": Mistake("GET", f"{MAPS}?resourceVersion=0&resourceVersionMatch=Exact"),
     "initial events without match": Mistake("GET", f"{MAPS}?watch=true&sendInitialEvents=true"),
-    "initial events of a list": Mistake("GET", f"{MAPS}?sendInitialEvents=true"),
-    "a match of a watch": Mistake("GET", f"{MAPS}?watch=true&resourceVersionMatch=NotOlderThan"),
     "a watch from a version that is none": Mistake("GET", f"{MAPS}?watch=true&resourceVersion=x"),
     # names and metadata
     "no name": Mistake("POST", MAPS, {**config_map(), "metadata": {}}),
@@ -210,11 +204,6 @@ MISTAKES = {
     "a boolean in a map of text": Mistake("POST", WIDGET, widget(labels={"a": True})),
     "a fraction for an int or string": Mistake("POST", WIDGET, widget(port=1.5)),
     "unknown fields, strict": Mistake("POST", f"{WIDGET}?fieldValidation=Strict", {**widget(other=1), "more": 2}),
-    "duplicate fields, strict": Mistake(
-        "POST",
-        f"{WIDGET}?fieldValidation=Strict",
-        '{"apiVersion":"contract.example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"size":1,"size":2}}',
-    ),
     "unknown fields, with a warning": Mistake("POST", f"{WIDGET}?dryRun=All", {**widget(other=1), "more": 2}),
     "an unknown field of metadata, strict": Mistake(
         "POST", f"{WIDGET}?fieldValidation=Strict", WIDGETS.obj("b", color="red")

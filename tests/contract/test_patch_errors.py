@@ -35,7 +35,6 @@ def of_container(**fields: Any) -> dict[str, Any]:
 
 
 JSON_PATCHES: dict[str, Any] = {
-    "an unknown member of an operation": operation("add", "/metadata/labels", value={}, other=1),
     "null for an operation": [None],
     "text for an operation": ["add"],
     "text for the whole object": operation("replace", "", value="text"),
@@ -55,7 +54,6 @@ MERGE_PATCHES: dict[str, Any] = {
     "another version": {"apiVersion": "example.com/v9"},
     "no kind": {"kind": None},
     "another namespace": {"metadata": {"namespace": "b"}},
-    "the same owner twice": {"metadata": {"ownerReferences": [OWNER, OWNER]}},
     "no managers": {"metadata": {"managedFields": []}},
 }
 STRATEGIC_PATCHES: dict[str, Any] = {
@@ -137,16 +135,6 @@ def test_a_replacement_creates_a_role_but_no_config_map(server: Server, namespac
     assert [server.send("PUT", path, role).status for _ in range(2)] == [201, 200]
     assert "managedFields" not in server.get(path)["metadata"]  # empty rules are no field
     server.send("PUT", f"{CONFIG_MAPS.path(namespace)}/a", config_map()).refused(404, "NotFound")
-
-
-def test_an_owner_that_is_there_twice_is_stored_once(server: Server, namespace: str) -> None:
-    made = server.send(
-        "POST",
-        CONFIG_MAPS.path(namespace),
-        {**config_map(), "metadata": {"name": "a", "ownerReferences": [OWNER, OWNER]}},
-    )
-    assert made.ok()["metadata"]["ownerReferences"] == [OWNER]
-    assert made.warnings[0].endswith("duplicate UID(s) observed: b")
 
 
 @pytest.mark.parametrize("replicas", [-1, 1 << 31])

@@ -20,16 +20,16 @@ import yaml
 from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_resource
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.api.api import Api
-from ruleop.localcluster.api.requests.write_options import WriteOptions
+from ruleop.localcluster.api.object_writer import Writer
+from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.route import parse_route
-from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.localcluster.audit import Users
 from ruleop.localcluster.http.message import Response
-from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
+from ruleop.localcluster.kinds.custom_kinds import follow
+from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Served
-from ruleop.localcluster.kinds.served_resources import Registry
-from ruleop.localcluster.store.object_store import Name, Resource, Store, Stored
+from ruleop.localcluster.object_store import Name, Resource, Store, Stored
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.wire.client.server_errors import ApiError, Problem

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.localcluster.objects.managed import without_managers
+from ruleop.localcluster.objects.server_side_apply import without_managers
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import FakeWatcher, OperatorHarness, settled_operator
 from tests.invariants.scenarios import cluster_with_sample, property_test, run

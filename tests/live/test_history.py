@@ -9,8 +9,8 @@ from ruleop.authoring.report.history_views import PastChange, ResourceHistory, W
 from ruleop.authoring.report.views import LastWrite
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
-from ruleop.localcluster.api.requests.write_options import WriteOptions
-from ruleop.localcluster.store.object_store import Resource
+from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.object_store import Resource
 from ruleop.operator.revisions.revision_data import Revision, Revisions, encode
 from ruleop.planning.rollout.rollout_record import Record, member_of
 from ruleop.planning.rollout.rollout_record import Revision as Rollout

@@ -10,7 +10,7 @@ import pytest
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.planned import Answer, StoredField, Verdict
 from ruleop.localcluster.api.faulty import Effect, Fault
-from ruleop.localcluster.api.writes.object_writer import Writer
+from ruleop.localcluster.api.object_writer import Writer
 from ruleop.operator.wire.client import requests, server_errors
 from ruleop.operator.wire.http.connection import Request
 from ruleop.planning.changes.differences import NOTHING, Difference

@@ -3,8 +3,8 @@
 import yaml
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
-from ruleop.localcluster.store.object_store import Name, Resource
+from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.object_store import Name, Resource
 
 PODS, SETS = Resource("", "pods"), Resource("apps", "replicasets")
 DEPLOYMENTS, STATEFUL, DAEMONS = (Resource("apps", each) for each in ("deployments", "statefulsets", "daemonsets"))

@@ -42,9 +42,8 @@ QUERIES: tuple[dict[str, str], ...] = (
     {"propagationPolicy": "Foreground"},
 )
 _SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 2}}
-_EVICTION = {"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": 1, "preconditions": {"uid": "a"}}}
 _TOKEN = {"spec": {"audiences": ["a"], "expirationSeconds": 600, "boundObjectRef": {"kind": "Pod", "name": "a"}}}
-_OF_SUBRESOURCES: dict[str, Any] = {"/scale": _SCALE, "/eviction": _EVICTION, "/token": _TOKEN}
+_OF_SUBRESOURCES: dict[str, Any] = {"/scale": _SCALE, "/token": _TOKEN}
 SUBRESOURCES = ("", "", "", "/status", *_OF_SUBRESOURCES, "/log", "/x")
 _DELETION = {"gracePeriodSeconds": 0, "propagationPolicy": "Orphan", "preconditions": {"resourceVersion": "1"}}
 _ACCESS = {"spec": {"user": "a", "resourceAttributes": {"verb": "get", "labelSelector": {"rawSelector": "a"}}}}

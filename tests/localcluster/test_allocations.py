@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.kinds.core import service_allocation
+from ruleop.localcluster.kinds import services
 from ruleop.localcluster.kinds.resources import SERVICES
-from ruleop.localcluster.store.object_store import Name, Store
+from ruleop.localcluster.object_store import Name, Store
 from tests.contract.client import Server
 
 
@@ -19,7 +19,7 @@ def service(name: str) -> dict[str, Any]:
 
 
 def test_node_ports_are_unique_and_free_again_after_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_allocation, "NODE_PORTS", [30000, 30001])
+    monkeypatch.setattr(services, "NODE_PORTS", [30000, 30001])
     cluster = LocalCluster()
     made = [cluster.apply(service(name)).obj["spec"] for name in ("a", "b")]
     assert {each["ports"][0]["nodePort"] for each in made} == {30000, 30001}
@@ -32,7 +32,7 @@ def test_a_service_is_refused_as_by_a_real_server_where_all_node_ports_are_taken
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No contract: a real server would write each of its 2,768 ports, and have none for other tests."""
-    monkeypatch.setattr(service_allocation, "NODE_PORTS", [30000])
+    monkeypatch.setattr(services, "NODE_PORTS", [30000])
     with LocalCluster() as cluster:
         server = Server.of(cluster.kubeconfig())
         path = "/api/v1/namespaces/default/services"

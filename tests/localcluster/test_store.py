@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.localcluster.store import object_store as stores
-from ruleop.localcluster.store.object_store import Name, Resource, Store
+from ruleop.localcluster import object_store as stores
+from ruleop.localcluster.object_store import Name, Resource, Store
 
 MAPS = Resource("", "configmaps")
 

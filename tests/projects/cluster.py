@@ -19,13 +19,13 @@ from ruleop.authoring.ruletests.running.case_cluster import api_error
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.language.rules import Observe
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.kinds.served import Served as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
+from ruleop.localcluster.object_store import Event, Name, Resource, Stored
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 from ruleop.operator.passes.write_failures import classify
 from ruleop.operator.wire.client.server_errors import Problem
 from ruleop.planning import Failure, KindInfo, Served

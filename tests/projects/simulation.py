@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.localcluster.objects.managed import without_managers
+from ruleop.localcluster.objects.server_side_apply import without_managers
 from ruleop.planning import (
     Action,
     AddFinalizer,

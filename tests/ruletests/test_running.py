@@ -425,7 +425,7 @@ def test_a_status_that_does_not_fit_its_schema_is_an_error(tmp_path: Path) -> No
       set: {spec: {replicas: 2}}
       kinds: []
       existing: [{from: render, ready: true}]
-      expect: {error: status.replicas in body should be less than or equal to 1}
+      expect: {error: "status.replicas: Invalid value: must be at most 1, not 2"}
     """
     assert shown(tmp_path, steps) == ""
 

@@ -21,9 +21,9 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.core.scheduling import claim_names
+from ruleop.localcluster.controllers.pods import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
-from ruleop.localcluster.store.object_store import Name
+from ruleop.localcluster.object_store import Name
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.rules.process import Reading
 from ruleop.planning.child.readiness import readiness
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project, RuleFiles
-    from ruleop.localcluster.store.object_store import Event, Resource
+    from ruleop.localcluster.object_store import Event, Resource
     from ruleop.operator.manager.flags import Options
     from ruleop.operator.rules.process import Errors, ReadRules
 

@@ -1,7 +1,4 @@
-"""A value that a keyword of its schema does not allow, and the words in which authors of rules and CRs read of it.
-
-The API server has words of its own: `ruleop.localcluster.objects.custom_resources`.
-"""
+"""A value that a keyword of its schema does not allow, and the words in which authors of rules and CRs read of it."""
 
 from __future__ import annotations
 

@@ -3,85 +3,81 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.kubernetes.builtin.builtin_types import served_resources
-from ruleop.localcluster.api.general import NO_PAGE, General
-from ruleop.localcluster.api.requests.pages import NOW, continue_token, expired_page, read_token
-from ruleop.localcluster.api.requests.request_bodies import (
+from ruleop.localcluster.api.bodies import (
     APPLY,
-    JSON_PATCH,
-    MERGE,
     STRATEGIC,
-    media_type,
-    read_delete_options,
-    read_patch,
-)
-from ruleop.localcluster.api.requests.request_objects import (
     check_kind,
     check_name,
     check_namespace,
-    configuration,
-    decodable,
-    parsed,
+    decode_unstored,
+    of_kind,
+    patch_type,
     patched,
+    read_body,
+    read_configuration,
+    read_delete_options,
+    read_object,
+    read_patch,
     read_unstored,
-    refused,
 )
-from ruleop.localcluster.api.requests.request_selectors import parse_selection
-from ruleop.localcluster.api.requests.response_forms import PLAIN, YAML, Form, check_form, in_form, list_bytes
-from ruleop.localcluster.api.requests.timeouts import parse_timeout
-from ruleop.localcluster.api.requests.write_options import DeleteOptions, ListOptions, WriteOptions, version_of
-from ruleop.localcluster.api.responses import (
+from ruleop.localcluster.api.general import NO_PAGE, General
+from ruleop.localcluster.api.options import (
     TRUE,
+    DeleteOptions,
+    ListOptions,
+    WriteOptions,
+    continue_token,
+    parse_timeout,
+    read_token,
+    version_of,
+)
+from ruleop.localcluster.api.responses import (
+    PLAIN,
     form_asked,
-    indented,
-    is_for_people,
     json_response,
+    list_bytes,
     object_response,
     refusal,
     with_warnings,
 )
-from ruleop.localcluster.api.route import Route, parse_route, verb_of
-from ruleop.localcluster.api.subresources.authentication import TOKEN_REQUEST, review, token_request
-from ruleop.localcluster.api.subresources.bindings import bound, read_binding
-from ruleop.localcluster.api.subresources.evictions import eviction_options
-from ruleop.localcluster.api.subresources.scale import (
+from ruleop.localcluster.api.route import Route, parse_route
+from ruleop.localcluster.api.selectors import parse_selection
+from ruleop.localcluster.api.subresources import (
     SCALE,
-    decoded_scale,
-    read_scale,
+    TOKEN_REQUEST,
+    bound,
+    read_binding,
+    review,
     scale_configuration,
     scale_of,
     scaled,
+    token_request,
 )
-from ruleop.localcluster.api.watch_streams import DEFAULT_TIMEOUT, Watch, WatchOptions
+from ruleop.localcluster.api.watch_streams import Watch
 from ruleop.localcluster.http.message import Response, Stream
-from ruleop.localcluster.kinds.served_resources import REVIEWS, is_builtin_group
-from ruleop.localcluster.objects.patches import unknown_in_operations
+from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
+from ruleop.localcluster.object_store import Name, Stored, TooLargeError, TooOldError
 from ruleop.localcluster.status_errors import (
     Rejected,
     bad_request,
     expired,
     method_not_allowed,
     not_found,
-    not_supported,
     too_large_version,
     unknown_path,
-    unsupported_media_type,
-    unsupported_patch_type,
 )
-from ruleop.localcluster.store.object_store import Name, Stored, TooLargeError, TooOldError
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.api.writes.object_writer import Writer
+    from ruleop.localcluster.api.object_writer import Writer
     from ruleop.localcluster.audit import Users
     from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.kinds.served_resources import Registry
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _OF_PROCESSES: Final = ("log", "exec", "attach", "portforward", "proxy")
@@ -89,7 +85,6 @@ _PRESERVED: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
-_PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
 _SUCCESS: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
@@ -109,8 +104,6 @@ class Api:
             response = self._response(request)
         except Rejected as error:
             response = refusal(error)
-            if request.headers.get("accept", "").startswith(YAML):
-                response = in_form(Form(is_yaml=True), response)
         except (RecursionError, orjson.JSONEncodeError) as error:
             if isinstance(error, orjson.JSONEncodeError) and "Recursion" not in str(error):
                 raise
@@ -118,8 +111,6 @@ class Api:
             response = refusal(bad_request("exceeded max depth"))
         except TooLargeError as error:
             response = refusal(Rejected(500, "", str(error)))
-        if isinstance(response, Response) and is_for_people(request):
-            response = indented(response)
         return with_warnings(response, self.writer.warnings) if self.writer.warnings else response
 
     def _response(self, request: Request) -> Response | Stream:
@@ -140,7 +131,7 @@ class Api:
         if served.deprecation:
             self.writer.warnings.append(served.deprecation)
         if served.kind.kind in REVIEWS:
-            asked = read_unstored(request, served.kind, self.registry, self.writer.warnings)
+            asked = read_unstored(request, served.kind, self.writer.warnings)
             check_namespace(asked, route.namespace, served)
             return json_response(review(served.kind, asked, request.user, self.users), 201)
         if route.subresource:
@@ -164,7 +155,7 @@ class Api:
             if served.namespaced and not route.namespace:
                 raise method_not_allowed()
             return self._delete_collection(request, route, served)
-        raise _no_method(request, route, served)
+        raise method_not_allowed()
 
     def _versioned(self, served: Served, route: Route, options: ListOptions) -> tuple[int, list[Stored]]:
         """The objects of a list, and the version of which they are."""
@@ -172,7 +163,6 @@ class Api:
         version, after = self.store.version, Name("", "")
         if options.token:
             version, after = read_token(options.token, route.namespace, namespaced=served.namespaced)
-            version = self.store.version if version == NOW else version
         elif options.exact:
             version = options.version
         elif self._at is not None:
@@ -183,8 +173,6 @@ class Api:
             found = self.store.at(served.resource, version, route.namespace, after)
             return version, [served.seen(each) for each in found]
         except TooOldError:
-            if options.token:
-                raise expired_page(after, route.namespace) from None
             raise expired("The resourceVersion for the provided list is too old.") from None
 
     def _check_reached(self, version: int) -> None:
@@ -193,8 +181,7 @@ class Api:
             raise too_large_version(version, self.store.version)
 
     def _list(self, request: Request, route: Route, served: Served) -> Response:
-        query, form = request.query, form_asked(request, served)
-        check_form(form, served, is_list=True)
+        query, form = request.query, form_asked(request)
         selection, options = parse_selection(query, served), ListOptions.of(query, watches=False)
         number, found = self._versioned(served, route, options)
         version, limit = str(number), options.limit
@@ -206,24 +193,16 @@ class Api:
             metadata["continue"] = continue_token(number, found[-1].name, route.namespace)
             if selection is None:
                 metadata["remainingItemCount"] = rest
-        return in_form(form, Response(200, list_bytes(served, found, metadata, form)))
+        return Response(200, list_bytes(served, found, metadata, form))
 
     def _watch(self, request: Request, route: Route, served: Served) -> Stream:
-        query = request.query
-        given = ListOptions.of(query, watches=True)
-        self._check_reached(given.version)
-        options = WatchOptions(
-            version=str(given.version or ""),
-            bookmarks=query.get("allowWatchBookmarks") in TRUE,
-            initial_events=given.initial_events,
-            timeout=float(given.timeout or DEFAULT_TIMEOUT),
-            form=form_asked(request, served, watches=True),
-        )
-        watch = Watch(self.store, served, route.namespace, parse_selection(query, served), options)
-        return Stream(watch.start)
+        options, form = ListOptions.of(request.query, watches=True), form_asked(request)
+        self._check_reached(options.version)
+        selection = parse_selection(request.query, served)
+        return Stream(Watch(self.store, served, route.namespace, selection, options, form).start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
-        obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
+        obj = read_object(request, served)
         options = _write_options(request, "CreateOptions")
         return object_response(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
@@ -254,7 +233,7 @@ class Api:
             return self._delete(request, route, served)
         if request.method == "POST" and served.is_custom:
             return self._create(request, route, served)
-        raise _no_method(request, route, served)
+        raise method_not_allowed()
 
     def _find(self, route: Route, served: Served) -> Stored:
         if served.namespaced and not route.namespace:
@@ -271,31 +250,29 @@ class Api:
     def _update(self, request: Request, route: Route, served: Served) -> Response:
         if served.namespaced and not route.namespace:
             raise unknown_path()
-        obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
+        obj = read_object(request, served)
         options, name = _write_options(request, "UpdateOptions"), Name(route.namespace, route.name)
         found, made = self.writer.replace(served, name, obj, route.subresource, options)
         return object_response(request, served, found, 201 if made else 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
-        media = media_type(request)
-        if media not in (_PATCH_TYPES if served.is_custom else {*_PATCH_TYPES, STRATEGIC}):
-            raise unsupported_media_type(", ".join(_PATCH_TYPES)) if served.is_custom else unsupported_patch_type()
+        media = patch_type(request, served)
         options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
         if media == APPLY:
             return self._apply(request, route, served, options)
         old = self._find(route, served)
-        patch = read_patch(request, media)
+        patch = read_patch(request)
         new = dict(patched(served, old.obj, media, patch))
-        if served.is_custom:
-            check_kind(new, old.obj, served, route.subresource)
-        else:
-            new = decodable(served, new, media, patch, self.registry)
-        problems = unknown_in_operations(patch) if media == JSON_PATCH else []
-        options = replace(options, refuse=partial(refused, media, patch, new), problems=tuple(problems))
+        if media == STRATEGIC:  # is applied to the decoded object, which has no kind
+            new |= {"kind": served.kind.kind, "apiVersion": served.kind.api_version}
+        elif not served.is_custom:
+            new = of_kind(new, served.kind, 422)
+        elif route.subresource != "status":  # a write of the status ignores both
+            check_kind(new, served, 422)
         return object_response(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
-        config = configuration(read_patch(request, APPLY), served.kind)
+        config = read_configuration(request, served.kind)
         key = Name(route.namespace, route.name)
         found, made = self.writer.apply(served, key, config, route.subresource, options)
         return object_response(request, served, found, 201 if made else 200)
@@ -324,84 +301,59 @@ class Api:
             return self._update(request, route, served)
         if request.method == "POST" and (route.plural, route.subresource) == ("serviceaccounts", "token"):
             return self._token(request, route, served)
-        if request.method == "POST" and (route.plural, route.subresource) == ("pods", "eviction"):
-            options = eviction_options(request, route, served, self.registry, self.writer.warnings)
-            self.writer.delete(served, self._find(route, served), options)
-            return json_response({**_SUCCESS, "code": 201}, 201)
         if request.method == "POST" and (route.plural, route.subresource) == ("pods", "binding"):
-            binding = read_binding(request, route, served, self.registry, self.writer.warnings)
+            binding = read_binding(request, route, served, self.writer.warnings)
             pod = bound(self._find(route, served).obj, binding)
             if "dryRun" not in request.query:
                 self.store.put(served.resource, pod)
             return json_response({**_SUCCESS, "code": 201}, 201)
-        if not served.is_custom:
-            raise self._not_answered(request, route, served)
-        if route.subresource == "status" and served.status:
-            raise _no_method(request, route, served)
-        raise not_found(route.group, route.plural, route.name)
-
-    def _not_answered(self, request: Request, route: Route, served: Served) -> Rejected:
-        """The rejection of a request for a subresource of a built-in kind that is not implemented."""
-        kinds = (each for each in served_resources() if each.info.kind == served.kind)
-        known = next((each.subresource(route.subresource) for each in kinds), None)
-        if known is None:
-            return unknown_path()
-        if verb_of(request, route) not in known.verbs:
-            return method_not_allowed()
-        self._find(route, served)
         if route.subresource in _OF_PROCESSES and route.plural == "pods":
+            self._find(route, served)
             message = f"pods of a local cluster have no processes: there is nothing to {route.subresource}"
-            return Rejected(501, "NotImplemented", message)
-        return unknown_path()
+            raise Rejected(501, "NotImplemented", message)
+        if route.subresource in {each.name for each in served.subresources}:
+            raise method_not_allowed()
+        raise not_found(route.group, route.plural, route.name) if served.is_custom else unknown_path()
 
     def _token(self, request: Request, route: Route, served: Served) -> Response:
-        asked = read_unstored(request, TOKEN_REQUEST, self.registry, self.writer.warnings)
+        asked = read_unstored(request, TOKEN_REQUEST, self.writer.warnings)
         check_namespace(asked, route.namespace, served)
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
         return json_response(token_request(asked, account, token), 201)
 
     def _scale(self, request: Request, route: Route, served: Served) -> Response:
-        if not served.is_custom and request.method not in ("GET", "PUT", "PATCH"):
+        if request.method not in ("GET", "PUT", "PATCH"):
             raise method_not_allowed()
         old = self._find(route, served)
         current = scale_of(served, old.obj)
         if request.method == "GET":
             return json_response(current)
-        if request.method == "PATCH" and media_type(request) == APPLY:
+        if request.method == "PATCH" and patch_type(request, served) == APPLY:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
-            desired = read_scale(request, served, self.registry)
+            desired = decode_unstored(read_body(request), SCALE)
             check_name(desired, route.name)
-        elif request.method == "PATCH":
-            patch = read_patch(request, media_type(request))
-            desired = decoded_scale(served, patched(served, current, media_type(request), patch), self.registry)
         else:
-            raise _no_method(request, route, served)
+            patch = patched(served, current, patch_type(request, served), read_patch(request))
+            desired = decode_unstored(patch, SCALE)
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
         new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return json_response(scale_of(served, new.obj))
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
-        config = configuration(read_patch(request, APPLY), SCALE)
+        config = read_configuration(request, SCALE)
         config["metadata"] = {"name": route.name, **(config.get("metadata") or {})}
         check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(
             served,
             Name(route.namespace, route.name),
-            scale_configuration(served, config, self.registry),
+            scale_configuration(served, config),
             "scale",
             options,
         )
         return json_response(scale_of(served, found.obj))
-
-
-def _no_method(request: Request, route: Route, served: Served) -> Rejected:
-    """The response to a method that a resource, a collection or a subresource does not have."""
-    if not served.is_custom or request.method in ("PUT", "PATCH"):
-        return method_not_allowed()
-    return not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}.get(request.method, ""))
 
 
 def _is_watch(request: Request) -> bool:

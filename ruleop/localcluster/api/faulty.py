@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, parse_timeout
+from ruleop.localcluster.api.options import parse_timeout
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
@@ -21,7 +21,7 @@ from ruleop.localcluster.status_errors import Rejected
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ruleop.localcluster.api.api import Api
     from ruleop.localcluster.api.route import Route
@@ -87,38 +87,36 @@ class Fault:
         )
 
 
-def _checked(key: str, value: Any) -> Any:
-    """The value of a key in a file of faults. Raises RuleopError."""
-    hint = ""
-    match key:
-        case "effect":
-            return value
-        case "verbs":
-            expected, fits = f"a list of {', '.join(VERBS)}", _is_list(value, VERBS)
-            unknown = next((each for each in value if each not in VERBS), "") if isinstance(value, list) else ""
-            hint = did_you_mean(str(unknown), VERBS) if unknown else ""
-        case "resources":
-            expected, fits = "a list of names", _is_list(value)
-        case "namespace" | "name":
-            expected, fits = "text", isinstance(value, str)
-        case "status":
-            expected, fits = "a status of HTTP from 400 to 599", _is_whole(value) and 400 <= value < 600
-        case "seconds":
-            expected, fits = "a number", _is_whole(value) or (isinstance(value, float) and 0 <= value < float("inf"))
-        case _:
-            expected, fits = "a whole number", _is_whole(value) or (value is None and key != "after")
-    if not fits:
-        raise RuleopError(f"{key} must be {expected}, not {value!r}{hint}")
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _is_list(value: Any, members: Iterable[str] = ()) -> bool:
-    among = frozenset(members)
-    return isinstance(value, list) and all(isinstance(each, str) and (not among or each in among) for each in value)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return type(value) is int and value >= 0
+
+
+_FORMS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "effect": ("", lambda _: True),  # has a message of its own
+    "verbs": (f"a list of {', '.join(VERBS)}", lambda value: _is_list(value) and all(each in VERBS for each in value)),
+    "resources": ("a list of names", _is_list),
+    "namespace": ("text", lambda value: isinstance(value, str)),
+    "name": ("text", lambda value: isinstance(value, str)),
+    "status": ("a status of HTTP from 400 to 599", lambda value: _is_whole(value) and 400 <= value < 600),
+    "seconds": ("a number", lambda value: type(value) in (int, float) and 0 <= value < float("inf")),
+    "after": ("a whole number", _is_whole),
+    "times": ("a whole number", lambda value: value is None or _is_whole(value)),
+    "retry-after": ("a whole number", lambda value: value is None or _is_whole(value)),
+}
+"""The values of the keys in a file of faults."""
+
+
+def _checked(key: str, value: Any) -> Any:
+    """Raises RuleopError."""
+    expected, fits = _FORMS[key]
+    if not fits(value):
+        unknown = next((each for each in value if each not in VERBS), "") if _is_list(value) and key == "verbs" else ""
+        raise RuleopError(f"{key} must be {expected}, not {value!r}{did_you_mean(unknown, VERBS) if unknown else ''}")
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(slots=True)
@@ -212,7 +210,8 @@ class FaultyApi:
         except Rejected as error:
             return refusal(error)
         if seconds > limit:
-            return Later(limit, lambda: TIMED_OUT)
+            problem = "Timeout: request did not complete within the allotted timeout"
+            return Later(limit, lambda: refusal(Rejected(504, "Timeout", problem)))
         return Later(seconds, lambda: self._watched(self.api.handle(request), verb, route))
 
     def _next(self, verb: str, route: Route, effects: frozenset[Effect]) -> Fault | None:

@@ -18,10 +18,9 @@ from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
 from ruleop.kubernetes.openapi.openapi_v2 import openapi_v2
-from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
+from ruleop.localcluster.kinds.registry import is_builtin_group
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.localcluster.kinds.served_resources import is_builtin_group
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.kinds.served_resources import Registry
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -283,8 +282,7 @@ class General:
             return Response(200, orjson.dumps(self.openapi.index()), "text/plain; charset=utf-8")
         document = self._document(path, request.headers.get("host", ""))
         if document is not None:
-            form = choose_form(request.headers.get("accept", ""), is_builtin=path == "/version")
-            return in_form(form, Response(200, orjson.dumps(document)))
+            return Response(200, orjson.dumps(document))
         first, group, *_ = (*path.strip("/").split("/"), "")
         if first == "api" or (first == "apis" and is_builtin_group(group)):
             raise unknown_path()
@@ -292,8 +290,6 @@ class General:
 
     def _document(self, path: str, host: str) -> Mapping[str, Any] | None:
         match path.strip("/").split("/"):
-            case [""]:
-                return {"paths": self._paths()}
             case ["version"]:
                 return _version()
             case ["api"]:
@@ -307,14 +303,6 @@ class General:
             case ["apis", name, version]:
                 return resource_list(self.registry, name, version)
         return None
-
-    def _paths(self) -> list[str]:
-        """The paths that are served, as `/` lists them."""
-        groups = {group for group, _ in self.registry.group_versions() if group}
-        versions = {f"/apis/{group}/{version}" for group, version in self.registry.group_versions() if group}
-        found = {*versions, *(f"/apis/{group}" for group in groups)}
-        documents = ("/openapi/v2", "/openapi/v3", "/openapi/v3/")
-        return sorted([*found, *_HEALTH, *documents, "/api", "/api/v1", "/apis", "/apis/", "/version"])
 
     def _openapi(self, path: str, request: Request) -> Response:
         """The document of a group version. With its hash in the address it may be kept for good."""

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.requests.response_forms import PLAIN, Form, object_bytes, partial, table
-from ruleop.localcluster.kinds.apiextensions.served_custom_resources import resource_of
+from ruleop.localcluster.api.responses import Form, object_bytes, partial, table
+from ruleop.localcluster.kinds.custom_kinds import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.object_store import TooOldError, stored
 from ruleop.localcluster.objects.typed import zero_object
 from ruleop.localcluster.status_errors import Rejected, expired
-from ruleop.localcluster.store.object_store import TooOldError, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.api.requests.request_selectors import Predicate
+    from ruleop.localcluster.api.options import ListOptions
+    from ruleop.localcluster.api.selectors import Predicate
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.object_store import Event, Store, Stored
+    from ruleop.localcluster.object_store import Event, Store, Stored
 
 BOOKMARK_PERIOD: Final = 60.0  # seconds
 DEFAULT_TIMEOUT: Final = 1800
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    version: str = ""
-    bookmarks: bool = False
-    initial_events: bool | None = None
-    timeout: float = DEFAULT_TIMEOUT
-    form: Form = PLAIN
 
 
 class Watch:
@@ -47,10 +38,11 @@ class Watch:
         served: Served,
         namespace: str,
         selection: Predicate | None,
-        options: WatchOptions,
+        options: ListOptions,
+        form: Form,
     ) -> None:
         self.store, self.served, self.namespace = store, served, namespace
-        self.selection, self.options = selection, options
+        self.selection, self.options, self.form = selection, options, form
         self._sink: Sink
         self._sent_columns = False
         self._timers: list[asyncio.TimerHandle] = []
@@ -69,7 +61,7 @@ class Watch:
         if self.served.is_custom:
             self._stop_following = self.store.listen(CRDS, self._definition_changed)
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(self.options.timeout, sink.end))
+        self._timers.append(loop.call_later(float(self.options.timeout or DEFAULT_TIMEOUT), sink.end))
         if self.options.bookmarks:
             self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
         return self.stop
@@ -89,7 +81,7 @@ class Watch:
 
     def _begin(self) -> None:
         """Sends what is older than the watch's connection."""
-        version = int(self.options.version or 0)
+        version = self.options.version
         if self.options.initial_events or (self.options.initial_events is None and not version):
             for each in self.store.all(self.served.resource, self.namespace):
                 if self._selects(each):
@@ -122,13 +114,13 @@ class Watch:
 
     def _send_object(self, type_: str, found: Stored) -> None:
         found = self.served.seen(found)
-        if self.options.form.name != "Table":
-            self._send(type_, object_bytes(self.served, found, self.options.form))
+        if self.form.name != "Table":
+            self._send(type_, object_bytes(self.served, found, self.form))
             return
         self._send_table(type_, found.obj, str(found.version))
 
     def _send_table(self, type_: str, obj: Object, version: str) -> None:
-        document = table(self.served, [obj], version, self.options.form)
+        document = table(self.served, [obj], version, self.form)
         if self._sent_columns:  # only the first event has them
             document["columnDefinitions"] = None
         self._sent_columns = True
@@ -143,19 +135,15 @@ class Watch:
         if annotations:
             metadata["annotations"] = annotations
         # Of a built-in kind, the real server sends an empty object of its Go type.
-        obj = {
-            **zero_object(self.served.shape),
-            "kind": kind.kind,
-            "apiVersion": kind.api_version,
-            "metadata": metadata,
-        }
-        match self.options.form.name:
+        named = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        obj = {**zero_object(self.served.shape), **named}
+        match self.form.name:
             case "Table":
                 self._send_table("BOOKMARK", obj, version)
             case "":
                 self._send("BOOKMARK", orjson.dumps(obj))
             case _:
-                self._send("BOOKMARK", orjson.dumps(partial(obj, self.options.form)))
+                self._send("BOOKMARK", orjson.dumps(partial(obj, self.form)))
 
     def _bookmark_again(self) -> None:
         self._bookmark()

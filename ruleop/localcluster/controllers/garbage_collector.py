@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.api.requests.write_options import DeleteOptions
-from ruleop.localcluster.api.writes.object_deletion import FOREGROUND, ORPHAN
+from ruleop.localcluster.api.object_deletion import FOREGROUND, ORPHAN
+from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, references
-from ruleop.localcluster.store.object_store import Name, Resource
+from ruleop.localcluster.object_store import Name, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.localcluster.store.object_store import Event, Stored
+    from ruleop.localcluster.object_store import Event, Stored
 
 ALL: Final = Resource("*", "*")
 _SEPARATOR: Final = "\n"

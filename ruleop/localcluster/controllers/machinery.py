@@ -1,10 +1,8 @@
 """The machinery of all controllers: a queue that the store's events fill, timers, and reads and writes of objects.
 
 A controller is called with the names of objects that may have changed, and reads their state then. All controllers run
-on the server's loop, a few objects at a time, so that requests are answered in between.
-
-Events of controllers are written as their recorder in client-go does: equal ones are counted, similar ones combined,
-and an object that has too many gets no more. A Deployment of a thousand pods has twenty-five Events, not a thousand.
+on the server's loop, a few objects at a time, so that requests are answered in between. Equal Events about an object
+are one that is counted.
 """
 
 from __future__ import annotations
@@ -14,112 +12,35 @@ import hashlib
 import logging
 import math
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.writes.object_writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.controllers.core.pod_index import PodIndex
-from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES, PODS
+from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
+from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES
+from ruleop.localcluster.object_store import Event, Name, Resource, Stored
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
-from ruleop.localcluster.timestamps import timestamp
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.api.requests.write_options import DeleteOptions
-    from ruleop.localcluster.api.writes.object_writer import Writer
+    from ruleop.localcluster.api.object_writer import Writer
+    from ruleop.localcluster.api.options import DeleteOptions
+    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.kinds.served_resources import Registry
-    from ruleop.localcluster.store.object_store import Store
-
-SIMILAR: Final = 10  # messages of one reason that are Events of their own
-BURST: Final = 25  # Events that a component may record about an object at once
-REFILL: Final = 300.0  # seconds until it may record one more
-_COMBINED: Final = "(combined from similar events): "
+    from ruleop.localcluster.object_store import Store
 
 
-@dataclass(slots=True)
-class _Source:
-    """The Events that one component has recorded about one object."""
-
-    left: float = BURST
-    since: float = field(default_factory=time.monotonic)
-    messages: dict[str, dict[str, str]] = field(default_factory=dict)  # by reason: names of Events by their messages
-
-    def may_record(self) -> bool:
-        now = time.monotonic()
-        self.left, self.since = min(BURST, self.left + (now - self.since) / REFILL), now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
+def is_over(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-class Recorder:
-    def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
-        self._store, self._registry, self._writer = store, registry, writer
-        self._sources: dict[str, dict[str, _Source]] = {}  # by the uid of the object and the component
-
-    def record(self, obj: Object, reason: str, message: str, component: str, *, type_: str = "Normal") -> None:
-        metadata = obj["metadata"]
-        sources = self._sources.setdefault(metadata["uid"], {})
-        source = sources.get(component) or sources.setdefault(component, _Source())
-        if not source.may_record():
-            return
-        known = source.messages.setdefault(reason, {})
-        if message not in known and len(known) >= SIMILAR - 1:
-            message, key = f"{_COMBINED}{message}", _COMBINED
-        else:
-            key = message
-        namespace = metadata.get("namespace") or "default"
-        served = self._registry.of(EVENTS)
-        assert served is not None
-        now = timestamp(time.time())
-        old = self._store.get(EVENTS, Name(namespace, known.get(key, "")))
-        # No Event can be written where a namespace is being deleted.
-        with contextlib.suppress(Rejected):
-            if old is not None:
-                counted = {"message": message, "count": old.obj.get("count", 1) + 1, "lastTimestamp": now}
-                self._writer.update(served, old, {**old.obj, **counted}, "", CONTROLLERS)
-            else:
-                known[key] = f"{metadata['name']}.{time.time_ns():x}"
-                event = _event(obj, known[key], now, {"reason": reason, "message": message, "type": type_}, component)
-                self._writer.create(served, namespace, event)
-
-    def remove(self, uid: str) -> None:
-        """Removes what is known of an object that was deleted."""
-        self._sources.pop(uid, None)
-
-
-def _event(obj: Object, name: str, now: str, text: dict[str, str], component: str) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    about = {
-        "kind": obj["kind"],
-        "namespace": metadata.get("namespace", ""),
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "apiVersion": obj["apiVersion"],
-        "resourceVersion": metadata.get("resourceVersion", ""),
-    }
-    return {
-        "kind": "Event",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": metadata.get("namespace") or "default"},
-        "involvedObject": {key: value for key, value in about.items() if value},
-        **text,
-        "source": {"component": component},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-        "eventTime": None,
-        "reportingComponent": component,
-        "reportingInstance": "",
-    }
+def is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 TURN: Final = 0.005  # seconds until requests get their turn
@@ -162,14 +83,12 @@ class Machinery:
         self.store, self.registry, self.writer = store, registry, writer
         self.controllers = [controller(self) for controller in controllers]
         self.owners = OwnerIndex()
-        self.pods = PodIndex()
         self._queue: dict[tuple[int, Name], None] = {}  # (controller, object)
         self._planned = False
         self._failures: dict[tuple[int, Name], int] = {}  # attempts in a row that were refused
         self._awaited: dict[tuple[Resource, Name], dict[tuple[int, Name], None]] = {}
         self._current: tuple[int, Name] | None = None
-        self._recorder = Recorder(store, registry, writer)
-        self.record = self._recorder.record
+        self._events: dict[tuple[str, str, str, str], str] = {}  # names of Events
         self._timers: dict[tuple[int, Name], asyncio.TimerHandle] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         store.listen_to_all(self._event)
@@ -220,12 +139,8 @@ class Machinery:
 
     def _event(self, resource: Resource, event: Event) -> None:
         self.owners.update(resource, event)
-        if resource == PODS:
-            self.pods.update(event)
         if resource == EVENTS:
             return
-        if event.deleted:
-            self._recorder.remove(event.new.uid)
         for key in self._awaited.pop((resource, event.new.name), ()):
             self._queue[key] = None
         for number, controller in enumerate(self.controllers):
@@ -302,6 +217,35 @@ class Machinery:
         if old.obj.get("status") == status:
             return old
         return self.writer.update(self.served(resource), old, {**old.obj, "status": status}, "status", CONTROLLERS)
+
+    def record(self, obj: Object, reason: str, message: str, component: str, *, type_: str = "Normal") -> None:
+        """Writes an Event about an object, or counts it once more."""
+        metadata, stamp = obj["metadata"], now()
+        namespace = metadata.get("namespace") or "default"
+        key = metadata["uid"], component, reason, message
+        name = self._events.setdefault(key, f"{metadata['name']}.{time.time_ns():x}")
+        about = {key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion") if key in metadata}
+        event = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": {"kind": obj["kind"], "apiVersion": obj["apiVersion"], **about},
+            "reason": reason,
+            "message": message,
+            "type": type_,
+            "source": {"component": component},
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+            "eventTime": None,
+            "reportingComponent": component,
+            "reportingInstance": "",
+        }
+        with contextlib.suppress(Rejected):  # no Event can be written where a namespace is being deleted
+            if (old := self.get(EVENTS, namespace, name)) is None:
+                self.create(EVENTS, namespace, event)
+            else:
+                self.update(EVENTS, old, {**old.obj, "count": old.obj.get("count", 1) + 1, "lastTimestamp": stamp})
 
     def remove_finalizer(self, resource: Resource, found: Stored, finalizer: str) -> None:
         metadata = found.obj["metadata"]

@@ -12,19 +12,45 @@ from ruleop.kubernetes.validation.defaults import (
     with_sources_of_new,
 )
 from ruleop.kubernetes.validation.tables.rbac import GROUP as RBAC
-from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted
-from ruleop.localcluster.kinds.core.pod import admit_pod, grace_seconds, pod_created, pod_updated
-from ruleop.localcluster.kinds.core.service import kept_on_update
-from ruleop.localcluster.kinds.core.service_allocation import allocate
+from ruleop.localcluster.kinds.pods import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.served import Strategy
+from ruleop.localcluster.kinds.services import allocate, kept_on_update
 from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
+
+_GROUP_VERSION: Final = "events.k8s.io/v1"
+_NAMES: Final = {
+    "note": "message",
+    "regarding": "involvedObject",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_NAMES_BACK: Final = {core: name for name, core in _NAMES.items()}
+_ALWAYS: Final = {"reportingComponent": "", "reportingInstance": "", "source": {}}
+
+
+def to_core(event: Object) -> dict[str, Any]:
+    """The Event of events.k8s.io as one of v1."""
+    found = {_NAMES.get(name, name): value for name, value in event.items()}
+    return {**_ALWAYS, **found, "apiVersion": "v1"}
+
+
+def from_core(event: Object) -> dict[str, Any]:
+    """The Event of v1 as one of events.k8s.io."""
+    found = {_NAMES_BACK.get(name, name): value for name, value in event.items()}
+    for name in ("reportingController", "reportingInstance"):
+        if not found.get(name):
+            found.pop(name, None)
+    return {**found, "apiVersion": _GROUP_VERSION}
 
 
 def namespace_created(obj: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +75,25 @@ def node_created(obj: dict[str, Any]) -> dict[str, Any]:
     spec = obj.get("spec") or {}
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     return {**obj, "spec": {**spec, "taints": [*(spec.get("taints") or []), taint]}}
+
+
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"  # the finalizer of a CRD
+
+
+def established(document: dict[str, Any], _store: Store) -> dict[str, Any]:
+    """The definition with the status that the server gives it. It is served at once."""
+    spec, status = document["spec"], document.get("status") or {}
+    conditions = status.get("conditions") or [
+        {"type": type_, "status": "True", "lastTransitionTime": now(), "reason": reason, "message": message}
+        for type_, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    stored = [each["name"] for each in spec.get("versions") or () if each.get("storage") and each.get("name")]
+    versions = list(dict.fromkeys([*(status.get("storedVersions") or ()), *stored]))
+    names = {"conditions": conditions, "acceptedNames": spec.get("names") or {}, "storedVersions": versions}
+    return {**document, "status": {**status, **names}}
 
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -87,18 +132,6 @@ def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
     return numbered(new, template_number(old) + (new["spec"].get("template") != old["spec"].get("template")))
 
 
-def has_empty_fields(spec: Any) -> bool:
-    """Whether a list or the labels of a selector are empty. A stored policy has no such field, and the server compares
-    an empty one with none as different."""
-    if isinstance(spec, list):
-        return not spec or any(map(has_empty_fields, spec))
-    if not isinstance(spec, dict):
-        return False
-    return spec.get("matchLabels") == {} or any(
-        has_empty_fields(value) for name, value in spec.items() if name != "policyTypes"
-    )
-
-
 _COUNTED: Final = Strategy(has_generation=True)
 _WEBHOOKS: Final = Strategy(has_generation=True, counted=("webhooks",))
 _UPSERTED: Final = Strategy(creates_on_update=True)
@@ -130,7 +163,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         creates_on_update=True,
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
-        admit=admitted,
+        admit=established,
         allocates_on_update=True,
         has_generation=True,
         finalizers=(CLEANUP,),
@@ -150,8 +183,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("discovery.k8s.io", "EndpointSlice"): Strategy(
         has_generation=True, counted=("addressType", "endpoints", "ports"), counted_metadata=("labels",)
     ),
-    **{("networking.k8s.io", kind): _COUNTED for kind in ("Ingress", "IngressClass")},
-    ("networking.k8s.io", "NetworkPolicy"): Strategy(has_generation=True, compares_empty=has_empty_fields),
+    **{("networking.k8s.io", kind): _COUNTED for kind in ("Ingress", "IngressClass", "NetworkPolicy")},
     ("policy", "PodDisruptionBudget"): Strategy(
         has_generation=True, checks_metadata_last=True, unconditional_update=False
     ),

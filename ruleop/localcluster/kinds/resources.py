@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ruleop.localcluster.store.object_store import Resource
+from ruleop.localcluster.object_store import Resource
 
 CONFIG_MAPS: Final = Resource("", "configmaps")
 ENDPOINTS: Final = Resource("", "endpoints")

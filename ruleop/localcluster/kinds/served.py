@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.crd.structural import default, prune
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.kubernetes.validation.validators import ACCEPTING, Validator
-from ruleop.localcluster.store.object_store import Resource, Stored, stored
+from ruleop.localcluster.object_store import Resource, Stored, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.crd.crds import PrinterColumn
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.object_store import Store
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
@@ -68,7 +68,6 @@ class Strategy:
     finalizers: tuple[str, ...] = ()  # that the server adds at deletion
     creates_on_update: bool = False  # an update of an object that does not exist creates it
     checks_metadata_last: bool = False  # of a new object, metadata are checked only if nothing else is wrong
-    compares_empty: Callable[[Object], bool] | None = None  # whether a spec counts as changed for its empty fields
     orphans: bool = False  # a deletion that does not say otherwise leaves the dependents
     unconditional_update: bool = True  # an update need not name the resourceVersion
 
@@ -137,10 +136,6 @@ class Served:
             return obj
         in_storage = {**obj, "apiVersion": f"{self.kind.group}/{self.storage_version}"}
         return default(prune(in_storage, self.storage_schema), self.storage_schema)
-
-    @property
-    def title(self) -> str:
-        return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural
 
 
 def open_kind(kind: Kind, *, namespaced: bool = True) -> Served:

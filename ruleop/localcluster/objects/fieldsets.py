@@ -82,8 +82,8 @@ def contains(fields: FieldSet, path: FieldPath) -> bool:
 
 
 def paths(fields: FieldSet) -> Iterator[FieldPath]:
-    """All members in the server's order: at each level, the members first, then those below them."""
-    elements = sorted((element for element in fields if element != SELF), key=_sort_key)
+    """All members: at each level, the members first, then those below them."""
+    elements = sorted(element for element in fields if element != SELF)
     yield from ((element,) for element in elements if _is_member(fields[element]))
     for element in elements:
         yield from ((element, *path) for path in paths(fields[element]))
@@ -105,11 +105,22 @@ def element_text(element: str) -> str:
     return f"[={_value_text(value)}]" if kind == "v" else f"[{rest}]"
 
 
-def parse_fields(data: JSON) -> FieldSet:
-    """A set from a client's `fieldsV1`, in the spelling of this module. Raises InvalidFieldsError."""
+def check_fields(data: JSON) -> None:
+    """Raises InvalidFieldsError for a client's `fieldsV1` that is not a set."""
     if not isinstance(data, dict):
         raise InvalidFieldsError("fieldsV1 is not an object")
-    return _parse_node(data)[0]
+    for key, inner in data.items():
+        if key == SELF:
+            continue
+        if key[:2] not in ("f:", "k:", "v:", "i:"):
+            raise InvalidFieldsError(f"not a path element: {key}")
+        try:
+            is_element = key[0] == "f" or isinstance(json.loads(key[2:]), dict) is (key[0] == "k")
+        except ValueError:
+            is_element = False
+        if not is_element:
+            raise InvalidFieldsError(f"not a path element: {key}")
+        check_fields(inner)
 
 
 def named_members(fields: FieldSet, shape: Shape | None) -> FieldSet:
@@ -285,63 +296,3 @@ def _intersection(a: FieldSet, b: FieldSet) -> FieldSet | None:
     if both:
         return {SELF: LEAF, **both} if member else both
     return LEAF if member else None
-
-
-def _parse_node(data: dict[str, JSON]) -> tuple[FieldSet, bool]:
-    """The members below a node, and whether the node itself is a member."""
-    found: FieldSet = {}
-    member = False
-    for key, inner in data.items():
-        if key == SELF:
-            member = True
-            continue
-        element = _parse_element(key)
-        if element is None:
-            continue
-        below, is_member = _parse_node(inner) if isinstance(inner, dict) else ({}, True)
-        if below:
-            found[element] = {SELF: LEAF, **below} if is_member else below
-        elif is_member or not inner:
-            found[element] = LEAF
-    return found, member or not data
-
-
-def _parse_element(key: str) -> str | None:
-    """The element in this module's spelling; None for a type of elements that is not known, which the server skips."""
-    if len(key) < 2:
-        raise InvalidFieldsError("key must be 2 characters long:")
-    if key[1] != ":":
-        raise InvalidFieldsError(f"missing colon: {key}")
-    kind, rest = key[0], key[2:]
-    if kind == "f":
-        return key
-    if kind not in "kvi":
-        return None
-    try:
-        value = json.loads(rest)
-    except ValueError:
-        raise InvalidFieldsError(f"not a path element: {key}") from None
-    if kind == "k":
-        if not isinstance(value, dict):
-            raise InvalidFieldsError(f"not a path element: {key}")
-        return "k:" + _json_text(dict(sorted(value.items())))
-    return f"{kind}:{_json_text(value)}"
-
-
-def _sort_key(element: str) -> tuple[int, Any]:
-    kind, rest = element[0], element[2:]
-    if kind == "f":
-        return 0, rest
-    value = json.loads(rest)
-    if kind == "k":
-        return 1, [(name, _value_order(each)) for name, each in sorted(value.items())]
-    return (2 if kind == "v" else 3), _value_order(value)
-
-
-def _value_order(value: JSON) -> tuple[int, Any]:
-    """Go's order of values: numbers, strings, booleans, null."""
-    if isinstance(value, bool):
-        return 2, value
-    if isinstance(value, int | float):
-        return 0, value
-    return (1, value) if isinstance(value, str) else (3, str(value))

@@ -13,23 +13,22 @@ that change are copied, which keeps a write below 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from ruleop.kubernetes.merge.equality import same
 from ruleop.kubernetes.merge.patch import merge_patched, without_nulls
-from ruleop.localcluster.objects.go_text import go_text, type_name
-from ruleop.localcluster.status_errors import Rejected, bad_request
+from ruleop.localcluster.objects.decoding import type_name
+from ruleop.localcluster.status_errors import Rejected, bad_request, internal
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.schema.shape import Shape
 
-MAX_OPERATIONS: Final = 10_000
+
 MAX_COPIED: Final = 3 * 1024 * 1024  # bytes that the `copy` operations of a patch may copy in all
-_OPERATION: Final = ("op", "path", "from", "value")
 
 
 class _PatchError(Exception):
@@ -39,17 +38,7 @@ class _PatchError(Exception):
 def json_patch(obj: Object, operations: JSON) -> Object:
     """The object after the operations of a JSON patch, in their order. Raises Rejected."""
     if not isinstance(operations, list):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {type_name(operations)} "
-            "into Go value of type []handlers.jsonPatchOp"
-        )
-    if len(operations) > MAX_OPERATIONS:
-        raise Rejected(
-            413,
-            "RequestEntityTooLarge",
-            f"Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, "
-            f"got {len(operations)}",
-        )
+        raise bad_request(f"a JSON patch must be a list, not {type_name(operations)}")
     for operation in operations:
         _check_operation(operation)
     document: JSON = obj
@@ -69,30 +58,17 @@ def _rejected() -> Rejected:
     return Rejected(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
-def unknown_in_operations(operations: Iterable[JSON]) -> list[str]:
-    """The unknown fields that strict field validation finds in a JSON patch itself."""
-    return [
-        f'json patch unknown field "[{index}].{name}"'
-        for index, operation in enumerate(operations)
-        for name in operation
-        if name not in _OPERATION
-    ]
-
-
 def merge_patch(obj: Object, patch: JSON) -> Object:
     """The object after a JSON merge patch. Nulls go from what is new, in lists as well. Raises Rejected."""
     if not isinstance(patch, dict):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {type_name(patch)} "
-            "into Go value of type map[string]interface {}"
-        )
+        raise bad_request(f"a merge patch must be an object, not {type_name(patch)}")
     return merge_patched(obj, patch)
 
 
 def strategic_merge_patch(obj: Object, patch: JSON, shape: Shape) -> Object:
     """The object of a built-in kind after a strategic merge patch. Raises Rejected."""
     if not isinstance(patch, dict):
-        raise bad_request(f"json: cannot unmarshal {type_name(patch)} into Go value of type map[string]interface {{}}")
+        raise bad_request(f"a strategic merge patch must be an object, not {type_name(patch)}")
     return _merged_map(obj, patch, shape)
 
 
@@ -103,17 +79,11 @@ def _check_operation(operation: JSON) -> None:
     if operation is None:
         raise _rejected()
     if not isinstance(operation, dict):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {type_name(operation)} "
-            "into Go value of type handlers.jsonPatchOp"
-        )
+        raise bad_request(f"an operation of a JSON patch must be an object, not {type_name(operation)}")
     for name in ("op", "path", "from"):
         value = operation.get(name)
         if value is not None and type(value) is not str:
-            raise bad_request(
-                f"error decoding patch: json: cannot unmarshal {type_name(value)} "
-                f"into Go struct field jsonPatchOp.{name} of type string"
-            )
+            raise bad_request(f"{name} of a JSON patch must be a string, not {type_name(value)}")
 
 
 def _copied_size(document: JSON, operation: Mapping[str, JSON]) -> int:
@@ -247,10 +217,6 @@ _DELETE: Final = "$deleteFromPrimitiveList/"
 _ORDER: Final = "$setElementOrder/"
 
 
-def _internal(message: str) -> Rejected:
-    return Rejected(500, "", message)
-
-
 def _merged_map(live: Mapping[str, JSON], patch: Mapping[str, JSON], shape: Shape | None) -> dict[str, JSON]:
     if _DIRECTIVE in patch:
         return _directed(patch)
@@ -290,7 +256,7 @@ def _directed(patch: Mapping[str, JSON]) -> dict[str, JSON]:
         return {name: value for name, value in patch.items() if name != _DIRECTIVE}
     if directive == "delete":
         return {}
-    raise _internal(f"unknown patch type: {go_text(directive)} in map: {go_text(patch)}")
+    raise internal(f"unknown patch type: {directive}")
 
 
 def _retained(live: dict[str, JSON], patch: Mapping[str, JSON]) -> Mapping[str, JSON]:
@@ -320,12 +286,10 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
         changes, before = rest.get(key), live.get(key)
         for each in (order, before, changes):
             if each is not None and not isinstance(each, list):
-                raise _internal(f"expected a []interface {{}}, but received a {_go_type(each)}")
+                raise internal(f"{name} must be a list, not {type_name(each)}")
         inner = _member_shape(shape, key)
         if inner is None:
-            kind = shape.name.rpartition(".")[2] if shape is not None else ""
-            raise _internal(f'unable to find api field in struct {kind} for the json field "{key}"')
-        _check_order(changes or [], order, inner.patch_key)
+            raise internal(f'there is no field "{key}" whose order could be set')
         if changes is not None:
             del rest[key]
         if changes is None:
@@ -337,12 +301,12 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
         else:
             merged = _merged_list(before, changes, inner, deleting=False)
         if not before and not changes:
-            raise _internal("no elements in any of the given slices")
+            raise internal("no elements in any of the given slices")
         for item in (*merged, *(order or ()), *(before or ())):
             if isinstance(item, dict):
                 _check_key(item, inner.patch_key)  # also where the list has no key: maps of it have no order
         live[key] = _in_order(
-            merged, order, _server_order(before or [], changes or [], inner.patch_key), inner.patch_key
+            merged, order or [], _server_order(before or [], changes or [], inner.patch_key), inner.patch_key
         )
     return rest
 
@@ -363,23 +327,6 @@ def _server_order(live: list[JSON], changes: list[JSON], key: str) -> list[JSON]
     return [*kept, *new][: len(live)]
 
 
-def _check_order(changes: list[JSON], order: list[JSON], key: str) -> None:
-    if not order or not changes:
-        return
-    remaining = [each for each in changes if not key or _directive_of(each) != "delete"]
-    done = at = 0
-    while done < len(remaining) and at < len(order):
-        if _directive_of(remaining[done]) is not None:
-            done += 1
-            continue
-        done += _key_of(remaining[done], key) == _key_of(order[at], key)
-        at += 1
-    if done < len(remaining) and at >= len(order):
-        raise _internal(
-            f"The order in patch list:\n{go_text(changes)}\n doesn't match $setElementOrder list:\n{go_text(order)}\n"
-        )
-
-
 def _directive_of(item: JSON) -> JSON:
     return item.get(_DIRECTIVE) if isinstance(item, dict) else None
 
@@ -391,14 +338,14 @@ def _merged_list(live: list[JSON], patch: list[JSON], shape: Shape | None, *, de
         return live
     types = {type(each) for each in (*live, *patch)}
     if len(types) > 1:
-        raise _internal(f"list element types are not identical: {go_text([live, patch])}")
+        raise internal("list element types are not identical")
     if types != {dict}:
         if deleting:
             return [each for each in live if each not in patch]
         return _in_order(list(dict.fromkeys([*live, *patch])), patch, live, "")
     key = shape.patch_key if shape is not None else ""
     if not key:
-        raise _internal("cannot merge lists without merge key for ")
+        raise internal("cannot merge lists without merge key for ")
     kept, changes, replaced = _special_items(live, patch, key)
     if replaced:
         return _in_order(kept, [], kept, key)
@@ -418,9 +365,9 @@ def _special_items(live: list[JSON], patch: list[JSON], key: str) -> tuple[list[
         elif directive == "replace":
             replaced = True
         elif directive == "merge":
-            raise _internal("merging lists cannot yet be specified in the patch")
+            raise internal("merging lists cannot yet be specified in the patch")
         else:
-            raise _internal(f"unknown patch type: {go_text(directive)} in map: {go_text(item)}")
+            raise internal(f"unknown patch type: {directive}")
     return (changes, [], True) if replaced else (kept, changes, False)
 
 
@@ -439,14 +386,14 @@ def _merged_items(live: list[JSON], patch: list[JSON], key: str, shape: Shape | 
 
 def _check_key(item: Mapping[str, JSON], key: str) -> None:
     if key not in item:
-        raise _internal(f"map: {go_text(item)} does not contain declared merge key: {key}")
+        raise internal(f"an item does not contain declared merge key: {key}")
 
 
 def _key_of(item: JSON, key: str) -> JSON:
     if not key:
         return item
     if not isinstance(item, dict):
-        raise _internal(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
+        raise internal(f"an item with the merge key {key} must be an object, not {type_name(item)}")
     _check_key(item, key)
     return item[key]
 
@@ -475,7 +422,7 @@ def _ranks(items: list[JSON], key: str) -> dict[JSON, int]:
 
 
 def _hashable(value: JSON) -> JSON:
-    return go_text(value) if isinstance(value, dict | list) else value
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if isinstance(value, dict | list) else value
 
 
 def _put(target: dict[str, JSON], name: str, value: JSON) -> None:
@@ -496,8 +443,3 @@ def _without_directives(value: JSON) -> JSON:
     if isinstance(value, list):
         return [_without_directives(item) for item in value if not (isinstance(item, dict) and _DIRECTIVE in item)]
     return value
-
-
-def _go_type(value: JSON) -> str:
-    names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64"}
-    return names.get(type(value), "float64")

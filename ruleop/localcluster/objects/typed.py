@@ -1,4 +1,5 @@
-"""Objects together with their shape: which fields they have, how two of them differ, how they merge.
+"""Objects together with their shape: whether they fit it, which fields they have, how two of them differ, how they
+merge.
 
 A port of structured-merge-diff, by which the API server tracks fields. Scalars, atomic maps and atomic lists are fields
 without fields below them; so is an empty map or list. Where nothing is declared, maps are granular and lists atomic.
@@ -11,10 +12,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.type_defaults import ALWAYS_WRITTEN
 from ruleop.kubernetes.merge.equality import same
 from ruleop.kubernetes.merge.lists import in_apply_order
-from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldSet, item_element
+from ruleop.localcluster.objects.decoding import type_name
+from ruleop.localcluster.objects.fieldsets import (
+    EMPTY,
+    LEAF,
+    SELF,
+    FieldSet,
+    InvalidFieldsError,
+    element_text,
+    item_element,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -326,3 +337,78 @@ def _with_written(zero: Object, shape: Shape) -> dict[str, Any]:
         for name, value in zero.items()
     }
     return {**ALWAYS_WRITTEN.get(shape.name, EMPTY), **found}
+
+
+class NotTypedError(RuleopError):
+    """An object does not fit a schema."""
+
+
+def check_typed(obj: Object, shape: Shape) -> None:
+    """Raises NotTypedError with all problems. Unknown fields and repeated items are some, which decoding drops."""
+    problems: list[str] = []
+    _check(obj, shape, "", problems)
+    if problems:
+        raise NotTypedError(problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems]))
+
+
+def _check(value: JSON, shape: Shape, path: str, problems: list[str]) -> None:
+    if value is None or shape.type == "any":
+        return
+    if shape.type == "scalar":
+        if expected := _expected_scalar(value, shape):
+            problems.append(f"{path}: expected {expected}, got {type_name(value)}")
+    elif shape.type == "object":
+        if type(value) is dict:
+            _check_map(value, shape, path, problems)
+        else:
+            problems.append(f"{path}: expected map, got {type_name(value)}")
+    elif type(value) is list:
+        _check_list(value, shape, path, problems)
+    else:
+        problems.append(f"{path}: expected list, got {type_name(value)}")
+
+
+def _check_map(value: dict[str, JSON], shape: Shape, path: str, problems: list[str]) -> None:
+    declared, others = shape.fields, shape.values
+    for name, member in value.items():
+        inner = declared.get(name, others)
+        if inner is None:
+            if not shape.preserve_unknown:
+                problems.append(f"{path}.{name}: field not declared in schema")
+        elif member is not None and (type(member) is not str or inner.scalar != "string"):
+            _check(member, inner, f"{path}.{name}", problems)
+
+
+def _check_list(value: list[JSON], shape: Shape, path: str, problems: list[str]) -> None:
+    items = shape.items
+    if shape.list_type == "atomic":
+        for index, item in enumerate(value):
+            if items is not None:
+                _check(item, items, f"{path}[{index}]", problems)
+        return
+    seen = set()
+    for index, item in enumerate(value):
+        try:
+            element = item_element(item, shape)
+        except InvalidFieldsError as error:
+            problems.append(f"{path}: element {index}: {error}")
+            return
+        if element in seen:
+            problems.append(f"{path}: duplicate entries for key {element_text(element)}")
+        seen.add(element)
+        if items is not None and (type(item) is not str or items.scalar != "string"):
+            _check(item, items, path + element_text(element), problems)
+
+
+def _expected_scalar(value: JSON, shape: Shape) -> str:
+    """The type that a value should have; empty if it fits."""
+    kind = type(value)
+    match shape.scalar:
+        case "integer" | "number" if kind is not int and kind is not float:
+            return "numeric (int or float)"
+        case "string" if kind is not str and shape.format in ("", "byte"):
+            return "string"
+        case "boolean" if kind is not bool:
+            return "boolean"
+    # An integer or a string is checked only when it is decoded.
+    return "any scalar" if kind in (dict, list) and shape.format != "int-or-string" else ""

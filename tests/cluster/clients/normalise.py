@@ -34,6 +34,12 @@ _RULES: Final = [
         (rf"\b(first|second|one|web|agent|once|from-nightly|settings|kube-api-access|db)-[{_SAFE}]{{5}}\b", r"\1-NAME"),
         (r"(?<![^ (\n])(\d+d)?(\d+h)?(\d+m)?\d+m?s(?=$|[ )])", "AGE"),
         (r"<invalid>", "AGE"),
+        # What cannot be decoded is described in words of the server in memory, at the same field.
+        (r"(cannot be handled as an? \w+: )(?!strict).*", r"\1PROBLEM"),
+        (r"(The request is invalid: patch: ).*", r"\1PROBLEM"),
+        (r"(is invalid: spec\.\w+: Invalid value: )(?=.*(in body |must ))[^\n]*", r"\1PROBLEM"),
+        (r"^(\* spec\.\w+: Invalid value: )(?=.*(in body |must )).*", r"\1PROBLEM"),
+        (r"(: expected [^:]*), got .*", r"\1"),
         (r"(?<=\S) {2,}", "  "),
         (r" +$", ""),
         (r"(--- |\+\+\+ |diff -u -N ).*", r"\1FILE"),

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.objects.config_checks import check_config
-from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
-from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.objects.decoding import DecodingError, decode, strict_problem, undecodable, unknown_field
+from ruleop.localcluster.objects.typed import NotTypedError, check_typed
 from tests.localcluster.objects.kinds import TRACKING
 from tests.tables import cases
 
@@ -39,53 +38,50 @@ def test_nulls_are_missing_fields_and_zero_values_in_maps() -> None:
     ("obj", "messages"),
     cases("""
 {spec: {replicas: 1.5}}
->> json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32
+>> spec.replicas: expected an integer of 32 bits, got a number
 {spec: []}
->> json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec
+>> spec: expected an object, got a list
 {spec: {template: {spec: {containers: [{name: a, ports: {}}]}}}}
->> json: cannot unmarshal object into Go struct field Container.spec.template.spec.containers.ports of type []v1.ContainerPort
+>> spec.template.spec.containers[0].ports: expected a list, got an object
 {spec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: x}}}]}}}}
->> quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+>> spec.template.spec.containers[0].resources.limits.cpu: expected a quantity, got a string
 {metadata: {creationTimestamp: x}}
->> parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"
+>> metadata.creationTimestamp: expected a time such as 2006-01-02T15:04:05Z, got a string
 {binaryData: {a: "%%"}}
->> illegal base64 data at input byte 0
+>> binaryData.a: expected base64, got a string
 {binaryData: {a: 1}}
->> json: cannot unmarshal number into Go struct field ConfigMap.binaryData of type []uint8
+>> binaryData.a: expected a string, got a number
 {data: {a: 1}}
->> json: cannot unmarshal number into Go struct field ConfigMap.data of type string
+>> data.a: expected a string, got a number
+{spec: {paused: 1}}
+>> spec.paused: expected true or false, got a number
 """),
 )
-def test_wrong_types_are_described_as_by_the_server(obj: JSON, messages: list[str]) -> None:
+def test_a_wrong_type_is_reported_with_its_field(obj: JSON, messages: list[str]) -> None:
     with pytest.raises(DecodingError) as caught:
         decode(obj, CONFIG_MAP if {"data", "binaryData"} & obj.keys() else SHAPE)
     assert [str(caught.value)] == messages
 
 
-def test_decoding_errors_of_bodies_and_patches_have_the_form_of_the_server() -> None:
-    problem = strict_problem([unknown_field("spec.foo"), unknown_field("bar")])
-    body = in_body(KIND, problem)
-    assert (body.code, body.reason) == (400, "BadRequest")
-    assert body.message == (
+@pytest.mark.parametrize(("code", "reason"), [(400, "BadRequest"), (422, "Invalid"), (500, "")])
+def test_a_decoding_error_has_the_code_of_its_verb(code: int, reason: str) -> None:
+    found = undecodable(KIND, strict_problem([unknown_field("spec.foo"), unknown_field("bar")]), code)
+    assert (found.code, found.reason) == (code, reason)
+    assert found.message == (
         'Deployment in version "v1" cannot be handled as a Deployment: '
         'strict decoding error: unknown field "spec.foo", unknown field "bar"'
     )
-    patch = in_patch('{"a":1}', 'strict decoding error: unknown field "a"')
-    assert patch.message == (
-        ' "" is invalid: patch: Invalid value: "{\\"a\\":1}": strict decoding error: unknown field "a"'
-    )
-    assert patch.details["causes"][0]["field"] == "patch"
 
 
 def test_all_errors_of_an_apply_configuration_are_reported() -> None:
     config = {"metadata": {"name": "q", "labels": {"a": 1}}, **container(foo=1, env=[{"name": "a"}, {"name": "a"}])}
-    with pytest.raises(Rejected) as caught:
-        check_config(config, SHAPE, KIND)
+    with pytest.raises(NotTypedError) as caught:
+        check_typed(config, SHAPE)
     app = '.spec.template.spec.containers[name="a"]'
-    assert caught.value.message == (
-        "failed to create typed patch object (/q; apps/v1, Kind=Deployment): errors:\n"
-        "  .metadata.labels.a: expected string, got &value.valueUnstructured{Value:1}\n"
+    assert str(caught.value) == (
+        "errors:\n"
+        "  .metadata.labels.a: expected string, got a number\n"
         f"  {app}.foo: field not declared in schema\n"
         f'  {app}.env: duplicate entries for key [name="a"]'
     )
-    check_config(container(image="x"), SHAPE, KIND)
+    check_typed(container(image="x"), SHAPE)

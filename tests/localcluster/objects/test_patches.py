@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from ruleop.localcluster.objects.patches import (
-    MAX_OPERATIONS,
     json_patch,
     merge_patch,
     strategic_merge_patch,
-    unknown_in_operations,
 )
 from ruleop.localcluster.status_errors import Rejected
 from tests.localcluster.objects.kinds import TRACKING
@@ -72,22 +70,9 @@ def test_the_error_of_a_failed_operation_does_not_name_it(operation: JSON) -> No
 @pytest.mark.parametrize(
     ("patch", "code", "message"),
     [
-        (
-            {"op": "add"},
-            400,
-            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
-        ),
-        ([1], 400, "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
-        (
-            [{"op": "add", "path": 1}],
-            400,
-            "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string",
-        ),
-        (
-            [{}] * (MAX_OPERATIONS + 1),
-            413,
-            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
-        ),
+        ({"op": "add"}, 400, "a JSON patch must be a list, not an object"),
+        ([1], 400, "an operation of a JSON patch must be an object, not a number"),
+        ([{"op": "add", "path": 1}], 400, "path of a JSON patch must be a string, not a number"),
     ],
 )
 def test_an_invalid_json_patch_is_refused(patch: JSON, code: int, message: str) -> None:
@@ -101,15 +86,11 @@ def test_a_json_patch_whose_result_is_not_an_object_is_refused() -> None:
         json_patch({}, [{"op": "replace", "path": "", "value": [1]}])
 
 
-def test_unknown_members_of_operations_are_found() -> None:
-    assert unknown_in_operations([{"op": "add", "path": "/a", "bogus": 1}]) == ['json patch unknown field "[0].bogus"']
-
-
 def test_a_merge_patch_removes_fields_with_null_and_prunes_new_values() -> None:
     before = {"a": {"b": 1, "c": 2}, "l": [1]}
     patch = {"a": {"b": None, "d": {"e": None, "f": [{"g": None}]}}, "l": {"x": None, "y": 1}, "n": None}
     assert merge_patch(before, patch) == {"a": {"c": 2, "d": {"f": [{}]}}, "l": {"y": 1}}
-    with pytest.raises(Rejected, match=r"cannot unmarshal array into Go value of type map\[string\]interface \{\}"):
+    with pytest.raises(Rejected, match="must be an object, not a list"):
         merge_patch({}, [])
 
 
@@ -137,21 +118,6 @@ def test_a_strategic_merge_patch_can_set_the_order_of_items() -> None:
     names = [each["name"] for each in merged["spec"]["template"]["spec"]["containers"]]
     assert names.index("c") < names.index("a")
     assert sorted(names) == ["a", "b", "c"]
-
-
-def test_a_new_item_takes_the_place_of_a_deleted_one_in_the_order_of_the_live_list() -> None:
-    live = pod(containers=[{"name": "a", "env": [{"name": "kept"}, {"name": "old"}]}])
-    patch = pod(
-        containers=[
-            {
-                "name": "a",
-                "$setElementOrder/env": [{"name": "new"}],
-                "env": [{"name": "new", "value": "1"}, {"$patch": "delete", "name": "old"}],
-            }
-        ]
-    )
-    found = strategic_merge_patch(live, patch, SHAPE)
-    assert [each["name"] for each in found["spec"]["template"]["spec"]["containers"][0]["env"]] == ["kept", "new"]
 
 
 @pytest.mark.parametrize(
@@ -196,20 +162,19 @@ def test_directives_of_strategic_merge_patches_are_applied(live: JSON, patch: JS
 @pytest.mark.parametrize(
     ("patch", "code", "message"),
     [
-        (pod(containers=[{"image": "z"}]), 500, "map: map[image:z] does not contain declared merge key: name"),
+        (pod(containers=[{"image": "z"}]), 500, "an item does not contain declared merge key: name"),
         (pod(containers=[{"name": "a", "$patch": "merge"}]), 500, "merging lists cannot yet be specified in the patch"),
-        (pod(containers=[{"name": "a", "$patch": "x"}]), 500, "unknown patch type: x in map: map[$patch:x name:a]"),
-        (pod(containers=["a"]), 500, "list element types are not identical: [[map[name:a]] [a]]"),
-        ({"spec": {"$patch": "bogus"}}, 500, "unknown patch type: bogus in map: map[$patch:bogus]"),
+        (pod(containers=[{"name": "a", "$patch": "x"}]), 500, "unknown patch type: x"),
+        (pod(containers=["a"]), 500, "list element types are not identical"),
+        ({"spec": {"$patch": "bogus"}}, 500, "unknown patch type: bogus"),
         (
-            pod(**{"$setElementOrder/containers": [{"name": "x"}], "containers": [{"name": "a"}]}),
+            pod(**{"$setElementOrder/containers": "x"}),
             500,
-            "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:x]]\n",
+            "$setElementOrder/containers must be a list, not a string",
         ),
-        (pod(**{"$setElementOrder/containers": "x"}), 500, "expected a []interface {}, but received a string"),
-        ({"$setElementOrder/foo": [1]}, 500, 'unable to find api field in struct Deployment for the json field "foo"'),
+        ({"$setElementOrder/foo": [1]}, 500, 'there is no field "foo" whose order could be set'),
         ({"spec": {"$retainKeys": ["a"], "b": 1}}, 400, "invalid patch format of retainKeys"),
-        ([], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        ([], 400, "a strategic merge patch must be an object, not a list"),
     ],
 )
 def test_an_invalid_strategic_merge_patch_is_refused(patch: JSON, code: int, message: str) -> None:

@@ -15,10 +15,10 @@ from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.merge.server_changes import without_nulls
 from ruleop.localcluster.objects.decoding import decode
 from ruleop.localcluster.objects.fieldsets import (
+    check_fields,
     contains,
     difference,
     intersection,
-    parse_fields,
     paths,
     union,
     without,
@@ -91,9 +91,9 @@ def test_fields_are_removed_from_a_set_with_their_children(three: list[JSON]) ->
 @pytest.mark.slow
 @MANY
 @given(field_sets())
-def test_written_field_sets_are_read_back_unchanged(three: list[JSON]) -> None:
+def test_written_field_sets_contain_their_paths(three: list[JSON]) -> None:
     for fields in three:
-        assert parse_fields(fields) == fields
+        check_fields(fields)
         assert all(contains(fields, path) for path in paths(fields))
 
 

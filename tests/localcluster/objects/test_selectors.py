@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.api.requests.request_selectors import field_selector, label_selector
+from ruleop.localcluster.api.selectors import field_selector, label_selector
 from ruleop.localcluster.status_errors import Rejected
 
 POD = Kind("", "v1", "Pod")
@@ -80,8 +80,8 @@ def test_field_selectors_with_special_names_are_resolved() -> None:
 
 def test_custom_kinds_select_by_their_selectable_fields() -> None:
     kind = Kind("example.com", "v1", "App")
-    selects = field_selector("spec.size=3,spec.on=true", kind, custom=True, selectable=["spec.size", "spec.on"])
+    selects = field_selector("spec.size=3,spec.on=true", kind, selectable=["spec.size", "spec.on"])
     assert selects is not None
     assert selects({"spec": {"size": 3, "on": True}})
     with pytest.raises(Rejected, match=r"field label not supported: spec\.other"):
-        field_selector("spec.other=3", kind, custom=True, selectable=["spec.size"])
+        field_selector("spec.other=3", kind, selectable=["spec.size"])

@@ -16,21 +16,21 @@ from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, uid_of
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge.lists import item_key
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
-from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
-from ruleop.localcluster.api.writes.object_checks import with_defaults
-from ruleop.localcluster.api.writes.object_deletion import is_finished
-from ruleop.localcluster.api.writes.object_writer import CONTROLLERS, Writer
+from ruleop.localcluster.api.object_checks import with_defaults
+from ruleop.localcluster.api.object_deletion import is_finished
+from ruleop.localcluster.api.object_writer import CONTROLLERS, Writer
+from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.machinery import Machinery, is_being_deleted
-from ruleop.localcluster.kinds.apiextensions.served_custom_resources import served_versions
+from ruleop.localcluster.kinds.custom_kinds import served_versions
+from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import NAMESPACES, SERVICES
 from ruleop.localcluster.kinds.served import open_kind
-from ruleop.localcluster.kinds.served_resources import Registry
-from ruleop.localcluster.objects.managed import with_entries
+from ruleop.localcluster.object_store import Name, Resource, Store
 from ruleop.localcluster.objects.patches import merge_patch
+from ruleop.localcluster.objects.server_side_apply import with_entries
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.localcluster.store.object_store import Name, Resource, Store
 from ruleop.localcluster.timestamps import timestamp
 from ruleop.planning import (
     AddFinalizer,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.validation.field_errors import FieldError
     from ruleop.language.rules import Project
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.object_store import Event, Stored
+    from ruleop.localcluster.object_store import Event, Stored
     from ruleop.operator.wire.client.server_errors import ApiError
     from ruleop.planning import Action, KindInfo
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project, Rule
     from ruleop.language.secrets.masks import Masks
     from ruleop.language.templates.field_sites import FieldPath
-    from ruleop.localcluster.store.object_store import Event, Resource, Stored
+    from ruleop.localcluster.object_store import Event, Resource, Stored
 
 POLL: Final = 0.05  # seconds between two checks for changes
 QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer

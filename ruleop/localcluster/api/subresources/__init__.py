@@ -1,1 +1,0 @@
-"""Subresources, and the reviews that are answered without being stored."""

@@ -1,1 +1,0 @@
-"""Creation, update and deletion of objects, and their checks."""

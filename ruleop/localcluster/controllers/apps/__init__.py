@@ -1,1 +1,0 @@
-"""Controllers of the workloads that run forever."""

@@ -1,1 +1,0 @@
-"""Controllers of Jobs and CronJobs."""

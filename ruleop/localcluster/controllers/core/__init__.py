@@ -1,1 +1,0 @@
-"""Controllers of pods, Services, volumes, namespaces and events."""

@@ -1,1 +1,0 @@
-"""CustomResourceDefinitions, and the resources that they define."""

@@ -1,1 +1,0 @@
-"""Pods, Services, claims, volumes, namespaces and events: what the server does to them beyond validation."""

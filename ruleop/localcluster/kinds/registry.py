@@ -1,0 +1,149 @@
+"""The resources that are served: those of the built-in kinds, and those of the CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
+from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.kubernetes.validation.validators import find_validator
+from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
+from ruleop.localcluster.kinds.resources import EVENTS
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served, priority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.localcluster.object_store import Resource
+
+REVIEWS: Final = frozenset(
+    {
+        "TokenReview",
+        "SelfSubjectReview",
+        "SubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectRulesReview",
+    }
+)
+"""Kinds that are asked, not stored."""
+
+_NOT_SERVED: Final = frozenset(
+    {("v1", "Binding"), ("v1", "ComponentStatus"), ("autoscaling/v1", "HorizontalPodAutoscaler")}
+)
+_NOT_ANSWERED: Final = frozenset({"approval", "ephemeralcontainers", "eviction", "resize"})
+_EVENTS: Final = Alias(EVENTS, to_core, from_core)
+_DEPRECATIONS: Final = {
+    ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+
+@cache
+def builtin_group_versions() -> tuple[tuple[str, str], ...]:
+    """In the order in which discovery names them."""
+    return tuple(dict.fromkeys((each.kind.group, each.kind.version) for each in _builtin()))
+
+
+@cache
+def is_builtin_group(group: str) -> bool:
+    return any(group == each for each, _ in builtin_group_versions())
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Served] = {}
+        self._custom: dict[Resource, tuple[Served, ...]] = {}
+        self._stored: dict[Resource, Served | None] = {}  # by `of`
+        self._versions: dict[tuple[str, str], list[Served]] = {}  # by `in_group_version`
+        for served in _builtin():
+            self._by_path[served.kind.group, served.kind.version, served.plural] = served
+
+    def get(self, group: str, version: str, plural: str) -> Served | None:
+        return self._by_path.get((group, version, plural))
+
+    def of(self, resource: Resource) -> Served | None:
+        """The resource in the version in which its objects are stored."""
+        if resource not in self._stored:
+            found = [each for each in self.all() if each.resource == resource and each.stored_as is None]
+            stored = (each for each in found if each.kind.version == each.storage_version)
+            self._stored[resource] = next(stored, found[0] if found else None)
+        return self._stored[resource]
+
+    def of_kind(self, kind: Kind) -> Served | None:
+        return next((each for each in self.in_group_version(kind.group, kind.version) if each.kind == kind), None)
+
+    def all(self) -> Iterator[Served]:
+        return iter(tuple(self._by_path.values()))
+
+    def group_versions(self) -> list[tuple[str, str]]:
+        """The served group versions: the built-in ones, and those of custom kinds. Of a group, the preferred version
+        is the first."""
+        custom = {(each.kind.group, each.kind.version) for versions in self._custom.values() for each in versions}
+        builtin = builtin_group_versions()
+        others = custom.difference(builtin)
+        first: dict[str, str] = {}  # the real server sorts groups by the names of their APIServices, such as v1.group
+        for group, version in sorted(others, key=lambda each: each[1]):
+            first.setdefault(group, f"{version}.{group}")
+        return [*builtin, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
+
+    def in_group_version(self, group: str, version: str) -> list[Served]:
+        if (group, version) not in self._versions:
+            found = [each for each in self.all() if (each.kind.group, each.kind.version) == (group, version)]
+            self._versions[group, version] = found
+        return self._versions[group, version]
+
+    def serve(self, resource: Resource, versions: Iterable[Served]) -> None:
+        """Serves the versions of a custom resource, instead of those that were served so far."""
+        self.stop_serving(resource)
+        self._custom[resource] = tuple(versions)
+        for each in self._custom[resource]:
+            self._by_path[each.kind.group, each.kind.version, each.plural] = each
+        self._stored.clear()
+        self._versions.clear()
+
+    def stop_serving(self, resource: Resource) -> None:
+        self._stored.clear()
+        self._versions.clear()
+        for each in self._custom.pop(resource, ()):
+            del self._by_path[each.kind.group, each.kind.version, each.plural]
+
+
+@cache
+def _builtin() -> tuple[Served, ...]:
+    """The built-in resources, which all registries share."""
+    return tuple(_served_builtin())
+
+
+def _served_builtin() -> Iterator[Served]:
+    for resource in served_resources():
+        kind = resource.info.kind
+        if (kind.api_version, kind.kind) in _NOT_SERVED:
+            continue
+        scales = kind.group == "apps" and resource.subresource("scale") is not None
+        subresources = tuple(
+            each
+            for each in resource.subresources
+            if each.name not in _NOT_ANSWERED and (scales or each.name != "scale")
+        )
+        yield Served(
+            kind=kind,
+            plural=resource.info.plural,
+            singular=resource.singular,
+            namespaced=resource.info.namespaced,
+            short_names=resource.short_names,
+            categories=resource.categories,
+            status=resource.info.status_subresource,
+            scale=Scale() if scales else None,
+            subresources=subresources,
+            verbs=tuple(sorted(resource.verbs)),
+            returns_deleted=resource.returns_deleted,
+            shape=typed_shape(kind) or UNKNOWN,
+            strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
+            validator=find_validator(kind.group, kind.kind),
+            list_kind=f"{kind.kind}List",
+            storage_version=kind.version,
+            stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,
+            deprecation=_DEPRECATIONS.get((kind.group, kind.kind), ""),
+        )

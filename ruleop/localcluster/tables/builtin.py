@@ -1,0 +1,392 @@
+"""The columns and cells of the built-in kinds that authors of templates meet. Others show their names and ages.
+
+The status of a pod is one line: that it is being deleted, an init container that has not completed, a container that
+waits or has ended, the pod's own reason or phase.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.tables.cells import (
+    NONE,
+    OF_TEMPLATE,
+    UNKNOWN,
+    ColumnDefinition,
+    Printer,
+    annotation,
+    boolean,
+    condition,
+    human_duration,
+    is_being_deleted,
+    is_true,
+    labels,
+    load_balancer,
+    printer,
+    since,
+    spec,
+    status,
+)
+from ruleop.localcluster.timestamps import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.kubernetes.kinds import JSON, Kind, Object
+
+_CONDITIONS: Mapping[str, str] = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+
+
+def pod_cells(pod: Object, now: float) -> list[JSON]:
+    of_pod, init = status(pod), spec(pod).get("initContainers") or ()
+    begun, sidecars = of_pod.get("initContainerStatuses") or [], [each["name"] for each in init if _is_sidecar(each)]
+    statuses = of_pod.get("containerStatuses") or []
+    counted = [*(each for each in begun if each["name"] in sidecars), *statuses]
+    number, reason = _init_reason(begun, sidecars, len(init))
+    if reason:
+        counted = begun[:number]
+    if is_being_deleted(pod) and of_pod.get("phase") not in _CONDITIONS:
+        reason = "Terminating"
+    restarts, latest = _restarts(counted)
+    ready = sum(bool(each.get("ready")) and not _ending(each) for each in counted)
+    return [
+        f"{ready}/{len(spec(pod).get('containers') or ()) + len(sidecars)}",
+        reason or _reason(pod, statuses),
+        f"{restarts} ({since(latest, now)} ago)" if restarts and latest else str(restarts),
+        next((each.get("ip") for each in of_pod.get("podIPs") or ()), None) or NONE,
+        _gates(pod),
+    ]
+
+
+def _is_sidecar(container: Object) -> bool:
+    """Whether an init container keeps running."""
+    return container.get("restartPolicy") == "Always"
+
+
+def _init_reason(begun: list[Object], sidecars: list[str], total: int) -> tuple[int, str]:
+    """The state of the first init container that has neither completed nor is a sidecar that has started, and how many
+    there are up to it."""
+    for index, each in enumerate(begun):
+        found = _ending(each)
+        if found != "Completed" and not (each["name"] in sidecars and each.get("started")):
+            return index + 1, f"Init:{found}" if found and found != "PodInitializing" else f"Init:{index}/{total}"
+    return 0, ""
+
+
+def _reason(pod: Object, statuses: list[Object]) -> str:
+    reasons = [_ending(each) for each in statuses]
+    found = next((each for each in reasons if each and each != "Completed"), None)
+    if found is not None or "Completed" not in reasons:
+        return str(found or status(pod).get("reason") or status(pod).get("phase", ""))
+    if all(reasons):
+        return "Completed"
+    return "Running" if is_true(pod, "Ready") else "NotReady"
+
+
+def _ending(container: Object) -> str:
+    """The reason that a container waits or has ended; empty if it runs."""
+    state = container.get("state") or {}
+    if (ended := state.get("terminated")) is not None:
+        code = ended.get("exitCode", 0)
+        return str(ended.get("reason") or (f"ExitCode:{code}" if code else "Completed"))
+    return str((state.get("waiting") or {}).get("reason", ""))
+
+
+def _restarts(containers: Iterable[Object]) -> tuple[int, str]:
+    """The number of restarts of containers, and the time when the last of them had ended."""
+    count, latest = 0, ""
+    for each in containers:
+        count += each.get("restartCount", 0)
+        terminated = (each.get("lastState") or {}).get("terminated") or {}
+        latest = max(latest, terminated.get("finishedAt") or "")
+    return count, latest
+
+
+def _gates(pod: Object) -> str:
+    gates = spec(pod).get("readinessGates") or ()
+    return f"{sum(is_true(pod, each['conditionType']) for each in gates)}/{len(gates)}" if gates else NONE
+
+
+POD = printer(
+    "Name|Ready|Status|Restarts|Age|IP+|Node+=spec.nodeName?<none>|Nominated Node+=status.nominatedNodeName?<none>|"
+    "Readiness Gates+",
+    pod_cells,
+)
+
+
+_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+_ROLE_LABEL = "node-role.kubernetes.io/"
+
+
+def _node(obj: Object, _now: float) -> list[JSON]:
+    info = status(obj).get("nodeInfo") or {}
+    ready = condition(obj, "Ready")
+    states = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
+    if spec(obj).get("unschedulable"):
+        states.append("SchedulingDisabled")
+    kernel = info.get("kernelVersion") or UNKNOWN
+    return [
+        ",".join(states),
+        _roles(obj) or NONE,
+        _address(obj, "InternalIP"),
+        _address(obj, "ExternalIP"),
+        f"{kernel} ({info['architecture']})" if info.get("architecture") else kernel,
+    ]
+
+
+def _roles(obj: Object) -> str:
+    labels = obj["metadata"].get("labels") or {}
+    return ",".join(sorted(key.removeprefix(_ROLE_LABEL) for key in labels if key.startswith(_ROLE_LABEL)))
+
+
+def _address(obj: Object, of_type: str) -> str:
+    addresses = status(obj).get("addresses") or ()
+    return next((str(each["address"]) for each in addresses if each["type"] == of_type), NONE)
+
+
+def _event(obj: Object, now: float) -> list[JSON]:
+    """An event of either group: events.k8s.io has other names for some fields."""
+
+    def field(newer: str, older: str) -> JSON:
+        return obj.get(newer) or obj.get(older)
+
+    first = since(field("deprecatedFirstTimestamp", "firstTimestamp") or obj.get("eventTime"), now)
+    last_timestamp = field("deprecatedLastTimestamp", "lastTimestamp")
+    last = since(last_timestamp, now) if last_timestamp else first
+    count = field("deprecatedCount", "count") or 1
+    if (series := obj.get("series")) is not None:
+        last, count = since(series.get("lastObservedTime"), now), series.get("count", 0)
+    target = field("regarding", "involvedObject") or {}
+    source = field("deprecatedSource", "source") or {}
+    reporter = source.get("component") or field("reportingController", "reportingComponent") or ""
+    instance = source.get("host") or obj.get("reportingInstance")
+    kind = target.get("kind", "").lower()
+    return [
+        last,
+        obj.get("type", ""),
+        obj.get("reason", ""),
+        f"{kind}/{target['name']}" if target.get("name") else kind,
+        target.get("fieldPath", ""),
+        f"{reporter}, {instance}" if instance else reporter,
+        (field("note", "message") or "").strip(),
+        first,
+        count,
+    ]
+
+
+def _config_map(obj: Object, _now: float) -> list[JSON]:
+    return [len(obj.get("data") or ()) + len(obj.get("binaryData") or ())]
+
+
+def _service(obj: Object, _now: float) -> list[JSON]:
+    desired = spec(obj)
+    return [
+        next(iter(desired.get("clusterIPs") or ()), NONE),
+        _external_address(obj),
+        ",".join(_service_port(port) for port in desired.get("ports") or ()) or NONE,
+        labels(desired.get("selector")),
+    ]
+
+
+def _service_port(port: Object) -> str:
+    node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+    return f"{port['port']}{node_port}/{port.get('protocol', 'TCP')}"
+
+
+def _external_address(obj: Object) -> str:
+    desired = spec(obj)
+    addresses = desired.get("externalIPs") or []
+    match desired.get("type", "ClusterIP"):
+        case "ClusterIP" | "NodePort":
+            return ",".join(addresses) or NONE
+        case "LoadBalancer":
+            return ",".join(each for each in (load_balancer(obj), *addresses) if each) or "<pending>"
+        case "ExternalName":
+            return str(desired.get("externalName", ""))
+        case _:
+            return UNKNOWN
+
+
+def _volume(obj: Object, _now: float) -> list[JSON]:
+    desired = spec(obj)
+    claim = desired.get("claimRef")
+    return [
+        _size(desired.get("capacity")),
+        _access_modes(desired.get("accessModes") or ()),
+        _phase(obj),
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim is not None else "",
+        _class(obj),
+    ]
+
+
+def _claim(obj: Object, _now: float) -> list[JSON]:
+    of, is_bound = status(obj), bool(spec(obj).get("volumeName"))
+    return [
+        _phase(obj),
+        _size(of.get("capacity")) if is_bound else "",
+        _access_modes(of.get("accessModes") or ()) if is_bound else "",
+        _class(obj),
+    ]
+
+
+def _phase(obj: Object) -> str:
+    return "Terminating" if is_being_deleted(obj) else status(obj).get("phase", "")
+
+
+def _size(amounts: Object | None) -> str:
+    return str((amounts or {}).get("storage", "0"))
+
+
+def _access_modes(modes: Iterable[str]) -> str:
+    found = set(modes)
+    return ",".join(short for mode, short in _MODES.items() if mode in found)
+
+
+def _class(obj: Object) -> str:
+    return annotation(obj, "volume.beta.kubernetes.io/storage-class") or spec(obj).get("storageClassName", "")
+
+
+_EVENTS: Final = printer(
+    "Last Seen|Type|Reason|Object|Subobject+|Source+|Message|First Seen+|Count+|Name+",
+    _event,
+)
+CORE: Final = {
+    ("", "ConfigMap"): printer("Name|Data|Age", _config_map),
+    ("", "Event"): _EVENTS,
+    ("events.k8s.io", "Event"): _EVENTS,
+    ("", "Namespace"): printer("Name|Status=status.phase|Age"),
+    ("", "Node"): printer(
+        "Name|Status|Roles|Age|Version=status.nodeInfo.kubeletVersion|Internal-IP+|External-IP+|"
+        "OS-Image+=status.nodeInfo.osImage?<unknown>|Kernel-Version+|"
+        "Container-Runtime+=status.nodeInfo.containerRuntimeVersion?<unknown>",
+        _node,
+    ),
+    ("", "PersistentVolume"): printer(
+        "Name|Capacity|Access Modes|Reclaim Policy=spec.persistentVolumeReclaimPolicy|Status|Claim|StorageClass|"
+        "VolumeAttributesClass=spec.volumeAttributesClassName?<unset>|Reason=status.reason|Age|"
+        "VolumeMode+=spec.volumeMode?<unset>",
+        _volume,
+    ),
+    ("", "PersistentVolumeClaim"): printer(
+        "Name|Status|Volume=spec.volumeName|Capacity|Access Modes|StorageClass|"
+        "VolumeAttributesClass=spec.volumeAttributesClassName?<unset>|Age|VolumeMode+=spec.volumeMode?<unset>",
+        _claim,
+    ),
+    ("", "Secret"): printer("Name|Type=type|Data|Age", lambda obj, _: [len(obj.get("data") or ())]),
+    ("", "Service"): printer("Name|Type=spec.type?ClusterIP|Cluster-IP|External-IP|Port(s)|Age|Selector+", _service),
+}
+
+
+def _ready(obj: Object, _now: float) -> list[JSON]:
+    return [f"{status(obj).get('readyReplicas', 0)}/{spec(obj).get('replicas', 1)}"]
+
+
+def _node_selector(obj: Object, _now: float) -> list[JSON]:
+    return [labels(spec(spec(obj).get("template") or {}).get("nodeSelector"))]
+
+
+APPS: Final = {
+    ("apps", "Deployment"): printer(
+        f"Name|Ready|Up-to-date=status.updatedReplicas?0|Available=status.availableReplicas?0|Age|{OF_TEMPLATE}", _ready
+    ),
+    ("apps", "ReplicaSet"): printer(
+        "Name|Desired:integer=spec.replicas?1|Current:integer=status.replicas?0|Ready:integer=status.readyReplicas?0|"
+        f"Age|{OF_TEMPLATE}"
+    ),
+    ("apps", "StatefulSet"): printer("Name|Ready|Age|Containers+|Images+", _ready),
+    ("apps", "DaemonSet"): printer(
+        "Name|Desired:integer=status.desiredNumberScheduled?0|Current:integer=status.currentNumberScheduled?0|"
+        "Ready:integer=status.numberReady?0|Up-to-date:integer=status.updatedNumberScheduled?0|"
+        f"Available:integer=status.numberAvailable?0|Node Selector|Age|{OF_TEMPLATE}",
+        _node_selector,
+    ),
+}
+
+
+def _job(obj: Object, now: float) -> list[JSON]:
+    of, desired = status(obj), spec(obj)
+    succeeded, parallelism = of.get("succeeded", 0), desired.get("parallelism") or 0
+    if desired.get("completions") is not None:
+        completions = f"{succeeded}/{desired['completions']}"
+    else:
+        completions = f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+    duration = ""
+    if of.get("startTime"):
+        end = seconds_of(of["completionTime"]) if of.get("completionTime") else now
+        duration = human_duration(end - seconds_of(of["startTime"]))
+    return [_job_status(obj), completions, duration]
+
+
+def _job_status(obj: Object) -> str:
+    for of_type in ("Complete", "Failed"):
+        if is_true(obj, of_type):
+            return of_type
+    if is_being_deleted(obj):
+        return "Terminating"
+    kept = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+    return next((of_type for of_type in kept if is_true(obj, of_type)), "Running")
+
+
+def _cron_job(obj: Object, now: float) -> list[JSON]:
+    of = status(obj)
+    last = since(of["lastScheduleTime"], now) if of.get("lastScheduleTime") else NONE
+    return [boolean(spec(obj).get("suspend")), len(of.get("active") or ()), last]
+
+
+BATCH: Final = {
+    ("batch", "Job"): printer(f"Name|Status|Completions|Duration|Age|{OF_TEMPLATE}", _job),
+    ("batch", "CronJob"): printer(
+        "Name|Schedule=spec.schedule|Timezone=spec.timeZone?<none>|Suspend:boolean|Active:integer|Last Schedule|Age|"
+        + OF_TEMPLATE,
+        _cron_job,
+    ),
+}
+
+
+def _ingress(obj: Object, _now: float) -> list[JSON]:
+    desired = spec(obj)
+    return [_hosts(desired.get("rules") or ()), load_balancer(obj), "80, 443" if desired.get("tls") else "80"]
+
+
+def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
+    """The first three hosts. Rules without a host count among the others."""
+    hosts: list[str] = []
+    more = False
+    for rule in rules:
+        more = more or len(hosts) == 3
+        if not more and rule.get("host"):
+            hosts.append(rule["host"])
+    return ",".join(hosts) + (f" + {len(rules) - 3} more..." if more else "") or "*"
+
+
+_PLAIN: Final = printer("Name|Age")
+PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {
+    ("", "Pod"): POD,
+    **CORE,
+    **APPS,
+    **BATCH,
+    ("networking.k8s.io", "Ingress"): printer(
+        "Name|Class=spec.ingressClassName?<none>|Hosts|Address|Ports|Age", _ingress
+    ),
+}
+
+
+def columns(kind: Kind) -> tuple[ColumnDefinition, ...]:
+    return PRINTERS.get((kind.group, kind.kind), _PLAIN).columns
+
+
+def cells(kind: Kind, obj: Object, now: float) -> list[JSON]:
+    """One value for each column. `now` is in seconds since 1970."""
+    return PRINTERS.get((kind.group, kind.kind), _PLAIN).cells(obj, now)
+
+
+def conditions(kind: Kind, obj: Object) -> list[dict[str, Any]]:
+    """The conditions of the row: kubectl can leave out the pods that have ended."""
+    phase = status(obj).get("phase", "")
+    if (kind.group, kind.kind) != ("", "Pod") or phase not in _CONDITIONS:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _CONDITIONS[phase]}]
