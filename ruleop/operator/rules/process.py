@@ -106,7 +106,7 @@ def no_errors() -> Errors:
 
 async def read_unchecked(files: RuleFiles, *, variables: Mapping[str, str]) -> Reading:
     """For an operator whose rules are not checked. `variables`: those that the rules can read."""
-    from ruleop.language.rules.loading import build_unchecked  # noqa: PLC0415 - only tests and `ruleop dev` do without
+    from ruleop.language.rules.loading import build_unchecked  # noqa: PLC0415 - only tests do without checks
 
     return Reading(await asyncio.to_thread(build_unchecked, files, environ=variables), no_errors())
 

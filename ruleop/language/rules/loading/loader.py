@@ -1,8 +1,7 @@
 """Loads rules from the files of a project: they are parsed, and then built.
 
-Between the two steps `rules.checking` checks them. The operator does without, and asks a process of its own
-for the verdict. A reload is another call; the results are compared by their digest, which covers every file and every
-environment variable that was read.
+Between the two steps `rules.checking` checks them. A process does both for the operator, at its start and when files
+change; results are compared by their digest, which covers every file and every environment variable that was read.
 
 The digest of a rule is of everything that its plans depend on, and nothing else. Sites are not part of it, so a line
 inserted before a watch changes nothing. The text of a template counts together with all templates that it can use.
