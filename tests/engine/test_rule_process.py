@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from ruleop.authoring import rules_process
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import load_project
@@ -167,7 +168,7 @@ async def test_rules_with_errors_are_refused_and_counted():
 
 
 @pytest.mark.slow
-def test_the_process_has_the_lowest_priority_and_what_memory_its_container_has_left(tmp_path):
+def test_the_process_has_a_minute_of_cpu_and_what_memory_its_container_has_left(tmp_path):
     mebi = 1024 * 1024
     write_files(tmp_path, {
         "memory.max": f"{200 * mebi}\n",
@@ -175,15 +176,23 @@ def test_the_process_has_the_lowest_priority_and_what_memory_its_container_has_l
         "memory.stat": f"anon 1\ninactive_file {20 * mebi}\n",
     })  # fmt: skip
     said = (
-        "import json, os, resource, sys; from pathlib import Path\n"
-        "from ruleop.authoring.checking.checking_process import limit\n"
+        "import json, resource, sys; from pathlib import Path\n"
+        "from ruleop.authoring.rules_process import limit\n"
         "limit(Path(sys.argv[1]))\n"
         "kinds = (resource.RLIMIT_DATA, resource.RLIMIT_CPU)\n"
-        "print(json.dumps([os.getpriority(os.PRIO_PROCESS, 0), *(resource.getrlimit(each)[0] for each in kinds)]))\n"
+        "print(json.dumps([resource.getrlimit(each)[0] for each in kinds]))\n"
     )
     for folder, most in ((tmp_path, 84), (tmp_path / "no-cgroup", 256)):
         ran = subprocess.run([sys.executable, "-c", said, str(folder)], capture_output=True, text=True, check=True)
-        assert json.loads(ran.stdout) == [19, most * mebi, 60]
+        assert json.loads(ran.stdout) == [most * mebi, 60]
+
+
+def test_the_process_gives_way_once_the_rules_are_sent(files, monkeypatch):
+    order = []
+    monkeypatch.setattr(rules_process, "_write", lambda data: order.append("rules" if data else "none"))
+    monkeypatch.setattr("os.nice", order.append)
+    assert rules_process._errors(files, VARIABLES) == ()
+    assert order == ["rules", 19]
 
 
 # -- at the start ------------------------------------------------------------------------------------------------------

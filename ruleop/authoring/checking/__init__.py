@@ -1,7 +1,7 @@
 """Checks of a project beyond loading, for its authors.
 
-A project that loads may still be wrong: these checks find what would fail, or never happen, in a cluster. The operator
-runs them in a process of their own (checking_process.py). Each check is a function that adds findings.
+A project that loads may still be wrong: these checks find what would fail, or never happen, in a cluster. For the
+operator, `ruleop.authoring.rules_process` runs them. Each check is a function that adds findings.
 """
 
 from __future__ import annotations

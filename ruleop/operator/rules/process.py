@@ -3,8 +3,8 @@
 That takes a second of CPU and some tens of megabytes, and the operator must spend neither: custom resources would wait,
 and Python returns little memory. So an interpreter is started for it, and the operator does not even import what reads
 templates. The process is named here; it gets the files of a project on stdin, and answers twice: with the rules as
-soon as they can be used, and with their errors when everything is checked. It gives itself the lowest priority and its
-limits (ruleop/authoring/checking/checking_process.py).
+soon as they can be used, and with their errors when everything is checked. It limits itself, and has the lowest
+priority once the rules are sent (ruleop/authoring/rules_process.py).
 
 If it does not answer, the operator itself loads the rules, searches for mistakes that make them unusable, and uses
 rules without any: an operator that stands still because a check was killed would be worse than an error that it misses.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     ReadRules = Callable[[RuleFiles], Awaitable["Reading"]]
     """Raises ProjectErrors for rules that cannot be used."""
 
-PROCESS: Final = "ruleop.authoring.checking.checking_process"
+PROCESS: Final = "ruleop.authoring.rules_process"
 TIMEOUT: Final = 120.0  # seconds; on a machine with nothing to spare, a second of CPU takes a while
 
 

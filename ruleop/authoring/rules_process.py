@@ -1,8 +1,8 @@
-"""The checks as a process of the operator's: the files of a project as JSON on stdin; its rules, as soon as they can be
-used, and then its errors as JSON on stdout.
+"""The process that loads and checks the rules of an operator: it gets the files of a project as JSON on stdin. To stdout
+it writes the rules, as soon as they can be used, and then their errors as JSON.
 
-It shares a container with the operator, whose memory and time it must not take. So it limits itself; beyond a limit it
-ends, and the operator has no verdict.
+It shares a container with the operator, whose memory and time it must not take. So it limits itself, and gives way to
+the operator once the rules are sent; beyond a limit it ends, and the operator has no verdict.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking import errors_of_files
 from ruleop.errors import Site
-from ruleop.language.rules import Finding, RuleFiles
+from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
+from ruleop.language.rules.checking import checked
 from ruleop.language.rules.transfer import SIZE_BYTES, to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ruleop.language.rules import Project
+    from collections.abc import Iterable, Mapping, Sequence
 
 MOST_MEMORY: Final = 256 * 1024 * 1024  # bytes
 MOST_TIME: Final = 60  # seconds of CPU
@@ -39,17 +37,21 @@ def main() -> None:
     gc.disable()  # it would find nothing in the trees of templates, and takes a quarter of the time
     request = json.load(sys.stdin)
     unreadable = [Finding(**{**each, "site": Site(**each["site"])}) for each in request["unreadable"]]
-    sources = RuleFiles(request["root"], request["files"], tuple(unreadable))
-    sent: list[Project] = []
+    errors = _errors(RuleFiles(request["root"], request["files"], tuple(unreadable)), request["variables"])
+    sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in errors]))
 
-    def send(project: Project) -> None:
-        sent.append(project)
-        _write(to_bytes(project))
 
-    found = errors_of_files(sources, environ=request["variables"], usable=send)
-    if not sent:
+def _errors(files: RuleFiles, variables: Mapping[str, str]) -> Sequence[Finding]:
+    try:
+        loaded = checked(files, environ=variables)
+    except ProjectErrors as errors:
         _write(b"")
-    sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in found]))
+        return errors.errors
+    _write(to_bytes(loaded.for_operator()))
+    os.nice(_LOWEST_PRIORITY)  # an operator that starts waits for the rules, and for their errors only if they are new
+    from ruleop.authoring.checking import rule_errors  # noqa: PLC0415 - after the rules are sent
+
+    return rule_errors(loaded)
 
 
 def _write(data: bytes) -> None:
@@ -59,7 +61,6 @@ def _write(data: bytes) -> None:
 
 def limit(cgroup: Path = _CGROUP) -> None:
     """Where the system does not know a limit, it does without."""
-    os.nice(_LOWEST_PRIORITY)
     limits = [(resource.RLIMIT_CPU, MOST_TIME), (resource.RLIMIT_DATA, min([MOST_MEMORY, *_memory_left(cgroup)]))]
     for what, most in limits:
         with contextlib.suppress(OSError, ValueError):
