@@ -1,4 +1,4 @@
-"""The process that loads and checks the rules of an operator: it gets the files of a project as JSON on stdin. To stdout
+"""The process that loads and checks the rules of an operator. It gets the files of a project as JSON on stdin. To stdout
 it writes the rules, as soon as they can be used, and then their errors as JSON.
 
 It shares a container with the operator, whose memory and time it must not take. So it limits itself, and gives way to
