@@ -1,5 +1,5 @@
-"""The process that loads and checks the rules of an operator. It gets the files of a project as JSON on stdin. To stdout
-it writes the rules, as soon as they can be used, and then their errors as JSON.
+"""The process that loads and checks the rules of an operator. It gets the files of a project as JSON on stdin. To
+stdout it writes the rules, as soon as they can be used, and then their errors as JSON.
 
 It shares a container with the operator, whose memory and time it must not take. So it limits itself, and gives way to
 the operator once the rules are sent; beyond a limit it ends, and the operator has no verdict.
