@@ -270,7 +270,7 @@ def test_dev_draws_a_tree_on_a_terminal_and_cuts_no_finding(sample, fork_server)
             os.kill(pid, signal.SIGINT)
             interrupted = True
     assert os.waitpid(pid, 0)[1] == 0
-    assert b"\x1b[?25h" in seen, "the cursor is shown again"
+    assert b"\x1b[?25l" not in seen, "the cursor stays"
     text = " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode()).split())
     assert 'warning[RO306]: nothing reads the value of let "unread": remove it' in text
 

@@ -15,7 +15,6 @@ from ruleop.language.templates.filters.registry import FILTERS, TESTS
 from ruleop.language.templates.values.cost import BEFORE, DEEP, METER, NOT_GIVEN_BACK, PASS_BYTES, ROWS, Account
 from ruleop.language.templates.values.methods import METHODS
 from ruleop.planning import plan
-from tests.exploration import others_slow
 from tests.limits.shapes import EACH, of_each, texts
 from tests.planning.harness import Harness
 from tests.templating.rendering import HERE, library, scope, tree
@@ -80,7 +79,9 @@ MANY = [
 ]
 
 
-@pytest.mark.parametrize(("source", "line"), others_slow([*MANY, ONE_CALL], ONE_CALL))
+@pytest.mark.parametrize(
+    ("source", "line"), [ONE_CALL, *(pytest.param(*each, marks=pytest.mark.slow) for each in MANY)]
+)
 def test_an_error_has_the_line_of_the_template(source, line):
     with pytest.raises(RenderError, match="too much work for one resource") as caught:
         library(source).text_mapping("main.j2").render(scope({}))

@@ -267,6 +267,14 @@ def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
     assert bool(found) == (rendered != reached), (source(body), [str(each) for each in found])
 
 
+def test_an_entry_that_is_null_is_omitted_so_another_may_have_its_key():
+    text = "m:\n{% if spec.a %}\nm: {{ spec.m }}\n{% endif %}\n"
+    library = Library({"a.yaml": text})
+    assert list(possible("a.yaml", library).mistakes) == []
+    template = library.text_mapping("a.yaml")
+    assert template.render({"spec": view("spec", {"a": True, "m": "x"})}) == [{"m": "x"}]
+
+
 # -- positions ---------------------------------------------------------------------------------------------------------
 
 POSITIONS = {

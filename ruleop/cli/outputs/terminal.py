@@ -67,7 +67,7 @@ class Picture:
 
 
 def _fitting(lines: Sequence[Line], width: int, height: int) -> Iterator[Line]:
-    """The first lines, if not all have room: what scrolls out of a terminal cannot be painted over."""
+    """The first lines, if the others do not fit: what scrolls out of a terminal cannot be painted over."""
     left = height - 2
     for number, line in enumerate(lines):
         left -= _rows(line, width)

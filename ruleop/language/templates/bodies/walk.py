@@ -662,9 +662,14 @@ def _clash(one: Part, other: Part) -> str:
             "check the indentation and the dashes"
         )
     key = other.key.value if isinstance(other.key, Scalar) else None
-    if key is None or not isinstance(one.key, Scalar) or one.key.value != key:
+    if key is None or not isinstance(one.key, Scalar) or one.key.value != key or _is_null(one) or _is_null(other):
         return ""
     return repeated_key(key, one.site, other.site)
+
+
+def _is_null(entry: Part) -> bool:
+    """An entry that is null is omitted, so another one may have its key."""
+    return isinstance(entry.value, Scalar) and not entry.value.pieces and entry.value.value is None
 
 
 def _at(site: Site, from_site: Site) -> str:
