@@ -1,6 +1,6 @@
 """Loads a project and checks it: all its mistakes are reported at once.
 
-The operator loads without this module (ruleop/language/rules/loading), and asks a process of its own for the verdict.
+The operator does without this module: a process loads and checks its rules, and sends them (`transfer.py`).
 
 `build_project` works in memory; `load_project` reads the files for it. `build_with_sources` and `load_with_sources`
 also return what the rules were made from, for further checks.
