@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.operator.manager.flags import Options
@@ -42,9 +42,9 @@ def definitions() -> list[Any]:
 
 
 def converge(apps: int) -> None:
-    settings = Settings(tuple(map(app, range(apps))), definitions, once=True, timeout=PATIENCE)
+    settings = DevSettings(tuple(map(app, range(apps))), definitions, once=True, timeout=PATIENCE)
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
-    session = Session(load_with_sources(Folder(str(ROOT)), ()).project, ROOT, options, settings, View())
+    session = DevSession(load_with_sources(Folder(str(ROOT)), ()).project, ROOT, options, settings, DevView())
     started, cpu = time.perf_counter(), time.process_time()
     ready = asyncio.run(session.run())
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu

@@ -36,7 +36,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import create_fields, three_way
 from ruleop.language.rules.checking import load_project
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.planning.rendering.scope import Scope
+from ruleop.planning.rendering.scope import ResourceScope
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the corpus belongs to the tests
@@ -130,7 +130,7 @@ def main() -> None:
     edited["spec"]["deployment"]["replicas"] += 1
 
     def render() -> None:
-        names = Scope(rule, app, observed).names
+        names = ResourceScope(rule, app, observed).names
         for child in rule.children.values():
             child.body.render(names)
 

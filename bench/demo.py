@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.authoring.report.views import is_ready
 from ruleop.cli.inputs.loading import load_with_sources
@@ -39,18 +39,18 @@ APPS = f"/apis/myapp.k8s.io/v1{NAMESPACED}apps/"
 DEPLOYMENTS, SERVICES = f"/apis/apps/v1{NAMESPACED}deployments/", f"/api/v1{NAMESPACED}services/"
 
 
-class Started(View):
+class Started(DevView):
     """Tells when the session runs. The demo prints the tree itself."""
 
     def __init__(self) -> None:
         self.running = asyncio.Event()
 
-    def started(self, session: Session) -> None:  # noqa: ARG002 - of View
+    def started(self, session: DevSession) -> None:  # noqa: ARG002 - of View
         self.running.set()
 
 
 class Demo:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DevSession) -> None:
         self.session = session
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
@@ -144,10 +144,10 @@ def documents(*folders: str) -> tuple[Any, ...]:
 
 async def main() -> None:
     logs.set_up("error", None)
-    settings = Settings(samples=documents("examples"), definitions=partial(documents, "crds"))
+    settings = DevSettings(samples=documents("examples"), definitions=partial(documents, "crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
     view = Started()
-    session = Session(load_with_sources(Folder(str(ROOT)), ()).project, ROOT, options, settings, view)
+    session = DevSession(load_with_sources(Folder(str(ROOT)), ()).project, ROOT, options, settings, view)
     running = asyncio.create_task(session.run())
     await asyncio.wait_for(view.running.wait(), PATIENCE)
     demo = asyncio.create_task(Demo(session).run())

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.generate.graph.graph_svg import svg
-from ruleop.authoring.generate.graph.rule_graph import Edge, Graph, Node
+from ruleop.authoring.generate.graph.rule_graph import Edge, GraphNode, RuleGraph
 from ruleop.language.rules.checking import build_with_sources
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _takes_the_name(frame: FrameType) -> bool:
     return any(each == NAME or (isinstance(each, list | tuple | set | frozenset) and NAME in each) for each in given)
 
 
-def graph() -> Graph:
+def graph() -> RuleGraph:
     """A node for each module with its functions, an edge for each module that gives the name to another."""
     functions: dict[str, dict[str, None]] = {}
     edges: dict[tuple[str, str], None] = {}
@@ -84,8 +84,8 @@ def graph() -> Graph:
         functions.setdefault(module, {})[function] = None
         if caller in functions and caller != module and (module, caller) not in edges:
             edges[caller, module] = None
-    nodes = (Node(module, "child", tuple(_lines(module, names))) for module, names in functions.items())
-    return Graph(tuple(nodes), tuple(Edge(one, other, "creates") for one, other in edges))
+    nodes = (GraphNode(module, "child", tuple(_lines(module, names))) for module, names in functions.items())
+    return RuleGraph(tuple(nodes), tuple(Edge(one, other, "creates") for one, other in edges))
 
 
 def _lines(module: str, names: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.http.message import Request, Response, Stream
+from ruleop.localcluster.http.message import Request, Response, ResponseStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,7 +200,7 @@ def lists_and_watches(cluster: LocalCluster) -> None:
         stops = []
         for reader in readers:
             stream = send(cluster, "GET", path, watch="true", resourceVersion=version)
-            assert isinstance(stream, Stream)
+            assert isinstance(stream, ResponseStream)
             stops.append(stream.start(reader))
         spent = cost(lambda number: send(cluster, "POST", path, named(CONFIG_MAP, OBJECTS + number)), 20)
         assert all(reader.events == 20 for reader in readers)

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bench import loading_walk
-from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.program import program
@@ -71,11 +71,11 @@ def explain() -> str:
     return asyncio.run(_explain())
 
 
-class _Changes(View):
+class _Changes(DevView):
     def __init__(self) -> None:
         self.waits = asyncio.Event()
 
-    def changed(self, session: Session) -> None:
+    def changed(self, session: DevSession) -> None:
         for each in session.resources():
             if find_condition(each, "Ready").get("reason") == "Waiting":
                 self.waits.set()
@@ -83,10 +83,10 @@ class _Changes(View):
 
 async def _explain() -> str:
     logs.set_up("error", None)
-    settings = Settings(samples=_documents(WAITING / "examples"), definitions=partial(_documents, WAITING / "crds"))
+    settings = DevSettings(samples=_documents(WAITING / "examples"), definitions=partial(_documents, WAITING / "crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
     view = _Changes()
-    session = Session(load_with_sources(Folder(str(WAITING)), ()).project, WAITING, options, settings, view)
+    session = DevSession(load_with_sources(Folder(str(WAITING)), ()).project, WAITING, options, settings, view)
     running = asyncio.create_task(session.run())
     try:
         await asyncio.wait_for(view.waits.wait(), _PATIENCE)

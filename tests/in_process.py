@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, unquote
 
-from ruleop.localcluster.http.message import Request as HttpRequest
+from ruleop.localcluster.http.message import PreparedRequest as HttpRequest
 from ruleop.localcluster.http.message import Response
 from ruleop.operator.wire.client.server_errors import response_error
-from ruleop.operator.wire.http.connection import Request
+from ruleop.operator.wire.http.connection import PreparedRequest
 
 
-def received(request: Request) -> HttpRequest:
+def received(request: PreparedRequest) -> HttpRequest:
     """A request as the server receives it."""
     headers = {"content-type": request.content_type, "accept": request.accept}
     query = dict(parse_qsl(request.query))
     return HttpRequest(request.method, unquote(request.path), query, headers, request.body or b"")
 
 
-def body_of(response: Response, request: Request) -> bytes:
+def body_of(response: Response, request: PreparedRequest) -> bytes:
     """The body of an answer. Raises ApiError for an error."""
     if response.status < 300:
         return response.body

@@ -13,7 +13,7 @@ import click
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
-from ruleop.authoring.checking.roles.needed_permissions import Settings
+from ruleop.authoring.checking.roles.needed_permissions import RoleSettings
 from ruleop.authoring.checking.unchecked_kinds import unchecked_kinds
 from ruleop.authoring.report.spans import Span, Tone, counted
 from ruleop.cli.inputs.input_files import read_documents
@@ -128,7 +128,7 @@ def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles:
     grants = Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
     namespaces = tuple(dict.fromkeys(name.strip() for name in flags["namespaces"].split(",") if name.strip()))
     choices = read_choices(Path(folder)) if Path(folder, FILE).exists() else replace(Choices(), leader_elect=False)
-    settings = Settings(
+    settings = RoleSettings(
         flags["name"] or choices.name,
         namespaces or choices.namespaces,
         flags["leader_elect"] or choices.leader_elect,

@@ -13,7 +13,7 @@ import click
 
 from ruleop.authoring.checking import check_project, errors_of_rules
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
-from ruleop.authoring.dev.dev_session import Session, Settings, read_here
+from ruleop.authoring.dev.dev_session import DevSession, DevSettings, read_here
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.cli.inputs.cluster_options import new_file, operator_name, port_option
 from ruleop.cli.inputs.input_files import read_documents
@@ -33,7 +33,7 @@ from ruleop.operator.telemetry import logging as logs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.dev.dev_session import Page
+    from ruleop.authoring.dev.dev_session import SessionPage
     from ruleop.authoring.report.spans import Line
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Finding
@@ -103,7 +103,7 @@ def command(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--timeout") from None
     variables = project_variables(where, env_files)
-    settings = Settings(
+    settings = DevSettings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
         definitions=partial(_definitions, where, env_files),
         check=partial(_check, where, env_files),
@@ -133,10 +133,10 @@ def command(
     collect_garbage_seldom()
     view = LiveView() if has_colour(sys.stdout) and not once else PlainView()
     view.checked([*found.lines(findings, where)])
-    return asyncio.run(_run(Session(loaded.project, Path(folder), options, settings, view)))
+    return asyncio.run(_run(DevSession(loaded.project, Path(folder), options, settings, view)))
 
 
-def _page(port: int) -> Page:
+def _page(port: int) -> SessionPage:
     from ruleop.page.serving import DevPage  # noqa: PLC0415 - only a session with a page loads its server
 
     return DevPage(port)
@@ -158,7 +158,7 @@ def _definitions(folder: Folder, env_files: tuple[str, ...]) -> list[Object]:
     return to_serve(written, with_definitions(load_with_sources(folder, env_files)).project)
 
 
-async def _run(session: Session) -> int:
+async def _run(session: DevSession) -> int:
     try:
         with on_end_signal(session.stopping.set):
             ready = await session.run()
@@ -173,7 +173,7 @@ async def _run(session: Session) -> int:
     return NO
 
 
-def _unready_lines(session: Session) -> Iterator[Line]:
+def _unready_lines(session: DevSession) -> Iterator[Line]:
     why = ", and only an edit can change that" if session.is_stuck() else f" within {session.settings.timeout:g} s"
     yield (Span(f"not ready{why}:", Tone.BAD),)
     for view, problems in session.unready():

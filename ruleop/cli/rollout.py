@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 INTERVAL: Final = 1.0  # seconds between two reads with --watch
 COMMANDS: Final = {
@@ -45,7 +45,7 @@ def command() -> None:
     """
 
 
-def _add_change(name: str, how: Callable[[Record], Record], *details: str) -> None:
+def _add_change(name: str, how: Callable[[RolloutRecord], RolloutRecord], *details: str) -> None:
     """Adds a command that changes the record of one rollout, and prints it."""
     text = f"{COMMANDS[name]}\n\n{' '.join(details)}"
 
@@ -80,7 +80,9 @@ def _undo(folder: str, watch: str, to: str, **flags: Any) -> int:
     return _change(folder, watch, flags, reverted, to)
 
 
-def _change(folder: str, watch: str, flags: Mapping[str, Any], how: Callable[[Record], Record], to: str = "") -> int:
+def _change(
+    folder: str, watch: str, flags: Mapping[str, Any], how: Callable[[RolloutRecord], RolloutRecord], to: str = ""
+) -> int:
     changed, record = on_cluster(folder, flags, lambda cluster: change_rollout(cluster, watch, how, to=to))
     print_lines(rollout_lines([RolloutView.of(changed, record)]))
     return DONE

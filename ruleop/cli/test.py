@@ -61,7 +61,7 @@ class _TestCommand(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TestOptions:
     folder: str
     env_files: tuple[str, ...]
     files: tuple[str, ...]
@@ -103,7 +103,7 @@ def command(context: click.Context, /, watch: bool, **flags: Any) -> int:
     cases: -k knows `and`, `or` and `not`, and arguments after `--` are options of pytest. Exit status 0: all cases
     passed. 1: some failed. 2: wrong usage, no tests, none selected, or the project has mistakes.
     """
-    options = Options(**flags, of_pytest=context.meta["pytest"])
+    options = TestOptions(**flags, of_pytest=context.meta["pytest"])
     if options.processes and importlib.util.find_spec("xdist") is None:
         raise UsageError("-n needs pytest-xdist: pip install pytest-xdist")
     if not watch:
@@ -114,7 +114,7 @@ def command(context: click.Context, /, watch: bool, **flags: Any) -> int:
     return DONE
 
 
-def _run_once(options: Options) -> int:
+def _run_once(options: TestOptions) -> int:
     status, run = _run(options)
     stale = run.stale if not options.files and not run.mistakes else []
     if options.output == "json":
@@ -129,16 +129,16 @@ def _run_once(options: Options) -> int:
     return status
 
 
-def _run(options: Options) -> tuple[int, RuleTests]:
+def _run(options: TestOptions) -> tuple[int, RuleTests]:
     """Runs pytest. Returns the exit status, and the run with its results."""
     _check_project(options)
     try:
         import pytest  # noqa: PLC0415 - the image of the operator does not have it
     except ModuleNotFoundError:
         raise UsageError("pytest is not installed, as in the operator's image: pip install pytest") from None
-    from ruleop.authoring.ruletests.pytest_items import RuleTests, Settings  # noqa: PLC0415
+    from ruleop.authoring.ruletests.pytest_items import RuleTests, RunSettings  # noqa: PLC0415
 
-    run = RuleTests(Settings(options.folder, options.update, options.measures))
+    run = RuleTests(RunSettings(options.folder, options.update, options.measures))
     arguments = [*_ARGUMENTS, *_chosen(options), *options.of_pytest, *_tests(options)]
     output: Any = _Output(sys.stdout) if options.output == "text" else io.StringIO()
     with pytest.MonkeyPatch.context() as environment, contextlib.redirect_stdout(output):
@@ -168,7 +168,7 @@ class _Output:
         return getattr(self._stream, name)
 
 
-def _check_project(options: Options) -> None:
+def _check_project(options: TestOptions) -> None:
     """Raises UsageError after printing the project's mistakes. Variables that are missing may come with the cases."""
     try:
         print_diagnostics(found.notes(load_with_sources(Folder(options.folder), options.env_files).project))
@@ -177,7 +177,7 @@ def _check_project(options: Options) -> None:
             load_for_planning(options.folder, options.env_files)
 
 
-def _chosen(options: Options) -> Iterator[str]:
+def _chosen(options: TestOptions) -> Iterator[str]:
     """The options of pytest for those of `ruleop test`."""
     from ruleop.authoring.ruletests.pytest_items import keyword  # noqa: PLC0415 - imports pytest
 
@@ -193,7 +193,7 @@ def _chosen(options: Options) -> Iterator[str]:
         yield f"--junitxml={options.junit_file}"
 
 
-def _tests(options: Options) -> list[str]:
+def _tests(options: TestOptions) -> list[str]:
     """The files and cases that are named, or all files of the project. Raises UsageError if one cannot be read."""
     named: list[str] = []
     for name in options.files or (options.folder,):
@@ -218,7 +218,7 @@ def _tests(options: Options) -> list[str]:
     return list(dict.fromkeys(each if Path(each).is_absolute() else f"./{each}" for each in named))
 
 
-def _report_coverage(options: Options, probe: coverage.Probe) -> None:
+def _report_coverage(options: TestOptions, probe: coverage.Probe) -> None:
     files = probe.files()
     placed = [replace(each, path=Folder(options.folder).path(each.path)) for each in files]
     if options.coverage and options.output == "text":
@@ -237,7 +237,7 @@ def _write(file: str, text: str) -> None:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def _watch(options: Options) -> None:
+def _watch(options: TestOptions) -> None:
     """Runs the cases again after each edit: all, because a summary of some would hide the failures of the others."""
     while True:
         before = _modified(options.folder)

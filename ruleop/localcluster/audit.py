@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from ruleop.localcluster.api.route import Route, parse_route, verb_of
-from ruleop.localcluster.http.message import Response, Stream
+from ruleop.localcluster.http.message import Response, ResponseStream
 
 if TYPE_CHECKING:
     from ruleop.localcluster.http.message import AnyResponse, Request
@@ -79,7 +79,9 @@ class Audit:
         name = where.name or (_created(response) if request.method == "POST" else "")
         uri = quote(request.path) + (f"?{urlencode(request.query)}" if request.query else "")
         verb = verb_of(request, route) if route is not None else request.method.lower()
-        status = response.status if isinstance(response, Response) else 200 if isinstance(response, Stream) else 0
+        status = (
+            response.status if isinstance(response, Response) else 200 if isinstance(response, ResponseStream) else 0
+        )
         self.entries.append(
             Audited(
                 time.time(),

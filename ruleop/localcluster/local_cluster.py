@@ -16,7 +16,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.faulty import Faults, FaultyApi
-from ruleop.localcluster.api.object_writer import Writer
+from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.audit import LOCAL_ADMIN, Audit, Users
@@ -30,7 +30,7 @@ from ruleop.localcluster.controllers.pod_owners import DaemonSets, ReplicaSets, 
 from ruleop.localcluster.controllers.pods import Nodes, Pods, node
 from ruleop.localcluster.controllers.services import Ingresses, Services
 from ruleop.localcluster.controllers.volumes import VolumeProtection, Volumes, storage_class
-from ruleop.localcluster.http.server import Server
+from ruleop.localcluster.http.server import ClusterServer
 from ruleop.localcluster.kinds.custom_kinds import follow
 from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import AnyResponse, Request
-    from ruleop.localcluster.object_store import Event, Resource, Stored
+    from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class LocalCluster:
         """`state`: a file that keeps the objects over restarts."""
         self.store = Store()
         self.registry = Registry()
-        self.writer = Writer(self.store)
+        self.writer = ObjectWriter(self.store)
         self.faults = Faults()
         self.users = Users()
         self.audit = Audit()
@@ -91,7 +91,7 @@ class LocalCluster:
         # In the path of the address, too: clients in Go send no bearer token without TLS, and no web page can guess it.
         self.token = secrets.token_urlsafe(24)
         self.port = port
-        self._http = Server(self._handle)
+        self._http = ClusterServer(self._handle)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self.state = state
@@ -134,7 +134,7 @@ class LocalCluster:
         await self._http.stop()
         self._save()
 
-    def _save_soon(self, _resource: Resource, _event: Event) -> None:
+    def _save_soon(self, _resource: Resource, _event: StoreEvent) -> None:
         if self._save_timer is None:
             try:
                 loop = asyncio.get_running_loop()

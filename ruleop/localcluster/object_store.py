@@ -106,7 +106,7 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoreEvent:
     """One write: `old` is None for a creation, `new` has the last version of an object that is gone if `deleted`."""
 
     version: int
@@ -131,16 +131,16 @@ class TooOldError(Exception):
 class _Table:
     objects: dict[Name, Stored] = field(default_factory=dict)
     names: list[Name] = field(default_factory=list)  # in the order of their keys
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
+    events: deque[StoreEvent] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     known_since: int = 0  # the events after this version are in `events`
-    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    listeners: list[Callable[[StoreEvent], None]] = field(default_factory=list)
 
 
 class Store:
     def __init__(self, version: int = 1) -> None:
         self.version = version
         self._tables: dict[Resource, _Table] = {}
-        self._listeners: list[Callable[[Resource, Event], None]] = []
+        self._listeners: list[Callable[[Resource, StoreEvent], None]] = []
         self._attached: dict[Any, Any] = {}
         self._recent = Recent()
 
@@ -180,12 +180,12 @@ class Store:
                 found[name] = event.old
         return [found[name] for name in sorted(found, key=_key)]
 
-    def since(self, resource: Resource, version: int) -> list[Event]:
+    def since(self, resource: Resource, version: int) -> list[StoreEvent]:
         """The events after a version. Raises TooOldError."""
         table = self._table(resource)
         if version < table.known_since:
             raise TooOldError
-        found: list[Event] = []
+        found: list[StoreEvent] = []
         for event in reversed(table.events):
             if event.version <= version:
                 break
@@ -211,7 +211,7 @@ class Store:
             insort(table.names, name, key=_key)
         table.objects[name] = new
         new.keep_in(self._recent)
-        self._publish(resource, table, Event(self.version, old, new))
+        self._publish(resource, table, StoreEvent(self.version, old, new))
         return new
 
     def delete(self, resource: Resource, name: Name) -> Stored:
@@ -222,7 +222,7 @@ class Store:
         self.version += 1
         last = stored(old.obj, self.version)
         last.keep_in(self._recent)
-        self._publish(resource, table, Event(self.version, old, last, deleted=True))
+        self._publish(resource, table, StoreEvent(self.version, old, last, deleted=True))
         return last
 
     def begin(self, resource: Resource) -> None:
@@ -254,13 +254,13 @@ class Store:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def listen(self, resource: Resource, listener: Callable[[Event], None]) -> Callable[[], None]:
+    def listen(self, resource: Resource, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
         """Calls the listener with each event of the resource from now on. Returns a function that ends this."""
         listeners = self._table(resource).listeners
         listeners.append(listener)
         return lambda: listeners.remove(listener)
 
-    def listen_to_all(self, listener: Callable[[Resource, Event], None]) -> Callable[[], None]:
+    def listen_to_all(self, listener: Callable[[Resource, StoreEvent], None]) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -272,7 +272,7 @@ class Store:
         found: T = self._attached[kind]
         return found
 
-    def _publish(self, resource: Resource, table: _Table, event: Event) -> None:
+    def _publish(self, resource: Resource, table: _Table, event: StoreEvent) -> None:
         if len(table.events) == KEPT_EVENTS:
             table.known_since = table.events[0].version
         table.events.append(event)

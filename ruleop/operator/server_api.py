@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.merge import FieldSet
     from ruleop.operator.wire.client.client import Client
-    from ruleop.operator.wire.http.connection import Request
+    from ruleop.operator.wire.http.connection import PreparedRequest
 
 
 # -- managed fields ----------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class ServerApi:
             return
         await self._send(requests.json_patch(resource, key, _with_entries(live, migrated(entries, recorded))))
 
-    async def _send_or_none(self, request: Request) -> dict[str, Any] | None:
+    async def _send_or_none(self, request: PreparedRequest) -> dict[str, Any] | None:
         try:
             return await self._send(request)
         except ApiError as error:
@@ -209,7 +209,7 @@ class ServerApi:
                 return None
             raise
 
-    async def _send(self, request: Request) -> dict[str, Any]:
+    async def _send(self, request: PreparedRequest) -> dict[str, Any]:
         holds = self.holds_lease
         if request.method != "GET" and holds is not None and not holds():  # it was suspended, and is about to exit
             raise ApiError(

@@ -27,7 +27,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 MAX_AT_ONCE: Final = 8  # requests whose token is reviewed
 
 
-class Guard(Protocol):
+class RequestGuard(Protocol):
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         """None: the request is answered. Otherwise the answer in place of the page."""
         ...

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.operator.manager.manager import Manager
-    from ruleop.operator.wire.watch.store import Change, Store
+    from ruleop.operator.wire.watch.store import Store, StoreChange
 
 PERIOD: Final = 1.0  # seconds between two renderings of a page
 MAX_PAUSE: Final = 15.0  # seconds after a rendering, whatever it took
 MAX_VIEWERS: Final = 40
 
 T = TypeVar("T")
-Render: TypeAlias = "Callable[[str], Coroutine[Any, Any, Fragment]]"
+Render: TypeAlias = "Callable[[str], Coroutine[Any, Any, PageFragment]]"
 log = structlog.get_logger(__name__)
 
 
@@ -93,7 +93,7 @@ class _Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class PageFragment:
     """A rendering, and what it is about: a custom resource with the label of its children, or everything."""
 
     html: str
@@ -193,7 +193,7 @@ class Live:
         for watched in self._watched.values():
             watched.changed = True
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoreChange) -> None:
         labels = {entry.part_of for entry in (change.old, change.new) if entry is not None}
         for watched in self._watched.values():
             if watched.about is None or watched.about == change.key or (watched.label and watched.label in labels):

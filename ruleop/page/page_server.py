@@ -22,8 +22,8 @@ from yarl import URL
 from ruleop.errors import RuleopError
 from ruleop.messages import shortened
 from ruleop.page.guards import refusal
-from ruleop.page.live import Fragment, Live, TooManyViewers
-from ruleop.page.source import STATES, Filter, NotFound, Source, resource_url
+from ruleop.page.live import Live, PageFragment, TooManyViewers
+from ruleop.page.source import STATES, NotFound, PageFilter, PageSource, resource_url
 from ruleop.printable import json_document, printable_lines
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.report.views import LastWrite, ObjectView
     from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.operator.manager.manager import Manager
-    from ruleop.page.guards import Guard
+    from ruleop.page.guards import RequestGuard
 
 
 # -- page views --------------------------------------------------------------------------------------------------------
@@ -66,33 +66,33 @@ def problem(status: int, message: str) -> Page:
     return Page(str(status), "problem.html", {"status": status, "message": message})
 
 
-async def kinds(source: Source, _query: Mapping[str, str]) -> Page:
+async def kinds(source: PageSource, _query: Mapping[str, str]) -> Page:
     return Page("Kinds", "kinds.html", {"kinds": await source.kinds()})
 
 
-async def resources(source: Source, query: Mapping[str, str]) -> Page:
+async def resources(source: PageSource, query: Mapping[str, str]) -> Page:
     page = query.get("page", "")
     number = int(page) if page.isascii() and page.isdecimal() and len(page) < 7 else 1
     texts = {name: query.get(name, "")[:MAX_QUERY] for name in ("kind", "namespace", "reason", "state", "text")}
-    return Page("Custom resources", "resources.html", await source.resources(Filter(**texts, page=number)))
+    return Page("Custom resources", "resources.html", await source.resources(PageFilter(**texts, page=number)))
 
 
-async def resource(source: Source, query: Mapping[str, str]) -> Page:
+async def resource(source: PageSource, query: Mapping[str, str]) -> Page:
     title, namespace, name = (query.get(each, "")[:MAX_QUERY] for each in ("kind", "namespace", "name"))
     found = await source.resource(title, namespace, name, query.get("node", "")[:MAX_QUERY])
     data = {**found, "graph": Markup(found["graph"]), "node_url": _node_url(found["key"])}  # noqa: S704 - see above
     return Page(f"{found['key'].kind} {name}", "resource.html", data, found["key"], found["label"])
 
 
-async def rollouts(source: Source, _query: Mapping[str, str]) -> Page:
+async def rollouts(source: PageSource, _query: Mapping[str, str]) -> Page:
     return Page("Rollouts", "rollouts.html", {"rollouts": await source.rollouts()})
 
 
-async def operator(source: Source, _query: Mapping[str, str]) -> Page:
+async def operator(source: PageSource, _query: Mapping[str, str]) -> Page:
     return Page("Operator", "operator.html", source.operator())
 
 
-PAGES: Final[Mapping[str, Callable[[Source, Mapping[str, str]], Awaitable[Page]]]] = {
+PAGES: Final[Mapping[str, Callable[[PageSource, Mapping[str, str]], Awaitable[Page]]]] = {
     "/": kinds,
     "/resources": resources,
     "/resource": resource,
@@ -138,7 +138,7 @@ def _environment() -> Environment:
     return made
 
 
-class Templates:
+class PageTemplates:
     def __init__(self, name: str) -> None:
         """`name` of the operator."""
         self._environment, self._name = _environment(), name
@@ -181,11 +181,11 @@ LIFETIME: Final = 600.0  # seconds of a stream; the browser opens another one, w
 
 
 class PageServer:
-    def __init__(self, manager: Manager, guard: Guard, *, share: float) -> None:
+    def __init__(self, manager: Manager, guard: RequestGuard, *, share: float) -> None:
         """`share`: of the time of the loop, for the live parts of all pages."""
         self.guard = guard
-        self.source = Source(manager)
-        self.templates = Templates(manager.options.name)
+        self.source = PageSource(manager)
+        self.templates = PageTemplates(manager.options.name)
         self.live = Live(manager, self._fragment, share=share)
         self._files = {name: (HERE / "static" / name).read_bytes() for name in STATIC}
         self._connections: dict[web.RequestHandler, tuple[float, int]] = {}  # idle since, and running requests
@@ -294,12 +294,14 @@ class PageServer:
             raise NotFound(f"there is no page {url.path}")
         return await make(self.source, url.query)
 
-    async def _fragment(self, url: str) -> Fragment:
+    async def _fragment(self, url: str) -> PageFragment:
         try:
             page = await self._found(URL(url))
         except (NotFound, RuleopError) as error:
-            return Fragment(self.templates.fragment(problem(404 if isinstance(error, NotFound) else 502, str(error))))
-        return Fragment(self.templates.fragment(page), page.about, page.label)
+            return PageFragment(
+                self.templates.fragment(problem(404 if isinstance(error, NotFound) else 502, str(error)))
+            )
+        return PageFragment(self.templates.fragment(page), page.about, page.label)
 
     async def _static(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

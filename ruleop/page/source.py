@@ -13,7 +13,7 @@ from ruleop.authoring.generate.graph.rule_graph import rule_graph
 from ruleop.authoring.live.explainer import Explainer
 from ruleop.authoring.live.operator import Operator
 from ruleop.authoring.live.reading.open_cluster import LiveCluster
-from ruleop.authoring.live.reading.read_only_connection import Connection, ReadingClient
+from ruleop.authoring.live.reading.read_only_connection import ReadingClient, ReadOnlyConnection
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.authoring.live.reading.served_kinds import LiveKinds
 from ruleop.authoring.report.documents import as_document
@@ -25,18 +25,18 @@ from ruleop.kubernetes.permissions import listed
 from ruleop.language.rules.checking import build_with_sources
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.rollouts.rollout_store import watch_key
-from ruleop.operator.wire.cluster_flags import Access
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.cluster_flags import AccessFlags
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.marks import part_of
 from ruleop.planning.rollout.rollout_record import member_of
-from ruleop.planning.rollout.waves import View, in_order, size_of_wave
+from ruleop.planning.rollout.waves import WaveView, in_order, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-    from ruleop.authoring.generate.graph.rule_graph import Graph, Node
+    from ruleop.authoring.generate.graph.rule_graph import GraphNode, RuleGraph
     from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import GroupKind, Kind, Object
     from ruleop.language.rules import Observe, Project, Rule
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from ruleop.operator.cache.informers import Informer
     from ruleop.operator.controllers.controllers import Controller
     from ruleop.operator.manager.manager import Manager
-    from ruleop.operator.wire.watch.store import Entry
+    from ruleop.operator.wire.watch.store import StoreEntry
     from ruleop.planning import KindInfo, Plan, Served
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 
 # -- own reading -------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 class OwnReader(Reader):
-    def __init__(self, connection: Connection, cache: Cache) -> None:
+    def __init__(self, connection: ReadOnlyConnection, cache: Cache) -> None:
         super().__init__(connection)
         self._cache = cache
 
@@ -78,7 +78,7 @@ def _has(informer: Informer, kind: Kind, key: ObjectKey) -> bool:
         and not need.labels
         and need.fields in {"", f"metadata.name={key.name}"}
         and need.namespace in {"", key.namespace}
-        and informer.state_in(key.namespace) is State.SYNCED
+        and informer.state_in(key.namespace) is StoreState.SYNCED
     )
 
 
@@ -122,7 +122,7 @@ class NotFound(Exception):  # noqa: N818 - an answer to a request, not an error 
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class PageFilter:
     """The custom resources that are listed. An empty field selects all."""
 
     kind: str = ""
@@ -143,7 +143,7 @@ class _Line:
     """A custom resource, as far as the list is filtered by it."""
 
     key: ObjectKey
-    entry: Entry
+    entry: StoreEntry
     reason: str
     state: Health
     words: str  # that the operator reported
@@ -155,10 +155,10 @@ class _Graphs:
 
     digest: str = ""
     loaded: Loaded | None = None
-    graphs: dict[str, Graph] = field(default_factory=dict)
+    graphs: dict[str, RuleGraph] = field(default_factory=dict)
 
 
-class Source:
+class PageSource:
     def __init__(self, manager: Manager) -> None:
         self.manager = manager
         self._graphs = _Graphs()
@@ -206,7 +206,7 @@ class Source:
             else:
                 yield _unreported(key, entry)
 
-    async def _entries(self, kind: GroupKind) -> AsyncIterator[tuple[ObjectKey, Entry]]:
+    async def _entries(self, kind: GroupKind) -> AsyncIterator[tuple[ObjectKey, StoreEntry]]:
         """The custom resources of a kind. Others run in between, because there may be many."""
         for number, each in enumerate(list(self.manager.known.cache.resources(kind))):
             if number % CHUNK == CHUNK - 1:
@@ -215,7 +215,7 @@ class Source:
 
     # -- the list ------------------------------------------------------------------------------------------------------
 
-    async def resources(self, chosen: Filter) -> dict[str, Any]:
+    async def resources(self, chosen: PageFilter) -> dict[str, Any]:
         """The custom resources that the filter selects, one page of them."""
         lines = [line for each in self._controllers(chosen.kind) async for line in self._lines(each)]
         text = chosen.text.casefold()
@@ -304,9 +304,11 @@ class Source:
     def _cluster(self, namespace: str) -> LiveCluster:
         """The connection of the operator, for reading only."""
         server, known, name = self.manager.server, self.manager.known, self.manager.options.name
-        connection = Connection(server.session, ReadingClient(server.session), server.discovery, server.namespace)
+        connection = ReadOnlyConnection(
+            server.session, ReadingClient(server.session), server.discovery, server.namespace
+        )
         reader, kinds = OwnReader(connection, known.cache), OwnKinds(known.cache, namespace)
-        access = Access("", "", "", name, server.namespace)
+        access = AccessFlags("", "", "", name, server.namespace)
         operator = Operator(name, server.namespace, known.inventory.entries)
         return LiveCluster(access, connection, reader, kinds, operator, finish=self._finish)
 
@@ -314,7 +316,7 @@ class Source:
         """As the plans of the operator: on its loop, or in a thread if that takes long."""
         return await self.manager.work.environment.large_plans.make(made)
 
-    async def _graph(self, project: Project, rule: Rule) -> Graph | None:
+    async def _graph(self, project: Project, rule: Rule) -> RuleGraph | None:
         known = self._graphs
         if known.digest != project.digest or known.loaded is None:
             variables = self.manager.options.variables
@@ -344,8 +346,8 @@ class Source:
             for watch, record in sorted(records.items())
         ]
 
-    async def _groups(self, record: Record, rule: Rule) -> AsyncIterator[dict[str, Any]]:
-        groups: dict[str, list[tuple[ObjectKey, Entry]]] = {"failed": [], "pending": [], "current": [], "held": []}
+    async def _groups(self, record: RolloutRecord, rule: Rule) -> AsyncIterator[dict[str, Any]]:
+        groups: dict[str, list[tuple[ObjectKey, StoreEntry]]] = {"failed": [], "pending": [], "current": [], "held": []}
         async for key, entry in self._entries(rule.kind.versionless):
             groups[_place(record, member_of(entry.uid))].append((key, entry))
         titles = {
@@ -362,7 +364,7 @@ class Source:
         if len(held) > MAX_ORDERED or rule.rollout is None:
             yield _group("held", "Held back", (key for key, _ in sorted(held)), len(held), record)
             return
-        views = {View.of(_whole(rule, entry), rule.rollout.label): key for key, entry in held}
+        views = {WaveView.of(_whole(rule, entry), rule.rollout.label): key for key, entry in held}
         ordered = [views[view] for view in in_order(rule.rollout, views)]
         total = sum(map(len, groups.values()))
         size = size_of_wave(rule.rollout, total)
@@ -376,7 +378,7 @@ class Source:
         """The process: its readiness checks, which name its shard, the permissions that it lacks, and slow passes."""
         manager = self.manager
         checks = list(manager.checks())
-        forbidden = [each for each in manager.known.informers.informers.values() if each.state is State.FORBIDDEN]
+        forbidden = [each for each in manager.known.informers.informers.values() if each.state is StoreState.FORBIDDEN]
         return {
             "name": manager.options.name,
             "namespace": manager.server.namespace,
@@ -421,13 +423,13 @@ def _state_of(obj: Mapping[str, Any]) -> Health:
     return "waiting" if find_condition(obj, "Ready") else "unknown"
 
 
-def _unreported(key: ObjectKey, entry: Entry) -> _Line:
+def _unreported(key: ObjectKey, entry: StoreEntry) -> _Line:
     obj = entry.parsed()
     reason = str(find_condition(obj, "Ready").get("reason") or "")
     return _Line(key, entry, reason or "Unknown", _state_of(obj), "")
 
 
-def _coloured(graph: Graph, explained: ResourceView, key: ObjectKey, chosen: str) -> Graph:
+def _coloured(graph: RuleGraph, explained: ResourceView, key: ObjectKey, chosen: str) -> RuleGraph:
     """The graph of the rule with the states of the objects of one custom resource."""
     states: dict[str, list[str]] = {}
     for each in explained.objects:
@@ -436,8 +438,8 @@ def _coloured(graph: Graph, explained: ResourceView, key: ObjectKey, chosen: str
 
 
 def _marked(
-    node: Node, states: Mapping[str, Sequence[str]], explained: ResourceView, key: ObjectKey, chosen: str
-) -> Node:
+    node: GraphNode, states: Mapping[str, Sequence[str]], explained: ResourceView, key: ObjectKey, chosen: str
+) -> GraphNode:
     if node.role == "resource":
         health = "ready" if explained.ready else "failed" if explained.tone is Tone.BAD else "waiting"
         return replace(
@@ -460,7 +462,7 @@ def _marked(
     )
 
 
-def _place(record: Record, member: str) -> str:
+def _place(record: RolloutRecord, member: str) -> str:
     if member in record.failed:
         return "failed"
     if member in record.pending:
@@ -468,7 +470,7 @@ def _place(record: Record, member: str) -> str:
     return "current" if record.is_complete or record.has_target(member) else "held"
 
 
-def _group(name: str, title: str, keys: Iterable[ObjectKey], count: int, record: Record) -> dict[str, Any]:
+def _group(name: str, title: str, keys: Iterable[ObjectKey], count: int, record: RolloutRecord) -> dict[str, Any]:
     listed = [key for _, key in zip(range(MAX_TILES), keys, strict=False)]
     return {
         "name": name,
@@ -484,7 +486,7 @@ def _title(key: ObjectKey) -> str:
     return f"{key.namespace}/{key.name}" if key.namespace else key.name
 
 
-def _whole(rule: Rule, entry: Entry) -> Object:
+def _whole(rule: Rule, entry: StoreEntry) -> Object:
     return {"apiVersion": rule.kind.api_version, "kind": rule.kind.kind, **entry.parsed()}
 
 

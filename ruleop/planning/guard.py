@@ -63,14 +63,14 @@ class Overtime(Ended):
     """The plan has used all its time. It reports that."""
 
 
-class Place(NamedTuple):
+class GuardedPlace(NamedTuple):
     """Where a plan was ended."""
 
     site: Site | None  # the innermost line of a template
     inside: str  # the filter, or else the function; may be empty
 
 
-def place_of(ended: Ended) -> Place:
+def place_of(ended: Ended) -> GuardedPlace:
     """Where the plan was, by the traceback: outside of the templates the innermost function counts."""
     frames, at = [], ended.__traceback__
     while at is not None:
@@ -87,8 +87,8 @@ def place_of(ended: Ended) -> Place:
         elif not inside and module.startswith("ruleop.") and not module.startswith(EVALUATION):
             inside = f"{module}.{frame.f_code.co_name}"
         if site is not None:
-            return Place(site, inside)
-    return Place(None, inside)
+            return GuardedPlace(site, inside)
+    return GuardedPlace(None, inside)
 
 
 def _frame_of(traceback: TracebackType) -> FrameType:

@@ -63,7 +63,7 @@ from ruleop.planning.model.rule_permissions import account_of, denied_write, mis
 from ruleop.planning.model.targets import Target, compile_selector
 from ruleop.planning.plan import Plan
 from ruleop.planning.rendering.desired import source_of
-from ruleop.planning.rendering.scope import Scope
+from ruleop.planning.rendering.scope import ResourceScope
 from ruleop.planning.rendering.time_functions import LAST, parse_time
 from ruleop.planning.status import (
     custom_conditions,
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.existing import Existing
     from ruleop.planning.child.field_patches import PatchedObject
     from ruleop.planning.child.kinds.run_records import Records
-    from ruleop.planning.guard import Place
+    from ruleop.planning.guard import GuardedPlace
     from ruleop.planning.model.actions import Event
     from ruleop.planning.model.conditions import Condition
     from ruleop.planning.model.observed import Objects, Observed
@@ -194,7 +194,7 @@ class _Planner:
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown, self.traced = masks, ""
         self.names_items = masks
-        self.scope = Scope(rule, resource, self.observed)
+        self.scope = ResourceScope(rule, resource, self.observed)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
         self.expiry = _NEVER
@@ -228,7 +228,7 @@ class _Planner:
         problem = self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
-            self.scope = Scope(self.rule, self.resource, self.observed)
+            self.scope = ResourceScope(self.rule, self.resource, self.observed)
             self.children = self._children(existing, patched, desired_keys)
             self._find_expiry()
             problem = self._plan_children()
@@ -244,13 +244,13 @@ class _Planner:
         self.synced = self.synced.with_in_sync(in_sync, self.rule.digest, self.resource)
         return self._plan(None, actions, complete=self.children.complete)
 
-    def late_plan(self, place: Place) -> Plan:
+    def late_plan(self, place: GuardedPlace) -> Plan:
         """A plan that leaves everything as it is, apart from the conditions. Nothing of the rule is evaluated again but
         the names of what it observes."""
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
         self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
-        self.scope = Scope(self.rule, self.resource, self.observed)
+        self.scope = ResourceScope(self.rule, self.resource, self.observed)
         self.children = self._children()
         inside = f" (in {place.inside})" if place.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)

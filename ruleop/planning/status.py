@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.children import Children
     from ruleop.planning.history import RefusedStatus
     from ruleop.planning.model.observed import KindInfo, Observed
-    from ruleop.planning.rendering.scope import Scope
+    from ruleop.planning.rendering.scope import ResourceScope
 
 MAX_REASON = 1024
 MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
@@ -42,7 +42,9 @@ _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
 
 
-def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+def projected_fields(
+    rule: Rule, scope: ResourceScope, problems: list[Problem]
+) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, and the names of all fields that the rule may set: those without a value are removed."""
     if (body := rule.status.body) is None:
         return {}, frozenset()

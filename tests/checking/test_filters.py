@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.checking.typing.environments import Environment
+from ruleop.authoring.checking.typing.environments import TypeEnvironment
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import REFINED
 from ruleop.authoring.checking.typing.inference import Inference
-from ruleop.authoring.checking.typing.type_findings import Report, Source
+from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
 from ruleop.authoring.checking.typing.types import declared, kind_of, of_data
 from ruleop.errors import RenderError, Site
 from ruleop.language.rules import Findings
@@ -82,5 +82,5 @@ def _inferred(source: str, sample: Any) -> Any:
     inference = Inference(Report(Findings({})), EXPRESSIONS)
     value = LIBRARY.written_string("{{ " + source + " }}", Site("a", 1)).only_value
     assert value is not None
-    with inference.within(Source(Site("a", 1))):
-        return inference.infer(value, Environment({"value": of_data(sample)}))
+    with inference.within(FindingSource(Site("a", 1))):
+        return inference.infer(value, TypeEnvironment({"value": of_data(sample)}))

@@ -7,11 +7,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.checking.known_names import KnownName, Unknown, can_be, may_be, text_of
+from ruleop.authoring.checking.known_names import KnownName, UnknownName, can_be, may_be, text_of
 from tests.checking.projects import said
 from tests.rules.projects import watch
 
-UNKNOWN = st.builds(Unknown, st.sampled_from(["", "spec.a", "spec.b"]))
+UNKNOWN = st.builds(UnknownName, st.sampled_from(["", "spec.a", "spec.b"]))
 PARTS = st.lists(UNKNOWN | st.text("ab", max_size=3), min_size=1, max_size=6).map(tuple)
 
 
@@ -24,7 +24,7 @@ def test_an_unknown_part_may_be_any_text(name: KnownName, text: str) -> None:
 @given(PARTS)
 def test_a_name_that_is_known_as_a_whole_may_be_its_text_only(name: KnownName) -> None:
     text = text_of(name)
-    if any(isinstance(part, Unknown) for part in name):
+    if any(isinstance(part, UnknownName) for part in name):
         assert text == ""
     else:
         assert may_be(name, (text,))
@@ -52,7 +52,7 @@ def test_whether_two_names_may_be_equal_has_no_direction(one: KnownName, other: 
 
 @given(PARTS, PARTS, st.text("ab", max_size=3))
 def test_a_common_beginning_or_end_does_not_count(one: KnownName, other: KnownName, text: str) -> None:
-    same = (text, Unknown("spec.c"))
+    same = (text, UnknownName("spec.c"))
     assert may_be((*same, *one), (*same, *other)) is may_be(one, other)
     assert may_be((*one, *same), (*other, *same)) is may_be(one, other)
 

@@ -16,7 +16,7 @@ import yaml
 from controlplane.audit import Mark
 from controlplane.cluster import ControlPlane
 
-from ruleop.planning.rollout.rollout_record import Record, decode
+from ruleop.planning.rollout.rollout_record import RolloutRecord, decode
 from tests.cluster.operator import TIMEOUT, Operator, Permissions, eventually
 from tests.cluster.server import CRDS, RefusedError
 from tests.definitions import definition
@@ -87,7 +87,7 @@ class Boxes:
     def having(self, text: str) -> set[str]:
         return {name for name, found in self.texts().items() if found == text}
 
-    def record(self) -> Record | None:
+    def record(self) -> RolloutRecord | None:
         try:
             data = self.admin.get(self.record_path).get("data") or {}
         except RefusedError:

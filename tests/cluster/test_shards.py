@@ -16,7 +16,7 @@ from controlplane.audit import AuditLog, moment
 from controlplane.cluster import ControlPlane
 
 from ruleop.kubernetes.buckets import bucket_of, buckets_of, hash_range, owner_of
-from ruleop.planning.rollout.rollout_record import Record, decode
+from ruleop.planning.rollout.rollout_record import RolloutRecord, decode
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, WRITES, Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.relay import Relay
@@ -151,7 +151,7 @@ class Shards:
             (project / "watches.yaml").write_text(rules)
             (project / "templates/text.yaml").write_text(template)
 
-    def rollout(self) -> Record:
+    def rollout(self) -> RolloutRecord:
         found = self.admin.get(f"/api/v1/namespaces/{self.all[0].home}/configmaps/ruleop-rollouts")
         return decode(found["data"]["Note.example.com"])
 

@@ -18,7 +18,7 @@ from ruleop.language.rules.checking import build_project
 from ruleop.operator.cache.informers import Informers
 from ruleop.operator.cache.watch_specs import observe_need
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.test_wire import client_of, until
 from tests.definitions import ANYTHING, crd, fields, version
@@ -72,7 +72,7 @@ async def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
         informers.watch([need])
         try:
             informer = informers.informers[need]
-            await until(lambda: informer.state is State.SYNCED)
+            await until(lambda: informer.state is StoreState.SYNCED)
             (store,) = informer.stores()
             (key,) = store.select_keys()
             await client.send(requests.merge_patch(secrets, key, {"metadata": {"labels": {"note": "later"}}}))

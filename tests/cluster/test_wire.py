@@ -21,13 +21,13 @@ from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.event_recorder import EventRecorder, ObjectEvent
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.leader.election import Election
 from ruleop.operator.wire.leader.lease import Timing
 from ruleop.operator.wire.watch.reflector import Phase
-from ruleop.operator.wire.watch.store import Origin, State
+from ruleop.operator.wire.watch.store import EntryOrigin, StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 
 
@@ -80,12 +80,12 @@ async def refusal(client: Client, request: requests.Request) -> Problem | None:
 class Watching:
     """A watcher for the length of a block, synced when the block begins."""
 
-    def __init__(self, client: Client, source: Source) -> None:
+    def __init__(self, client: Client, source: ObjectSource) -> None:
         self.watcher = Watcher(client, source)
 
     async def __aenter__(self) -> Watcher:
         self.watcher.start()
-        await until(lambda: self.watcher.store.state is State.SYNCED)
+        await until(lambda: self.watcher.store.state is StoreState.SYNCED)
         return self.watcher
 
     async def __aexit__(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class Watching:
 async def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str) -> None:
     async with client_of(control_plane) as client:
         await client.send(requests.create(MAPS, config_map(namespace, "before", data={"a": "1"})))
-        async with Watching(client, Source(MAPS, namespace)) as watcher:
+        async with Watching(client, ObjectSource(MAPS, namespace)) as watcher:
             store = watcher.store
             assert watcher.reflector.phase is Phase.WATCHING, "the list came as a stream"
             assert store.get(map_key(namespace, "before"))["data"] == {"a": "1"}
@@ -115,7 +115,7 @@ async def test_a_store_follows_the_server(control_plane: ControlPlane, namespace
             await until(lambda: key not in store)
             mine = [change for change in changes if change.key == key]
             assert [change.new is None for change in mine] == [False, False, True]
-            assert all(change.origin in {Origin.WATCH, Origin.WRITE} for change in mine)
+            assert all(change.origin in {EntryOrigin.WATCH, EntryOrigin.WRITE} for change in mine)
 
 
 async def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
@@ -128,7 +128,7 @@ async def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
                     MAPS, config_map(namespace, name, data={"big": "x" * 5000}, metadata={"labels": labels})
                 )
             )
-        source = Source(MAPS, namespace, labels="ruleop.dev/part-of", metadata_only=True)
+        source = ObjectSource(MAPS, namespace, labels="ruleop.dev/part-of", metadata_only=True)
         async with Watching(client, source) as watcher:
             store = watcher.store
             assert [key.name for key in store.select_keys()] == ["ours"]
@@ -153,15 +153,15 @@ async def test_lists_are_paged_without_streaming_lists(
     async with client_of(control_plane) as client:
         for number in range(5):
             await client.send(requests.create(MAPS, config_map(namespace, f"m{number}")))
-        watcher = Watcher(client, Source(MAPS, namespace))
+        watcher = Watcher(client, ObjectSource(MAPS, namespace))
         watcher.reflector._can_stream = False
         watcher.reflector._page_size = 2
         seen: list[Any] = []
         watcher.store.subscribe(seen.append)
         watcher.start()
-        await until(lambda: watcher.store.state is State.SYNCED)
+        await until(lambda: watcher.store.state is StoreState.SYNCED)
         assert {key.name for key in watcher.store.select_keys()} >= {f"m{number}" for number in range(5)}
-        assert {change.origin for change in seen} == {Origin.LIST}
+        assert {change.origin for change in seen} == {EntryOrigin.LIST}
         made = await client.send(requests.create(MAPS, config_map(namespace, "later")))
         await until(lambda: watcher.store.is_at_least(made["metadata"]["resourceVersion"]))
         await watcher.stop()
@@ -173,7 +173,7 @@ async def test_an_expired_version_causes_a_relist_without_losing_deletions(
     """An API server says 410 for versions from before its start."""
     async with client_of(control_plane) as client:
         gone = await client.send(requests.create(MAPS, config_map(namespace, "gone")))
-        async with Watching(client, Source(MAPS, namespace)) as watcher:
+        async with Watching(client, ObjectSource(MAPS, namespace)) as watcher:
             await watcher.stop()
             await client.send(requests.delete(MAPS, map_key(namespace, "gone"), uid=gone["metadata"]["uid"]))
             await client.send(requests.create(MAPS, config_map(namespace, "new")))
@@ -192,16 +192,16 @@ async def test_a_bookmark_updates_the_version_of_the_kind(control_plane: Control
     waits for that.)"""
     async with client_of(control_plane) as client:
         elsewhere = await client.send(requests.create(MAPS, config_map("default", f"e-{namespace}"[:60].strip("-"))))
-        async with Watching(client, Source(MAPS, namespace, labels="none=such")) as watcher:
+        async with Watching(client, ObjectSource(MAPS, namespace, labels="none=such")) as watcher:
             assert len(watcher.store) == 0
             assert watcher.store.is_at_least(elsewhere["metadata"]["resourceVersion"])
 
 
 async def test_watches_resume_after_a_restart_of_the_api_server(control_plane: ControlPlane, namespace: str) -> None:
-    async with client_of(control_plane) as client, Watching(client, Source(MAPS, namespace)) as watcher:
+    async with client_of(control_plane) as client, Watching(client, ObjectSource(MAPS, namespace)) as watcher:
         await asyncio.to_thread(control_plane.stop_apiserver)
         await until(lambda: watcher.store.problem)
-        assert watcher.store.state is State.SYNCED, "what it knows is still the best there is"
+        assert watcher.store.state is StoreState.SYNCED, "what it knows is still the best there is"
         with pytest.raises(ApiError) as caught:
             await client.send(requests.get(MAPS, map_key(namespace, "x")))
         assert caught.value.problem in {Problem.UNREACHABLE, Problem.TIMEOUT}
@@ -212,7 +212,7 @@ async def test_watches_resume_after_a_restart_of_the_api_server(control_plane: C
 
 
 async def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, namespace: str) -> None:
-    async with client_of(control_plane) as client, Watching(client, Source(MAPS, namespace)) as watcher:
+    async with client_of(control_plane) as client, Watching(client, ObjectSource(MAPS, namespace)) as watcher:
         await refusal(
             client, requests.get(MAPS, map_key(namespace, "maybe"))
         )  # so that there is a connection to send on
@@ -316,9 +316,9 @@ async def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_gr
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with client_of(control_plane, user="tenant") as client:
-        watcher = Watcher(client, Source(MAPS, namespace))
+        watcher = Watcher(client, ObjectSource(MAPS, namespace))
         watcher.start()
-        await until(lambda: watcher.store.state is State.FORBIDDEN)
+        await until(lambda: watcher.store.state is StoreState.FORBIDDEN)
         assert 'cannot watch resource "configmaps"' in watcher.store.problem
         with pytest.raises(ApiError, match=r'create configmaps .*/x: .*cannot create resource "configmaps"') as caught:
             await client.send(requests.create(MAPS, config_map(namespace, "x")))
@@ -326,7 +326,7 @@ async def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_gr
         control_plane.kubectl(
             "create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", f"--namespace={namespace}"
         )
-        await until(lambda: watcher.store.state is State.SYNCED, wake=watcher)
+        await until(lambda: watcher.store.state is StoreState.SYNCED, wake=watcher)
         await watcher.stop()
 
 
@@ -374,7 +374,7 @@ async def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: C
             await discovery.refresh()
         assert documents.shape(kind).fields["spec"].fields["size"].scalar == "integer"
         assert await discovery.openapi(kind.group, kind.version) is documents
-        async with Watching(client, Source(served.info)) as watcher:
+        async with Watching(client, ObjectSource(served.info)) as watcher:
             body = {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,
@@ -388,14 +388,14 @@ async def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: C
             with pytest.raises(ApiError, match="unknown field"):
                 await client.send(requests.merge_patch(served.info, key, {"spec": {"sise": 1}}))
             await client.send(requests.delete(CRDS, name, uid=crd["metadata"]["uid"]))
-            await until(lambda: watcher.store.state is State.UNSERVED, wake=watcher)
+            await until(lambda: watcher.store.state is StoreState.UNSERVED, wake=watcher)
             assert made["metadata"]["uid"]
             assert len(watcher.store) == 0
             await noticed("gone")
             await create_when_gone(client, definition("Cluster"))
             await noticed("appeared")
             assert not discovery.get(kind).info.namespaced
-            await until(lambda: watcher.store.state is State.SYNCED, wake=watcher)
+            await until(lambda: watcher.store.state is StoreState.SYNCED, wake=watcher)
         crd = await client.send(requests.get(CRDS, name))
         await client.send(requests.delete(CRDS, name, uid=crd["metadata"]["uid"]))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from tests.contract.client import Server
 from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd
@@ -339,7 +339,7 @@ class CelWalk:
         own = {str(each.path[1]): each for each in found}
         for index, rule in enumerate(rules):
             at = f"p{index}"
-            if at in own and own[at].verdict is Verdict.NOT_EVALUATED:
+            if at in own and own[at].verdict is RuleVerdict.NOT_EVALUATED:
                 self.undecided += 1
                 continue
             self.decided += 1
@@ -347,7 +347,7 @@ class CelWalk:
             if at in own:
                 said = f"{own[at].verdict.name} {own[at].detail}"
             failed = "evaluating rule" in server.get(at, "") or "call arguments did not match" in server.get(at, "")
-            if (at in own) != (at in server) or (at in own and (own[at].verdict is Verdict.FAILED) != failed):
+            if (at in own) != (at in server) or (at in own and (own[at].verdict is RuleVerdict.FAILED) != failed):
                 before = (old or {}).get("spec", {}).get(at)
                 yield Difference(rule, obj["spec"][at], before, server.get(at, "holds"), said or "holds")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from tests.contract.cel_walk import CelWalk
 from tests.contract.client import MERGE, Reply, Server
 from tests.contract.definitions import GROUP, PATH, Definitions
@@ -90,7 +90,7 @@ def test_usual_rules_have_the_verdicts_of_the_interpreter(
             named = {each.split(".")[1] for each in rejected(reply)} if reply.status == 422 else set()
             assert named == expected, reply.text
             found = rules.broken(kind.obj(after), old)
-            assert {str(each.path[1]) for each in found if each.verdict is not Verdict.NOT_EVALUATED} == expected
+            assert {str(each.path[1]) for each in found if each.verdict is not RuleVerdict.NOT_EVALUATED} == expected
 
 
 ANSWERS = yaml.safe_load("""

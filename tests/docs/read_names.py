@@ -9,7 +9,7 @@ from ruleop.language.rules.checking import build_with_sources
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.language.rules.facts.scopes import Part, View
+    from ruleop.language.rules.facts.scopes import RulePart, ScopeView
 
 WATCH: Final = """\
 - group: example.com
@@ -66,7 +66,7 @@ _KEYS: Final = {
 """The keys with other names than in watches.yaml."""
 
 
-def parts() -> tuple[Part, ...]:
+def parts() -> tuple[RulePart, ...]:
     loaded = build_with_sources({"watches.yaml": WATCH, "templates/a.yaml": TEMPLATE}, root="/project", environ={})
     return loaded.watches[0].parts
 
@@ -85,7 +85,7 @@ def read_names() -> str:
     return "".join(f"| {' | '.join(line)} |\n" if line[0] != "---" else f"|{'|'.join(line)}|\n" for line in lines)
 
 
-def _cells(view: View, whole: View) -> Iterator[str]:
+def _cells(view: ScopeView, whole: ScopeView) -> Iterator[str]:
     """What a view has of the names that the body of a child sees. "yes" is more than "some"."""
     yield "yes" if view.reads_status else ""
     yield _some(view.lets, whole.lets)

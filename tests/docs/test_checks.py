@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
-from ruleop.authoring.checking.roles.needed_permissions import Settings
+from ruleop.authoring.checking.roles.needed_permissions import RoleSettings
 from ruleop.authoring.offline.documents import documents_in
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.check_ids import CHECKS, id_of
@@ -70,7 +70,7 @@ def found(example: Example, root: Path) -> set[str]:
     except ProjectErrors as errors:
         return {id_of(finding.code) for finding in errors.findings}
     grants = Grants.of("rbac.yaml", [each.data for each in roles]) if roles is not None else None
-    operator = Roles(grants, Settings()) if grants is not None else None
+    operator = Roles(grants, RoleSettings()) if grants is not None else None
     return {id_of(finding.code) for finding in check_project(loaded, roles=operator)}
 
 

@@ -16,9 +16,9 @@ from ruleop.language.rules.keys.value_types import (
     ListOf,
     Loops,
     MapOf,
-    Template,
     TemplateFile,
     TemplateTree,
+    TemplateValue,
 )
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
@@ -68,7 +68,7 @@ def test_a_generated_table_agrees_with_the_code(page: Path) -> None:
 def test_the_table_of_names_has_all_keys_with_expressions_and_templates() -> None:
     kinds = (
         BareExpression,
-        Template,
+        TemplateValue,
         TemplateTree,
         TemplateFile,
         Loops,

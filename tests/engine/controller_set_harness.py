@@ -13,7 +13,7 @@ from ruleop.operator.controllers.inventory import Inventory, InventoryEntry
 from ruleop.operator.manager.inventory_gc import InventoryCollector
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.telemetry.metrics import Metrics
-from ruleop.operator.wire.watch.store import State, Store
+from ruleop.operator.wire.watch.store import Store, StoreState
 from ruleop.planning import Owner
 from ruleop.planning.model.marks import PART_OF
 from tests.engine.fake_config_map import FakeConfigMap
@@ -43,7 +43,7 @@ def project_of(*watches):
 class FakeInformers:
     """Informers whose stores are filled by the test."""
 
-    def __init__(self, state=State.SYNCED):
+    def __init__(self, state=StoreState.SYNCED):
         self.state = state
         self.informers = {}
 

@@ -17,7 +17,7 @@ from ruleop.operator.passes.executor import Executor
 from ruleop.operator.passes.other_operators import OtherOperators
 from ruleop.operator.passes.owner_key import OwnerKey
 from ruleop.operator.passes.reconciler import Reconciler
-from ruleop.operator.passes.shared_objects import Environment
+from ruleop.operator.passes.shared_objects import PassEnvironment
 from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics
@@ -116,7 +116,7 @@ class ReconcilerHarness:
 
     def restart(self, rules=None):
         """A new reconciler without any history, as after a restart."""
-        environment = Environment(
+        environment = PassEnvironment(
             cache=self.stores,
             executor=Executor(self.server.api, self.stores, OwnWrites()),
             inventory=SimpleNamespace(

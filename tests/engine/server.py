@@ -20,7 +20,7 @@ import yaml
 from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_resource
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.api.api import Api
-from ruleop.localcluster.api.object_writer import Writer
+from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.route import parse_route
 from ruleop.localcluster.audit import Users
@@ -28,12 +28,12 @@ from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.kinds.custom_kinds import follow
 from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.localcluster.kinds.served import Served
+from ruleop.localcluster.kinds.served import ServedKind
 from ruleop.localcluster.object_store import Name, Resource, Store, Stored
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.http.connection import Request
+from ruleop.operator.wire.http.connection import PreparedRequest
 from tests.definitions import definition
 from tests.in_process import body_of, received
 
@@ -79,7 +79,7 @@ _STATUS: Final = {
 }
 
 
-def chosen(answer: Answer, request: Request) -> Response:
+def chosen(answer: Answer, request: PreparedRequest) -> Response:
     """The response of a chosen answer. Raises ApiError where there is none."""
     if answer not in _STATUS:
         problem = Problem.UNREACHABLE if answer is Answer.UNREACHABLE else Problem.TIMEOUT
@@ -89,7 +89,7 @@ def chosen(answer: Answer, request: Request) -> Response:
     return Response(status, orjson.dumps(body), headers={"Retry-After": "3"} if answer is Answer.THROTTLED else {})
 
 
-def asked(request: Request) -> tuple[str, str]:
+def asked(request: PreparedRequest) -> tuple[str, str]:
     """The verb and the name of the object; of a list, the plural. Requests of the same verb in the API have different
     ones here: "status", "apply", "migrate" (of managedFields) and "metadata" (a read of no more)."""
     route = parse_route(request.path)
@@ -109,7 +109,7 @@ class Server:
 
     def __init__(self, *objects: Object) -> None:
         self.store, self.registry = Store(), _registry()
-        self.writer = Writer(self.store)
+        self.writer = ObjectWriter(self.store)
         self.api = ServerApi(self, self._lookup)  # type: ignore[arg-type]
         self.answers: dict[tuple[str, str], list[Answer]] = {}  # to the next requests by verb and name
         self.before: dict[tuple[str, str], Callable[[], Any]] = {}  # what somebody else does just then
@@ -139,13 +139,13 @@ class Server:
         found = self._find(key)
         return None if found is None else orjson.loads(found[1].data)
 
-    def _find(self, key: ObjectKey) -> tuple[Served, Stored] | None:
+    def _find(self, key: ObjectKey) -> tuple[ServedKind, Stored] | None:
         resource = builtin_resource(key.group_kind)
         served = self._served(APP if resource is None else resource.kind)
         found = self.store.get(served.resource, Name(key.namespace, key.name))
         return None if found is None else (served, found)
 
-    def _served(self, kind: Kind) -> Served:
+    def _served(self, kind: Kind) -> ServedKind:
         served = self.registry.of_kind(kind)
         assert served is not None
         return served
@@ -221,7 +221,7 @@ class Server:
         self.registry.serve(served.resource, [replace(served, strategy=strategy)])
         self.registry.serve(app.resource, [app])
 
-    async def send(self, request: Request) -> dict[str, Any]:
+    async def send(self, request: PreparedRequest) -> dict[str, Any]:
         """The answer to a request of `api`."""
         this = asked(request)
         self.log.append(this)
@@ -239,7 +239,7 @@ class Server:
             self.under_way -= 1
             self.ended.append(this)
 
-    def _answered(self, this: tuple[str, str], request: Request) -> Response:
+    def _answered(self, this: tuple[str, str], request: PreparedRequest) -> Response:
         waiting = self.answers.get(this)
         answer = waiting.pop(0) if waiting else None
         if answer is Answer.NOT_FOUND and (route := parse_route(request.path)) is not None and route.name:
@@ -263,5 +263,5 @@ def _registry() -> Registry:
     follow(store, registry)
     definitions = registry.of(CRDS)
     assert definitions is not None
-    Writer(store).create(definitions, "", yaml.safe_load(definition("App")), _options(SOMEBODY))
+    ObjectWriter(store).create(definitions, "", yaml.safe_load(definition("App")), _options(SOMEBODY))
     return registry

@@ -13,8 +13,8 @@ from ruleop.language.rules import Observe, Selector
 from ruleop.operator.cache.cache import Cache
 from ruleop.operator.cache.informers import Informer, WatchSpec
 from ruleop.operator.cache.watch_specs import CHILD_LABELS
-from ruleop.operator.wire.client.requests import Source
-from ruleop.operator.wire.watch.store import Entry, State, Store
+from ruleop.operator.wire.client.requests import ObjectSource
+from ruleop.operator.wire.watch.store import Store, StoreEntry, StoreState
 from ruleop.planning import Query, Served
 from ruleop.planning.model.marks import PART_OF
 
@@ -28,7 +28,9 @@ class Held:
 
     def __init__(self, namespace=""):
         self.store = Store(
-            Source(ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP), namespace)
+            ObjectSource(
+                ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP), namespace
+            )
         )
         self.store.begin_list()
         self.store.end_list(5)
@@ -101,7 +103,7 @@ def test_a_kind_has_a_state_in_each_watched_namespace():
     watched = informer(CHILD_LABELS)
     watched.watchers = [Held("shop"), Held("tools")]
     world.children_of = {CONFIG_MAP.versionless: [watched]}
-    watched.watchers[1].store.set_state(State.FORBIDDEN)
+    watched.watchers[1].store.set_state(StoreState.FORBIDDEN)
     info = world.seen_from("shop").info(CONFIG_MAP)
     assert (info.state, info.resource) == (Served.SYNCED, "configmaps")
     states = [info.state_in(namespace) for namespace in ("shop", "tools", "far")]
@@ -111,7 +113,7 @@ def test_a_kind_has_a_state_in_each_watched_namespace():
     assert world.seen_from("shop").info(CONFIG_MAP).state_in("far") is Served.SYNCED
 
 
-def served_by(*, of=State.SYNCED, observed=State.SYNCED):
+def served_by(*, of=StoreState.SYNCED, observed=StoreState.SYNCED):
     """A world in which children of a kind and what is observed of it are watched, each by an informer of its own."""
     resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
     made = Cache(None, {CONFIG_MAP: resource}.get)
@@ -131,7 +133,7 @@ def observe(**labels):
     )
 
 
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", StoreState)
 def test_the_states_of_child_watches_and_observe_watches_are_independent(state):
     world = served_by(observed=state)
     assert world.info(CONFIG_MAP).state is Served.SYNCED
@@ -142,7 +144,7 @@ def test_the_states_of_child_watches_and_observe_watches_are_independent(state):
 
 
 def test_the_served_state_of_a_kind_does_not_depend_on_its_watches():
-    world = served_by(of=State.UNSERVED, observed=State.FORBIDDEN)
+    world = served_by(of=StoreState.UNSERVED, observed=StoreState.FORBIDDEN)
     assert world.info(CONFIG_MAP).served
     unserved = world.info(CONFIG_MAP._replace(version="v2"))
     assert (unserved.served, unserved.state) == (False, Served.UNSERVED)
@@ -160,12 +162,12 @@ def test_a_kind_that_is_not_watched_is_pending():
 def test_cached_states_of_a_kind_are_dropped_when_a_state_changes():
     world = served_by()
     assert world.state_of(observe(a="b")) is Served.SYNCED
-    stores(world)[1].set_state(State.FORBIDDEN)
+    stores(world)[1].set_state(StoreState.FORBIDDEN)
     world.invalidate()
     assert world.state_of(observe(a="b")) is Served.FORBIDDEN
 
 
-@pytest.mark.parametrize("state", [State.FORBIDDEN, State.PENDING])
+@pytest.mark.parametrize("state", [StoreState.FORBIDDEN, StoreState.PENDING])
 def test_a_synced_store_is_preferred_to_one_that_is_not_updated(state):
     world = served_by(observed=state)
     stores(world)[1].put(child())
@@ -183,8 +185,8 @@ def test_objects_that_a_selector_does_not_match_are_not_parsed(monkeypatch):
         obj = child()
         store.put({**obj, "metadata": {**obj["metadata"], "name": name, "labels": labels}})
     parsed = []
-    original = Entry.parsed
-    monkeypatch.setattr(Entry, "parsed", lambda entry: parsed.append(entry) or original(entry))
+    original = StoreEntry.parsed
+    monkeypatch.setattr(StoreEntry, "parsed", lambda entry: parsed.append(entry) or original(entry))
     found = list(world.select(Query(CONFIG_MAP.versionless, "shop", matches=lambda labels: labels.get("app") == "y")))
     assert [obj["metadata"]["name"] for obj in found] == ["b"]
     assert found[0]["metadata"]["labels"] == {"app": "y"}
@@ -192,7 +194,7 @@ def test_objects_that_a_selector_does_not_match_are_not_parsed(monkeypatch):
 
 
 def test_a_store_that_is_not_updated_is_not_waited_for(world):
-    stores(world)[0].set_state(State.FORBIDDEN)
+    stores(world)[0].set_state(StoreState.FORBIDDEN)
     assert world.is_at_least(KEY, "99")
     assert world.is_at_least(ObjectKey("", "Secret", "shop", "a"), "99"), "no store would hold it"
 
@@ -213,7 +215,7 @@ def test_a_cr_is_read_in_the_version_of_its_rule_and_responses_are_stored_in_the
         made = Informer(WatchSpec(kind))
         made.watchers = [Held()]
         made.watchers[0].store = Store(
-            Source(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind))
+            ObjectSource(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind))
         )
         made.watchers[0].store.begin_list()
         made.watchers[0].store.end_list(5)
@@ -257,7 +259,7 @@ def test_a_snapshot_of_the_cache_is_what_the_cache_was():
     assert reads(snapshot) == before
     for each in (children[0], observed[0]):
         each.watchers[0].store.apply(child(9, spec="changed"))
-        each.watchers[0].store.set_state(State.FORBIDDEN)
+        each.watchers[0].store.set_state(StoreState.FORBIDDEN)
     cache.invalidate()
     assert reads(snapshot) == before
     assert reads(cache) != before

@@ -16,7 +16,7 @@ from ruleop.operator.controllers.inventory import InventoryEntry
 from ruleop.operator.rules.process import RuleChecks
 from ruleop.operator.rules.reload import Reloader
 from ruleop.operator.telemetry.metrics import Metrics
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from tests.engine.controller_set_harness import APP, OTHER, ControllerSetHarness, project_of, watch
 
 
@@ -82,7 +82,7 @@ async def test_a_controller_is_synced_when_no_watch_is_pending():
         operator.start(watch())
         assert operator.cache.is_synced(APP)
         children = operator.informers.informers[child_need(Kind("", "v1", "ConfigMap"))]
-        for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
+        for state, knows in ((StoreState.PENDING, False), (StoreState.UNSERVED, True), (StoreState.FORBIDDEN, True)):
             children.state = state
             assert operator.cache.is_synced(APP) is knows
         assert not operator.cache.is_synced(GroupKind("example.com", "Nobodys"))

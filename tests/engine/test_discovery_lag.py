@@ -17,8 +17,8 @@ from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.controllers.controller_set import CRD
 from ruleop.operator.controllers.discovery_sync import DiscoverySync
-from ruleop.operator.wire.client.discovery import Difference
-from ruleop.operator.wire.watch.store import Change, Entry, Origin, State
+from ruleop.operator.wire.client.discovery import DiscoveryDifference
+from ruleop.operator.wire.watch.store import EntryOrigin, StoreChange, StoreEntry, StoreState
 from tests import waiting
 from tests.definitions import crd, version
 from tests.engine.virtual_time import run_in_virtual_time
@@ -37,10 +37,10 @@ class LaggingDiscovery:
     def get(self, _kind: Kind) -> object | None:
         return SimpleNamespace(info=SimpleNamespace(kind=APP)) if self.defined == (self.requests > self.lag) else None
 
-    async def refresh(self) -> Difference:
+    async def refresh(self) -> DiscoveryDifference:
         self.requests += 1
         change = frozenset({APP}) if self.requests == self.lag + 1 else frozenset()
-        return Difference(appeared=change) if self.defined else Difference(gone=change)
+        return DiscoveryDifference(appeared=change) if self.defined else DiscoveryDifference(gone=change)
 
 
 class FakeInformers:
@@ -48,8 +48,8 @@ class FakeInformers:
 
     def __init__(self) -> None:
         self.informers = {
-            WatchSpec(CRD): SimpleNamespace(state=State.SYNCED),
-            WatchSpec(APP): SimpleNamespace(state=State.UNSERVED),
+            WatchSpec(CRD): SimpleNamespace(state=StoreState.SYNCED),
+            WatchSpec(APP): SimpleNamespace(state=StoreState.UNSERVED),
         }
         self.updated = asyncio.Event()
 
@@ -82,10 +82,10 @@ def cache_with(definition: dict[str, Any]) -> Any:
 
 async def change_crd(discovery_sync: DiscoverySync, done: asyncio.Event, *, deleted: bool = False) -> None:
     """The CRD is deleted or becomes established; returns an hour after `done`."""
-    before = Entry("uid", 1, 1, "", b"{}", b"{}", None)
+    before = StoreEntry("uid", 1, 1, "", b"{}", b"{}", None)
     after = None if deleted else before._replace(packed_status=b'{"conditions":[]}')
     discovery_sync.definition_changed(
-        discovery_sync.informers.informers[WatchSpec(CRD)], Change(KEY, before, after, Origin.WATCH)
+        discovery_sync.informers.informers[WatchSpec(CRD)], StoreChange(KEY, before, after, EntryOrigin.WATCH)
     )
     task = asyncio.create_task(discovery_sync.follow_discovery())
     await asyncio.wait_for(done.wait(), 10)
@@ -147,7 +147,7 @@ def test_a_version_that_is_no_longer_served_queues_the_crs(lag):
 
         async def refresh(self):
             self.requests += 1
-            return Difference(gone=frozenset({old} if self.requests == lag + 1 else ()))
+            return DiscoveryDifference(gone=frozenset({old} if self.requests == lag + 1 else ()))
 
     async def run():
         discovery, controller = Leaving(), SimpleNamespace(kind=APP, uses_has_kind=lambda: False)
@@ -171,7 +171,7 @@ def run_without_permission_to_watch_crds(discovery, *, until):
 
     async def run():
         informers = FakeInformers()
-        informers.informers[WatchSpec(CRD)].state = State.FORBIDDEN
+        informers.informers[WatchSpec(CRD)].state = StoreState.FORBIDDEN
         cache = SimpleNamespace(definitions={}, invalidate=lambda: None)
         controller_set = SimpleNamespace(
             update_watches=lambda: None, open_workers=lambda: None, controllers=FakeControllers()

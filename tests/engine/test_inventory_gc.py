@@ -13,7 +13,7 @@ from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_need
 from ruleop.operator.controllers.inventory import InventoryEntry
 from ruleop.operator.queue.work_queue import Request
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import Owner
 from tests.engine.controller_set_harness import (
     APP,
@@ -192,7 +192,7 @@ async def test_a_removed_watch_whose_crs_cannot_be_read_stays_recorded(why):
         operator.cache.definitions = {APP: object()} if why == "defined" else {}
         operator.start(watch("Other"))
         if why in {"forbidden", "pending"}:
-            operator.informers.state = State.FORBIDDEN if why == "forbidden" else State.PENDING
+            operator.informers.state = StoreState.FORBIDDEN if why == "forbidden" else StoreState.PENDING
         await operator.collect()
         assert operator.recorded() == {APP: entry(SECRET, finalizer=True)}
 
@@ -208,9 +208,9 @@ async def test_a_kind_of_child_that_cannot_be_read_stays_recorded(why):
         operator.start(watch())
         operator.resource()
         if why == "forbidden":
-            operator.cache.child_informer(SECRET).state = State.FORBIDDEN
+            operator.cache.child_informer(SECRET).state = StoreState.FORBIDDEN
         if why == "primary forbidden":
-            operator.cache.primary[APP].state = State.FORBIDDEN
+            operator.cache.primary[APP].state = StoreState.FORBIDDEN
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
 

@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.cache_view import Share
+from ruleop.operator.cache.cache_view import WatchedShare
 from ruleop.operator.rollouts.rollout_driver import RolloutDriver
 from ruleop.operator.rollouts.rollout_store import RolloutStore
 from ruleop.operator.rollouts.rollouts import Rollouts
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.watch.store import Entry, State
+from ruleop.operator.wire.watch.store import StoreEntry, StoreState
 from ruleop.planning.rollout.rollout_record import RecordError, Refused, decode, encode, paused, resumed, reverted
 from tests.engine.fake_config_map import FakeConfigMap
 
@@ -41,7 +41,7 @@ class Play:
         self.kept: dict[str, object] = {}  # the stored revisions
         self.statuses: dict[str, dict] = {}
         self.version = 1
-        self.state = State.SYNCED
+        self.state = StoreState.SYNCED
         self.queued: list[tuple[list[str] | None, str]] = []
         for number in range(6):
             self.statuses[f"app-{number}"] = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -49,7 +49,7 @@ class Play:
     def start(self, project: object) -> None:
         self.rollouts = Rollouts(SimpleNamespace(find=self._find))
         informer = SimpleNamespace(entries=lambda: list(self._entries()), state=self.state)
-        cache = SimpleNamespace(primary={APP: informer}, share=Share())
+        cache = SimpleNamespace(primary={APP: informer}, share=WatchedShare())
         self.informer = informer
         queues = SimpleNamespace(enqueue=self._enqueue, rules_changed=lambda: None)
         self.driver = RolloutDriver(self.rollouts, RolloutStore(self.config_map), SimpleNamespace(), cache, queues)
@@ -75,7 +75,7 @@ class Play:
             metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": created}
             body = orjson.dumps({"metadata": metadata})
             key = ObjectKey("example.com", "App", "ns", name)
-            yield key, Entry(f"uid-{name}", self.version, 0, "", body, orjson.dumps(status))
+            yield key, StoreEntry(f"uid-{name}", self.version, 0, "", body, orjson.dumps(status))
 
     def step(self) -> None:
         async def both() -> None:
@@ -296,7 +296,7 @@ def test_a_deleted_record_is_written_again(play: Play) -> None:
 
 def test_a_rollout_is_not_complete_while_crs_are_being_listed(play: Play) -> None:
     play.edit(TWO)
-    play.informer.state = State.PENDING
+    play.informer.state = StoreState.PENDING
     play.statuses.clear()
     play.step()
     assert play.record().phase == "Progressing"

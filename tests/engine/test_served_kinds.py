@@ -7,7 +7,7 @@ import pytest
 
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.rules.checking import load_project
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import settled_operator, started_operator
@@ -111,7 +111,7 @@ async def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_
     async with settled_operator(made) as harness:
         (tmp_path / "watches.yaml").write_text(APP + OTHER)
         harness.manager.work.controller_set.reloaded(load_project(tmp_path, environ={}))
-        assert [watcher.store.state for watcher in others(harness)] == [State.PENDING] * 2
+        assert [watcher.store.state for watcher in others(harness)] == [StoreState.PENDING] * 2
         for v, then in (("2", 0), ("3", refused)):
             for watcher in others(harness) if then else ():
                 watcher.refused(then)

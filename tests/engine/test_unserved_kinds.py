@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.operator.controllers.inventory import InventoryEntry
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from tests.engine.controller_set_harness import ControllerSetHarness, watch
 
 APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")
@@ -21,7 +21,7 @@ class Cluster:
 
     def __init__(self, *watches):
         self.operator = ControllerSetHarness()
-        self.operator.informers.state = State.PENDING
+        self.operator.informers.state = StoreState.PENDING
         self.watches = watches
 
     async def __aenter__(self):
@@ -55,45 +55,45 @@ class Cluster:
 )
 async def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(rules, kind, expected):
     async with Cluster(rules) as cluster:
-        assert cluster.set_state(kind, State.UNSERVED) == [expected]
+        assert cluster.set_state(kind, StoreState.UNSERVED) == [expected]
         for _ in range(3):
-            assert cluster.set_state(kind, State.UNSERVED) == []
+            assert cluster.set_state(kind, StoreState.UNSERVED) == []
             cluster.operator.controller_set.update_watches()
-        assert cluster.set_state(kind, State.PENDING) == [], "it is being listed, which may fail yet"
-        assert cluster.set_state(kind, State.UNSERVED) == []
-        assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
-        assert cluster.set_state(kind, State.SYNCED) == []
-        assert cluster.set_state(kind, State.UNSERVED) == [expected], "its CRD was deleted"
+        assert cluster.set_state(kind, StoreState.PENDING) == [], "it is being listed, which may fail yet"
+        assert cluster.set_state(kind, StoreState.UNSERVED) == []
+        assert cluster.set_state(kind, StoreState.SYNCED) == [("info", "kind is served; resumed", str(kind))]
+        assert cluster.set_state(kind, StoreState.SYNCED) == []
+        assert cluster.set_state(kind, StoreState.UNSERVED) == [expected], "its CRD was deleted"
 
 
 async def test_a_kind_that_is_served_from_the_start_is_not_logged():
     async with Cluster(watch()) as cluster:
-        assert [cluster.set_state(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
+        assert [cluster.set_state(kind, StoreState.SYNCED) for kind in (APP, CONFIG)] == [[], []]
 
 
 async def test_a_version_of_a_choice_is_logged_only_while_no_other_version_is_served():
     old = CONFIG._replace(version="v2")
     choice = watch().replace("apiVersion: v1", "apiVersion: \"{{ 'v1' if has_kind('v1', 'ConfigMap') else 'v2' }}\"")
     async with Cluster(choice) as cluster:
-        cluster.set_state(CONFIG, State.SYNCED)
-        assert cluster.set_state(old, State.UNSERVED) == []
-        assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS, (*WAITS[:2], str(old))]
+        cluster.set_state(CONFIG, StoreState.SYNCED)
+        assert cluster.set_state(old, StoreState.UNSERVED) == []
+        assert cluster.set_state(CONFIG, StoreState.UNSERVED) == [WAITS, (*WAITS[:2], str(old))]
     async with Cluster(choice, watch(kind="Other").replace("apiVersion: v1", "apiVersion: v2")) as cluster:
-        cluster.set_state(CONFIG, State.SYNCED)
-        assert cluster.set_state(old, State.UNSERVED) == [(*WAITS[:2], str(old))]
+        cluster.set_state(CONFIG, StoreState.SYNCED)
+        assert cluster.set_state(old, StoreState.UNSERVED) == [(*WAITS[:2], str(old))]
 
 
 async def test_a_forbidden_kind_counts_as_served():
     async with Cluster(watch()) as cluster:
-        cluster.set_state(CONFIG, State.UNSERVED)
-        assert cluster.set_state(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
+        cluster.set_state(CONFIG, StoreState.UNSERVED)
+        assert cluster.set_state(CONFIG, StoreState.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
 
 
 async def test_a_kind_that_the_rules_dropped_and_need_again_is_logged_again():
     async with Cluster(watch(children="ConfigMap Secret")) as cluster:
-        assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS]
+        assert cluster.set_state(CONFIG, StoreState.UNSERVED) == [WAITS]
         cluster.operator.start(watch(children="Secret"))
-        assert cluster.set_state(CONFIG, State.SYNCED) == []
+        assert cluster.set_state(CONFIG, StoreState.SYNCED) == []
 
 
 async def test_a_kind_that_only_the_inventory_names_is_not_logged():
@@ -103,4 +103,4 @@ async def test_a_kind_that_only_the_inventory_names_is_not_logged():
         )
         cluster.operator.controller_set.update_watches()
         assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
-        assert cluster.set_state(CONFIG, State.UNSERVED) == []
+        assert cluster.set_state(CONFIG, StoreState.UNSERVED) == []

@@ -13,7 +13,7 @@ from ruleop.language.rules.checking import build_project
 from ruleop.operator.cache.cache import Cache
 from ruleop.operator.cache.informers import Informer, WatchSpec
 from ruleop.operator.cache.watch_specs import child_need, child_needs, observe_need
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.watch.store import Store
 from ruleop.planning import Owner, Query
 from ruleop.planning.child.existing import find_existing
@@ -44,7 +44,7 @@ def rule():
 
 def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: bool = False):
     need = WatchSpec(kind, labels=labels, fields=fields, metadata_only=metadata_only, children=labels == PART_OF)
-    store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
+    store = Store(ObjectSource(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
     store.end_list(1)
     made = Informer(need)

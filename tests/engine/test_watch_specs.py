@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.cache_view import Share
+from ruleop.operator.cache.cache_view import WatchedShare
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_need, observe_need, uses_has_kind
 from ruleop.operator.controllers.controller_set import ControllerSet
@@ -16,7 +16,7 @@ from ruleop.operator.controllers.controllers import Controller, Controllers
 from ruleop.operator.controllers.inventory import InventoryEntry
 from ruleop.operator.passes.status import StatusSchemas
 from ruleop.operator.telemetry.metrics import Metrics
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 
 RULES = "- {group: example.com, version: v1, kind: App, children: {c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}}"
 APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")
@@ -27,13 +27,13 @@ class Feeds:
         self.informers: dict[WatchSpec, object] = {}
 
     def watch(self, needs: object) -> None:
-        self.informers = {need: SimpleNamespace(need=need, state=State.SYNCED) for need in needs}
+        self.informers = {need: SimpleNamespace(need=need, state=StoreState.SYNCED) for need in needs}
 
 
 def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     project = build_project({"watches.yaml": RULES}, root="rules", environ={})
     served: dict[GroupKind, object] = {}
-    controllers = Controllers(SimpleNamespace(invalidate=lambda: None, share=Share()))
+    controllers = Controllers(SimpleNamespace(invalidate=lambda: None, share=WatchedShare()))
     controllers.by_kind[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
     controller_set = ControllerSet(
         controllers,

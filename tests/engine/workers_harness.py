@@ -15,9 +15,9 @@ from ruleop.operator.queue.work_queue import IMMEDIATELY, RESYNC, Backoff, Reque
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.operator.wire.client.event_recorder import EventRecorder
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.watch.watcher import Watcher
-from ruleop.planning.rollout.rollout_record import Record, Revision
+from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision
 from tests.waiting import until
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
@@ -38,7 +38,7 @@ class Watch:
     def __init__(self, namespace, clock):
         self.namespace = namespace
         self.clock = clock
-        self.watcher = Watcher(None, Source(CONFIG_MAPS, namespace), clock=clock)
+        self.watcher = Watcher(None, ObjectSource(CONFIG_MAPS, namespace), clock=clock)
         self.store = self.watcher.store
 
     def brings(self, *names):
@@ -78,7 +78,7 @@ class WorkersHarness:
         self.collector = StateCollector(
             controllers=self.controllers,
             informers=lambda: self.informers,
-            rollouts=lambda: {"Box.example.com": Record.complete(Revision("a", "b"))},
+            rollouts=lambda: {"Box.example.com": RolloutRecord.complete(RolloutRevision("a", "b"))},
             recorder=self.recorder,
             on_loop=lambda function: function(),
         )

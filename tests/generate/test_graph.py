@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.generate.graph.graph_svg import GAP, Box, Layout, Point, laid_out, svg
-from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, Graph, Node, dot, mermaid, rule_graph
+from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, GraphNode, RuleGraph, dot, mermaid, rule_graph
 from ruleop.cli.program import program
 from tests.docs.messages import ROOT
 from tests.generate.projects import project
@@ -60,7 +60,7 @@ WATCHES = """\
 """
 
 
-def graph(watches: str = WATCHES) -> Graph:
+def graph(watches: str = WATCHES) -> RuleGraph:
     loaded = project(watches=watches)
     return rule_graph(loaded.watches[0], loaded)
 
@@ -95,7 +95,7 @@ def test_long_texts_and_long_statuses_are_cut_in_the_picture() -> None:
     fields = "".join(f"    field{number}: {number}\n" for number in range(20))
     node = graph(WATCHES.replace("    fixed: 1\n", fields)).nodes[-1]
     assert (len(node.lines), node.lines[-1]) == (14, "and 11 more")
-    assert Node("a", "child", ("a" * 100,)).shown == ("a" * 35 + "…",)
+    assert GraphNode("a", "child", ("a" * 100,)).shown == ("a" * 35 + "…",)
 
 
 def test_mermaid_has_a_line_for_each_node_and_edge_and_no_special_character_in_a_text() -> None:
@@ -135,8 +135,8 @@ def test_the_picture_is_xml_with_the_texts_of_the_graph() -> None:
 
 
 def test_text_is_as_wide_as_was_measured_and_fits_into_its_box() -> None:
-    node = Node("a", "child", ("a", "日本語 and a \x1b[31m control character", "i" * 36))
-    root = ET.fromstring(svg([Graph((node,), ())]))  # noqa: S314 - of this project
+    node = GraphNode("a", "child", ("a", "日本語 and a \x1b[31m control character", "i" * 36))
+    root = ET.fromstring(svg([RuleGraph((node,), ())]))  # noqa: S314 - of this project
     box = root.findall(".//{*}rect[@rx='6']")[0]
     texts = root.findall(".//{*}text")
     assert [text.text for text in texts] == list(node.shown)
@@ -237,13 +237,13 @@ def test_two_edges_that_need_not_cross_do_not() -> None:
 
 def test_the_same_graph_gives_the_same_bytes() -> None:
     one, same = graph(), graph()
-    turned = Graph(same.nodes, tuple(reversed(same.edges)))
+    turned = RuleGraph(same.nodes, tuple(reversed(same.edges)))
     assert svg([one]) == svg([same])
     assert sorted(svg([turned]).splitlines()) == sorted(svg([one]).splitlines())
 
 
 def test_a_rule_may_have_nothing_but_its_kind() -> None:
-    assert svg([Graph((Node(RESOURCE, "resource", ("App",)),), ())]).count("<rect") == 2
+    assert svg([RuleGraph((GraphNode(RESOURCE, "resource", ("App",)),), ())]).count("<rect") == 2
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from ruleop.authoring.checking.dataflow.sources import Sources
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles, check_permissions
-from ruleop.authoring.checking.roles.needed_permissions import Scope, Settings
+from ruleop.authoring.checking.roles.needed_permissions import PermissionScope, RoleSettings
 from ruleop.authoring.generate.installation.operator_roles import (
     operator_roles,
     role_objects,
@@ -183,13 +183,13 @@ def test_a_permission_that_is_needed_in_the_whole_cluster_stays_so_beside_anothe
     pods = "observe: {pods: {version: v1, kind: Pod, selector: {a: b}}}"
     roles = generated(f"reach: cluster\n{PLAIN}\n{pods}", role)
     (found,) = (each for each in roles.cluster if each.resource == "pods")
-    assert found.scope is Scope.CLUSTER
+    assert found.scope is PermissionScope.CLUSTER
 
 
 def test_all_objects_of_a_kind_are_listed_and_watched_where_the_custom_resources_are():
     roles = generated(f"{PLAIN}\nobserve: {{pods: {{version: v1, kind: Pod}}}}")
     assert [(each.verbs, each.names, each.scope) for each in roles.cluster if each.resource == "pods"] == [
-        (("list", "watch"), (), Scope.WATCHED)
+        (("list", "watch"), (), PermissionScope.WATCHED)
     ]
 
 
@@ -363,7 +363,7 @@ def test_check_finds_nothing_missing_in_the_generated_roles(root: Path, namespac
     project = load_with_sources(root, environ={})
     choices = Choices(namespaces=namespaces, metrics_auth=True)
     objects = role_objects(operator_roles(project, choices), choices)
-    settings = Settings(choices.name, namespaces, leader_elect=True, metrics_auth=True)
+    settings = RoleSettings(choices.name, namespaces, leader_elect=True, metrics_auth=True)
     roles = Roles(Grants.of("roles", objects), settings, choices.namespace)
     findings = Findings(project.files)
     check_permissions([Sources(each, project) for each in project.watches], roles, findings)
@@ -381,7 +381,7 @@ def test_check_misses_each_verb_of_each_rule(root: Path):
             fewer = replace(permission, verbs=tuple(each for each in permission.verbs if each != verb))
             others = (*roles.cluster[:number], fewer, *roles.cluster[number + 1 :])
             objects = role_objects(replace(roles, cluster=others), choices)
-            compared = Roles(Grants.of("roles", objects), Settings(leader_elect=True), choices.namespace)
+            compared = Roles(Grants.of("roles", objects), RoleSettings(leader_elect=True), choices.namespace)
             findings = Findings(project.files)
             check_permissions([Sources(each, project) for each in project.watches], compared, findings)
             assert findings.sorted(), (permission.title, verb)
@@ -393,7 +393,7 @@ def test_no_role_has_a_wildcard_and_every_rule_a_reason(root: Path):
     every = [*roles.cluster, *roles.operator, *(each for found in roles.elsewhere.values() for each in found)]
     assert not any("*" in str(rule_of(each)) for each in every)
     assert all(each.reason for each in every)
-    assert all(each.everywhere for each in every if each.scope is Scope.CLUSTER and each.site is not None)
+    assert all(each.everywhere for each in every if each.scope is PermissionScope.CLUSTER and each.site is not None)
 
 
 # -- roles for people --------------------------------------------------------------------------------------------------
@@ -507,6 +507,6 @@ def test_expire_needs_to_delete_custom_resources_and_nothing_else_does():
     findings = Findings({})
     sources = [Sources(each, loaded(body)) for each in loaded(body).watches]
     roles = role_objects(generated(PLAIN), Choices())
-    check_permissions(sources, Roles(Grants.of("rbac.yaml", roles), Settings(), "default"), findings)
+    check_permissions(sources, Roles(Grants.of("rbac.yaml", roles), RoleSettings(), "default"), findings)
     (missing,) = [each for each in findings.sorted() if "delete" in each.message]
     assert missing.message.startswith(f"rbac.yaml does not grant delete on {crd}")

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
-from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, described, quantity
+from ruleop.authoring.generate.policy.cel_terms import CelTerm, InexactError, described, quantity
 from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
 from ruleop.authoring.offline.stand_in import prepare
 from ruleop.kubernetes.cel import EvaluationError
-from ruleop.kubernetes.cel.cel_compiler import Program, compile_rule
+from ruleop.kubernetes.cel.cel_compiler import CelProgram, compile_rule
 from ruleop.kubernetes.cel.cel_types import type_of_schema
 from ruleop.kubernetes.cel.values import Budget, to_value
 from ruleop.language.rules.checking import build_with_sources
@@ -42,7 +42,7 @@ compared = cache(project)
 
 
 @cache
-def program(number: int) -> Program:
+def program(number: int) -> CelProgram:
     found, _ = policies(compared())
     return compile_rule(found[number].spec["validations"][0]["expression"], {"object": OBJECT})
 
@@ -200,7 +200,7 @@ def test_a_rule_that_cel_cannot_express_exactly_stays_with_the_operator(rule: st
 )
 def test_a_pattern_shows_that_quantities_have_no_fraction(pattern: str, is_whole: bool) -> None:
     node = SchemaNode({"type": "string", "pattern": pattern})
-    field = described(node, Term("object.spec.a", "any", path="spec.a"))
+    field = described(node, CelTerm("object.spec.a", "any", path="spec.a"))
     if is_whole:
         assert quantity(field).text == "quantity(object.spec.a)"
     else:

@@ -19,10 +19,10 @@ import orjson
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.localcluster.api.route import parse_route, verb_of
-from ruleop.localcluster.http.message import Request as HttpRequest
-from ruleop.localcluster.http.message import Response, Stream
-from ruleop.operator.wire.client.requests import Source
-from ruleop.operator.wire.http.connection import Request
+from ruleop.localcluster.http.message import PreparedRequest as HttpRequest
+from ruleop.localcluster.http.message import Response, ResponseStream
+from ruleop.operator.wire.client.requests import ObjectSource
+from ruleop.operator.wire.http.connection import PreparedRequest
 from tests.in_process import body_of, received
 from tests.kube.http_server import Exchange
 from tests.projects.cluster import Cluster, Happened
@@ -61,7 +61,7 @@ class Selection:
     fields: str = ""
 
     @classmethod
-    def of(cls, source: Source) -> Selection:
+    def of(cls, source: ObjectSource) -> Selection:
         return cls(source.resource, source.namespace, source.labels, source.fields)
 
     def has(self, key: ObjectKey, obj: dict[str, Any] | None) -> bool:
@@ -97,7 +97,7 @@ class ApiServer:
     def __post_init__(self) -> None:
         self.cluster.add_namespace(HOME)
 
-    async def answer(self, request: HttpRequest) -> Response | Stream:
+    async def answer(self, request: HttpRequest) -> Response | ResponseStream:
         asked = self._asked(request)
         if asked is not None:
             self.asked.append(asked)
@@ -106,7 +106,7 @@ class ApiServer:
                 return Response(instead[0], orjson.dumps(instead[1]))
         with self.cluster.without_unserved():
             found = self.cluster.server.api.handle(request)
-        assert isinstance(found, Response | Stream)
+        assert isinstance(found, Response | ResponseStream)
         if asked is not None and asked.verb in WRITES:
             self.cluster.collect()
         return found
@@ -185,10 +185,10 @@ class Wire:
         self.before_answers: Callable[[], None] = lambda: None
         """Called between a request and its answer."""
 
-    async def send(self, request: Request) -> Any:
+    async def send(self, request: PreparedRequest) -> Any:
         return orjson.loads((await self.fetch(request))[0])
 
-    async def fetch(self, request: Request) -> tuple[bytes, str]:
+    async def fetch(self, request: PreparedRequest) -> tuple[bytes, str]:
         await asyncio.sleep(0)
         found = await self.api.answer(received(request))
         assert isinstance(found, Response)

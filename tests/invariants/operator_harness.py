@@ -20,11 +20,11 @@ from ruleop.operator.manager import manager, parts
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.passes import status_debounce as debounce
 from ruleop.operator.queue.work_queue import Backoff
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import response_error
 from ruleop.operator.wire.watch.reflector import Reflector
 from ruleop.operator.wire.watch.store import Selection as StoreSelection
-from ruleop.operator.wire.watch.store import State, Store
+from ruleop.operator.wire.watch.store import Store, StoreState
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
 from tests.kube.model_server import bookmark, line
 from tests.kube.test_client import Open
@@ -39,7 +39,7 @@ QUICK = Backoff(0.001, 0.02)  # so that retries do not slow a test down
 class FakeWatcher:
     """A watch that delivers events when the test calls `deliver`."""
 
-    def __init__(self, wire: HarnessWire, source: Source, *, selects: StoreSelection, **_: Any) -> None:
+    def __init__(self, wire: HarnessWire, source: ObjectSource, *, selects: StoreSelection, **_: Any) -> None:
         self.store = Store(source, selects)
         self.selection = Selection.of(source)
         self.wire = wire
@@ -83,7 +83,7 @@ class FakeWatcher:
 
     def deliver(self) -> None:
         """Delivers all outstanding events in order."""
-        if self.store.state is State.SYNCED and self.at < (now := self.wire.api.cluster.version):
+        if self.store.state is StoreState.SYNCED and self.at < (now := self.wire.api.cluster.version):
             self.bring(*(line(*event) for event in self.outstanding()), bookmark(now))
             self.at = now
 
@@ -131,7 +131,7 @@ class OperatorHarness:
 
     def list_all(self, *, but: Iterable[FakeWatcher] = ()) -> None:
         for watcher in [
-            watcher for watcher in self.watchers if watcher not in but and watcher.store.state is State.PENDING
+            watcher for watcher in self.watchers if watcher not in but and watcher.store.state is StoreState.PENDING
         ]:
             watcher.list()
 

@@ -42,7 +42,7 @@ from ruleop.operator.queue import workers
 from ruleop.operator.wire.client.server_errors import Problem
 from ruleop.operator.wire.leader.election import Election
 from ruleop.operator.wire.watch import reflector
-from ruleop.operator.wire.watch.store import Origin, Store
+from ruleop.operator.wire.watch.store import EntryOrigin, Store
 from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning import Failure, Served
 from ruleop.planning.history import Writes
@@ -96,7 +96,7 @@ def value(owner: Any, name: str, new: Any) -> Break:
 # -- breakages --------------------------------------------------------------------------------------------------
 
 
-def accept_any_version(old: Any, store: Store, key: Any, entry: Any, origin: Origin) -> None:
+def accept_any_version(old: Any, store: Store, key: Any, entry: Any, origin: EntryOrigin) -> None:
     known = store._entries.get(key)
     if known is not None:
         store._entries[key] = known._replace(version=0)
@@ -104,7 +104,7 @@ def accept_any_version(old: Any, store: Store, key: Any, entry: Any, origin: Ori
 
 
 def ignore_changes_of_lists(old: Any, handler: EventHandler, informer: Any, change: Any) -> None:
-    if change.origin is not Origin.LIST:
+    if change.origin is not EntryOrigin.LIST:
         old(handler, informer, change)
 
 
@@ -113,8 +113,8 @@ def ignore_deletions(old: Any, handler: EventHandler, informer: Any, change: Any
         old(handler, informer, change)
 
 
-def keep_what_lists_lack(old: Any, store: Store, key: Any, origin: Origin) -> None:
-    if origin is not Origin.LIST:
+def keep_what_lists_lack(old: Any, store: Store, key: Any, origin: EntryOrigin) -> None:
+    if origin is not EntryOrigin.LIST:
         old(store, key, origin)
 
 

@@ -10,11 +10,11 @@ import orjson
 
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, response_error
 
 WIDGETS = ResourceInfo("widgets", namespaced=True, status_subresource=True, kind=Kind("example.com", "v1", "Widget"))
-SOURCE = Source(WIDGETS)
+SOURCE = ObjectSource(WIDGETS)
 
 
 def refusal(

@@ -20,7 +20,7 @@ from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http.access import Access
 from ruleop.operator.wire.watch.reflector import Reflector
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
@@ -192,7 +192,7 @@ async def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() 
     async with watching(handler) as (watcher, _server):
         await until("the store", lambda: watcher.store.is_at_least(10))
         assert watcher.store.get(KEY)["data"] == big["data"]
-        assert watcher.store.state is State.SYNCED
+        assert watcher.store.state is StoreState.SYNCED
         assert watcher.age() < 20
 
 
@@ -283,7 +283,7 @@ async def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watc
         await asyncio.Event().wait()
 
     async with watching(handler) as (watcher, _server):
-        await until("the store", lambda: watcher.store.state is State.SYNCED)
+        await until("the store", lambda: watcher.store.state is StoreState.SYNCED)
         assert watcher.crashes == 1
 
 

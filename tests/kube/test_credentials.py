@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from ruleop.files import MAX_CREDENTIAL
-from ruleop.operator.wire.auth.credentials import ServiceAccount, find_credentials
+from ruleop.operator.wire.auth.credentials import PodCredentials, find_credentials
 from ruleop.operator.wire.auth.kubeconfig import Kubeconfig
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import Client
@@ -511,7 +511,7 @@ async def test_a_rotated_service_account_token_is_read_again_when_the_old_one_is
         host, _, port = server.address.removeprefix("https://").partition(":")
         environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
         credentials = find_credentials(environ=environ, service_account=tmp_path)
-        assert isinstance(credentials, ServiceAccount)
+        assert isinstance(credentials, PodCredentials)
         assert credentials.namespace == "operators"
         assert (await credentials.load()).fresh_for == 60.0
         await ask(credentials)
@@ -541,7 +541,7 @@ def test_a_service_account_that_cannot_be_used_reports_the_reason(
     (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
     (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1", **environ}
-    said = complaint(ServiceAccount(tmp_path, environ))
+    said = complaint(PodCredentials(tmp_path, environ))
     assert said.startswith(f"the pod's service account in {tmp_path}: ")
     assert problem in said
 
@@ -551,7 +551,7 @@ def test_the_server_address_in_a_pod_comes_from_its_environment(tmp_path: Path, 
     (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
     for host, server in (("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")):
         environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}
-        assert asyncio.run(ServiceAccount(tmp_path, environ).load()).server == server
+        assert asyncio.run(PodCredentials(tmp_path, environ).load()).server == server
 
 
 async def test_the_proxy_of_the_environment_is_used(tmp_path: Path) -> None:
@@ -712,7 +712,7 @@ def test_the_files_of_a_service_account_are_regular_files_of_limited_size(
     (tmp_path / name).unlink()
     unusual(tmp_path, how).rename(tmp_path / name)
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
-    assert UNUSUAL[how] in complaint(ServiceAccount(tmp_path, environ))
+    assert UNUSUAL[how] in complaint(PodCredentials(tmp_path, environ))
 
 
 def test_a_kubeconfig_without_an_end_is_an_error() -> None:

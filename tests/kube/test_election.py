@@ -17,7 +17,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client import session
 from ruleop.operator.wire.http.access import Access
 from ruleop.operator.wire.leader.election import Election
-from ruleop.operator.wire.leader.lease import Candidate, Timing
+from ruleop.operator.wire.leader.lease import LeaseCandidate, Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 from tests.waiting import PATIENCE
@@ -316,14 +316,14 @@ async def test_an_internal_error_in_a_step_does_not_end_the_process_before_the_l
         lost = threading.Event()
         election = await leading(Open(serving_at.address), lost)
         failing = [KeyError("x")]
-        original = Candidate.written
+        original = LeaseCandidate.written
 
-        def written(candidate: Candidate, lease: Any, started: float, now: float) -> None:
+        def written(candidate: LeaseCandidate, lease: Any, started: float, now: float) -> None:
             if failing:
                 raise failing.pop()
             original(candidate, lease, started, now)
 
-        monkeypatch.setattr(Candidate, "written", written)
+        monkeypatch.setattr(LeaseCandidate, "written", written)
         while failing:  # noqa: ASYNC110 - of another thread
             await asyncio.sleep(0.01)
         enough = server.version + RENEWALS

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.http.connection import Request
+from ruleop.operator.wire.http.connection import PreparedRequest
 from tests.waiting import PATIENCE
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -92,9 +92,9 @@ class Sender:
 
     def __init__(self, *errors: ApiError | None) -> None:
         self.errors = list(errors)
-        self.sent: list[Request] = []
+        self.sent: list[PreparedRequest] = []
 
-    async def fetch(self, request: Request) -> tuple[bytes, str]:
+    async def fetch(self, request: PreparedRequest) -> tuple[bytes, str]:
         self.sent.append(request)
         error = self.errors.pop(0) if self.errors else None
         if error is not None:

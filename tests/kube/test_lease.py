@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ruleop.operator.shards.ownership import read_lease
-from ruleop.operator.wire.leader.lease import Candidate, Pause, Read, Role, Timing, Write
+from ruleop.operator.wire.leader.lease import LeaseCandidate, LeaseRead, LeaseWrite, Pause, Role, Timing
 from tests.exploration import examples
 
 
@@ -23,7 +23,7 @@ class Server:
         self.lease: dict[str, Any] | None = None
         self.version = 0
 
-    def write(self, step: Write) -> dict[str, Any] | None:
+    def write(self, step: LeaseWrite) -> dict[str, Any] | None:
         """The new lease; None if another was faster."""
         now = self.lease["metadata"]["resourceVersion"] if self.lease else ""
         if step.version != now:
@@ -33,7 +33,7 @@ class Server:
         return self.lease
 
 
-def turn(candidate: Candidate, server: Server, now: float, wall: datetime | None = None) -> float | None:
+def turn(candidate: LeaseCandidate, server: Server, now: float, wall: datetime | None = None) -> float | None:
     """Does what the candidate wants at this moment; says when it wants something again, or None when it is over."""
     while True:
         step = candidate.next(now, wall)
@@ -41,7 +41,7 @@ def turn(candidate: Candidate, server: Server, now: float, wall: datetime | None
             return None
         if isinstance(step, Pause):
             return step.until
-        if isinstance(step, Read):
+        if isinstance(step, LeaseRead):
             candidate.read(server.lease, now)
         else:
             lease = server.write(step)
@@ -51,8 +51,8 @@ def turn(candidate: Candidate, server: Server, now: float, wall: datetime | None
                 candidate.written(lease, now, now)
 
 
-def candidate(name: str, chance: float = 0.5) -> Candidate:
-    return Candidate(name, chance=lambda: chance)
+def candidate(name: str, chance: float = 0.5) -> LeaseCandidate:
+    return LeaseCandidate(name, chance=lambda: chance)
 
 
 def test_the_first_candidate_leads_at_once_and_renews_in_time():
@@ -97,7 +97,7 @@ def test_the_renew_time_in_the_record_is_not_trusted():
         "renewTime": "1999-01-01T00:00:00.000000Z",
         "leaseTransitions": 3,
     }
-    server.write(Write(spec, ""))
+    server.write(LeaseWrite(spec, ""))
     turn(second, server, 0.0)
     assert second.role is Role.WAITING
 
@@ -155,7 +155,7 @@ def test_an_answer_after_the_deadline_does_not_acquire_the_lease():
     server, first = Server(), candidate("first")
     first.read(None, 0.0)
     step = first.next(0.0)
-    assert isinstance(step, Write)
+    assert isinstance(step, LeaseWrite)
     first.written(server.write(step), 0.0, 11.0)
     assert not first.leads(11.0)
     assert first.role is Role.WAITING
@@ -192,11 +192,11 @@ def test_releasing_a_waiting_candidate_writes_nothing():
     assert server.lease["spec"]["holderIdentity"] == "first"
 
 
-def renewing(first: Candidate, server: Server) -> tuple[Write, float]:
+def renewing(first: LeaseCandidate, server: Server) -> tuple[LeaseWrite, float]:
     """It leads, and the request that renews is under way."""
     now = turn(first, server, 0.0)
     step = first.next(now)
-    assert isinstance(step, Write)
+    assert isinstance(step, LeaseWrite)
     return step, now
 
 
@@ -223,7 +223,7 @@ def test_a_failed_hand_over_is_not_retried():
     server, first = Server(), candidate("first")
     turn(first, server, 0.0)
     first.release()
-    assert isinstance(first.next(1.0), Write)
+    assert isinstance(first.next(1.0), LeaseWrite)
     first.failed(2.0)
     assert first.next(2.0) is None
 
@@ -267,10 +267,10 @@ class TwoCandidates(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.server = Server()
-        self.candidates = [Candidate("a", chance=lambda: 0.3), Candidate("b", chance=lambda: 0.7)]
+        self.candidates = [LeaseCandidate("a", chance=lambda: 0.3), LeaseCandidate("b", chance=lambda: 0.7)]
         self.open: list[tuple[Any, float, Any] | None] = [None, None]
         self.restarts = 0
-        self.ended: set[Candidate] = set()
+        self.ended: set[LeaseCandidate] = set()
 
     @rule(seconds=st.one_of(st.floats(0, 3), st.floats(0, 40)))
     def time_passes(self, seconds):
@@ -283,7 +283,7 @@ class TwoCandidates(RuleBasedStateMachine):
         step = self.candidates[who].next(self.now)
         if step is None:
             self.restarts += 1  # the process ended; the next one has another name
-            self.candidates[who] = Candidate(f"{'ab'[who]}{self.restarts}", chance=lambda: 0.5)
+            self.candidates[who] = LeaseCandidate(f"{'ab'[who]}{self.restarts}", chance=lambda: 0.5)
         elif not isinstance(step, Pause):
             self.open[who] = (step, self.now, reaches)
 
@@ -292,7 +292,7 @@ class TwoCandidates(RuleBasedStateMachine):
         if self.open[who] is None or self.open[who][2] is not True:
             return
         step, begun, _ = self.open[who]
-        if isinstance(step, Read):
+        if isinstance(step, LeaseRead):
             answer = ("lease", self.server.lease and {**self.server.lease, "spec": dict(self.server.lease["spec"])})
         else:
             answer = ("lease", self.server.write(step))
@@ -305,9 +305,9 @@ class TwoCandidates(RuleBasedStateMachine):
         step, begun, answer = self.open[who]
         self.open[who] = None
         candidate = self.candidates[who]
-        if answer is False or lost or (isinstance(step, Write) and answer[1] is None):
+        if answer is False or lost or (isinstance(step, LeaseWrite) and answer[1] is None):
             candidate.failed(self.now)
-        elif isinstance(step, Read):
+        elif isinstance(step, LeaseRead):
             candidate.read(answer[1], self.now)
         else:
             candidate.written(answer[1], begun, self.now)

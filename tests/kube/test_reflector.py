@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from ruleop.operator.wire.client.json_depth import MAX_VALUES
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
-from ruleop.operator.wire.watch.store import State, Store
+from ruleop.operator.wire.watch.store import Store, StoreState
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
 
 
@@ -95,9 +95,9 @@ def test_the_reflector_starts_with_a_streaming_list_that_continues_as_a_watch(
     }
     reflector.opened(0.0)
     reflector.lines([line("ADDED", widget("b", 9)), line("ADDED", widget("a", 3)), bookmark(7)], 0.1)
-    assert store.state is State.PENDING
+    assert store.state is StoreState.PENDING
     reflector.lines([bookmark(10, ends=True), line("MODIFIED", widget("a", 11))], 0.2)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert (len(store), store.version) == (2, 11)
     reflector.closed(240.0)
     assert query(reflector.next(240.0))["resourceVersion"] == "11"
@@ -127,7 +127,7 @@ def test_a_server_without_streaming_lists_is_listed_in_pages(reflector: Reflecto
     reflector.page(page(50, widget("a", 1), more=True), 0.1)
     assert query(reflector.next(0.1)) == {"limit": "500", "continue": "next"}
     reflector.page(page(51, widget("b", 2)), 0.2)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert query(reflector.next(0.2))["resourceVersion"] == "50", "of the first page: the list is as of then"
 
 
@@ -213,7 +213,7 @@ def test_a_watch_of_an_unavailable_server_resumes_without_a_list(
     reflector.closed(10.0)
     reflector.next(10.0)
     reflector.failed(refusal(status), 10.0)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert store.problem
     step = reflector.next(rested(reflector, 10.0))
     assert query(step)["resourceVersion"] == "100"
@@ -306,11 +306,11 @@ def test_a_list_older_than_the_store_is_refused(reflector: Reflector, store: Sto
 def test_missing_permission_is_a_state_and_is_checked_again(reflector: Reflector, store: Store) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(403, "Forbidden"), 0.0)
-    assert store.state is State.FORBIDDEN
+    assert store.state is StoreState.FORBIDDEN
     assert "watch widgets.example.com" in store.problem
     reflector.wake(0.1)
     watching(reflector, now=0.2)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
 
 
 def test_a_permission_restored_during_a_watch_makes_the_store_synced_without_a_list(
@@ -323,7 +323,7 @@ def test_a_permission_restored_during_a_watch_makes_the_store_synced_without_a_l
     now = rested(reflector, 5.0)
     reflector.next(now)
     reflector.opened(now)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert reflector.lists == 1
 
 
@@ -336,7 +336,7 @@ def test_a_removed_kind_is_a_state_and_waits_for_its_crd(reflector: Reflector, s
         reflector.next(now)
         reflector.failed(refusal(404, "NotFound"), now)
         before, now = now, rested(reflector, now)
-    assert store.state is State.UNSERVED
+    assert store.state is StoreState.UNSERVED
     assert len(store) == 0
     assert now - before == 300.0, "nobody asks every second for what a CRD announces"
     reflector.wake(before + 1)
@@ -408,7 +408,7 @@ def test_a_streaming_list_without_its_end_bookmark_is_replaced_by_pages(
     assert query(reflector.next(now)) == {"limit": "500"}
     reflector.page(page(50, widget("b", 2)), now)
     assert [key.name for key in store.select_keys()] == ["b"]
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert query(reflector.next(now))["resourceVersion"] == "50"
 
 
@@ -520,7 +520,7 @@ def test_a_deeply_nested_object_is_read_like_any_other(
     reflector: Reflector, store: Store, levels: int, pages: bool
 ) -> None:
     listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert names(store) == ["a", "deep", "z"]
     value = store.select("ns")[1]["spec"]
     for _ in range(levels):
@@ -535,7 +535,7 @@ def test_an_object_that_cannot_be_read_is_omitted_alone(
 ) -> None:
     with capture_logs() as lines:
         listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
-    assert store.state is State.SYNCED
+    assert store.state is StoreState.SYNCED
     assert names(store) == ["a", "z"]
     assert query(reflector.next(2.0))["resourceVersion"] == "50"
     assert [(each["log_level"], each["object"]) for each in lines] == [("warning", "Widget/ns/deep")]

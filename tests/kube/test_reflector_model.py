@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.watch.reflector import Fetch, Follow, Reflector, Rest
-from ruleop.operator.wire.watch.store import Change, State, Store
+from ruleop.operator.wire.watch.store import Store, StoreChange, StoreState
 from tests.exploration import examples
 from tests.kube.model_server import SOURCE, ModelServer, bookmark, line, refusal
 
@@ -44,7 +44,7 @@ class World(RuleBasedStateMachine):
     def new_reflector(self) -> Reflector:
         return Reflector(SOURCE, self.store, chance=lambda: 0.5, highest=self.store.version)
 
-    def hear(self, change: Change) -> None:
+    def hear(self, change: StoreChange) -> None:
         """A listener that follows the changes has the contents of the store: no change is reported twice, out of order,
         or not at all."""
         known = self.mirror.get(change.key)
@@ -172,7 +172,7 @@ class World(RuleBasedStateMachine):
             self.sent = self.server.version
 
     def look_at_state(self) -> None:
-        if self.store.state is State.UNSERVED:
+        if self.store.state is StoreState.UNSERVED:
             self.newest.clear()  # when the kind is back, so are the objects, perhaps just as they were
 
     def look_at_stream(self) -> None:
@@ -254,7 +254,7 @@ class World(RuleBasedStateMachine):
                 self.perform(step, self.server.version)
         self.fill()
         self.reflector.lines(self.stream or [], self.now)
-        assert self.store.state is State.SYNCED
+        assert self.store.state is StoreState.SYNCED
         assert self.store.problem == ""
         held = {obj["metadata"]["name"]: obj for obj in self.store.select()}
         for name, obj in self.server.objects.items():

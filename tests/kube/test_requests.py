@@ -10,7 +10,7 @@ import pytest
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.http.access import proxy_for
 
@@ -24,9 +24,10 @@ def test_request_paths_follow_group_scope_and_subresource() -> None:
     assert requests.get(DEPLOYMENTS, WEB).path == "/apis/apps/v1/namespaces/prod/deployments/web"
     assert requests.get(NODES, ObjectKey("", "Node", "", "n1")).path == "/api/v1/nodes/n1"
     assert requests.get(ROLES, ObjectKey("", "ClusterRole", "", "system:x")).path.endswith("/clusterroles/system:x")
-    assert requests.list_page(Source(DEPLOYMENTS), limit=500).path == "/apis/apps/v1/deployments"
+    assert requests.list_page(ObjectSource(DEPLOYMENTS), limit=500).path == "/apis/apps/v1/deployments"
     assert (
-        requests.list_page(Source(DEPLOYMENTS, "prod"), limit=500).path == "/apis/apps/v1/namespaces/prod/deployments"
+        requests.list_page(ObjectSource(DEPLOYMENTS, "prod"), limit=500).path
+        == "/apis/apps/v1/namespaces/prod/deployments"
     )
     assert requests.merge_patch(DEPLOYMENTS, WEB, {}, subresource="status").path.endswith("/web/status")
 
@@ -43,7 +44,7 @@ def test_an_empty_or_dotted_name_never_becomes_a_request_for_a_collection(name: 
 def test_a_namespace_is_a_single_segment_of_the_path(namespace: str) -> None:
     for make in (
         lambda: requests.get(DEPLOYMENTS, WEB._replace(namespace=namespace)),
-        lambda: requests.list_page(Source(DEPLOYMENTS, namespace), limit=1),
+        lambda: requests.list_page(ObjectSource(DEPLOYMENTS, namespace), limit=1),
         lambda: requests.create(DEPLOYMENTS, {"metadata": {"name": "a", "namespace": namespace}}),
     ):
         with pytest.raises(ApiError, match="is not the name of a namespace"):
@@ -78,7 +79,7 @@ def test_a_deletion_has_preconditions_of_uid_and_version() -> None:
 
 
 def test_selectors_are_sent_to_the_server() -> None:
-    source = Source(DEPLOYMENTS, labels="a=b,c", fields="metadata.name=x", metadata_only=True)
+    source = ObjectSource(DEPLOYMENTS, labels="a=b,c", fields="metadata.name=x", metadata_only=True)
     request = requests.watch(source, version="7", seconds=200)
     assert request.query == (
         "labelSelector=a%3Db%2Cc&fieldSelector=metadata.name%3Dx&watch=1&allowWatchBookmarks=true&timeoutSeconds=200&resourceVersion=7"

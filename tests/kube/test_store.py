@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ruleop.kubernetes.kinds import ObjectKey, parse_version
 from ruleop.kubernetes.names import PART_OF_LABEL
 from ruleop.operator.wire.watch import packing
-from ruleop.operator.wire.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, StoreSnapshot
+from ruleop.operator.wire.watch.store import MAX_KEPT_BYTES, EntryOrigin, Store, StoreChange, StoreSnapshot, StoreState
 from tests.kube.model_server import SOURCE
 
 
@@ -51,8 +51,8 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
 
 
 @pytest.fixture
-def changes(store: Store) -> list[Change]:
-    heard: list[Change] = []
+def changes(store: Store) -> list[StoreChange]:
+    heard: list[StoreChange] = []
     store.subscribe(heard.append)
     return heard
 
@@ -93,7 +93,7 @@ def test_large_objects_are_not_kept_parsed(store: Store) -> None:
     assert store.get(key()) is not store.get(key())
 
 
-def test_a_change_of_status_is_distinguished_from_other_changes(store: Store, changes: list[Change]) -> None:
+def test_a_change_of_status_is_distinguished_from_other_changes(store: Store, changes: list[StoreChange]) -> None:
     store.apply(widget(version=5, spec={"n": 1}))
     store.apply(widget(version=6, spec={"n": 1}, status={"ready": True}))
     store.apply(widget(version=7, spec={"n": 1}, status={"ready": True}, metadata={"managedFields": []}))
@@ -104,7 +104,7 @@ def test_a_change_of_status_is_distinguished_from_other_changes(store: Store, ch
 
 
 def test_a_status_write_without_the_subresource_still_counts_as_a_change_of_status(
-    store: Store, changes: list[Change]
+    store: Store, changes: list[StoreChange]
 ) -> None:
     """There it raises the generation."""
     store.apply(widget(version=5, spec={"n": 1}, metadata={"generation": 1}))
@@ -115,9 +115,9 @@ def test_a_status_write_without_the_subresource_still_counts_as_a_change_of_stat
 
 @pytest.mark.slow
 def test_a_failing_listener_does_not_stop_the_others(store: Store) -> None:
-    heard: list[Change] = []
+    heard: list[StoreChange] = []
 
-    def bad(change: Change) -> None:
+    def bad(change: StoreChange) -> None:
         raise ZeroDivisionError
 
     store.subscribe(bad)
@@ -127,7 +127,7 @@ def test_a_failing_listener_does_not_stop_the_others(store: Store) -> None:
     assert store.listener_failures == 1
 
 
-def test_items_of_a_list_equal_objects_of_a_watch(store: Store, changes: list[Change]) -> None:
+def test_items_of_a_list_equal_objects_of_a_watch(store: Store, changes: list[StoreChange]) -> None:
     """The items of a list have neither apiVersion nor kind."""
     store.apply(widget(spec={"n": 1}))
     bare = widget(version=6, spec={"n": 1})
@@ -138,7 +138,9 @@ def test_items_of_a_list_equal_objects_of_a_watch(store: Store, changes: list[Ch
     assert not changes[-1].outside_status
 
 
-def test_a_list_replaces_the_contents_of_the_store_when_it_is_complete(store: Store, changes: list[Change]) -> None:
+def test_a_list_replaces_the_contents_of_the_store_when_it_is_complete(
+    store: Store, changes: list[StoreChange]
+) -> None:
     store.apply(widget("gone", 5))
     store.apply(widget("stays", 6))
     store.begin_list()
@@ -148,13 +150,13 @@ def test_a_list_replaces_the_contents_of_the_store_when_it_is_complete(store: St
     changes.clear()
     store.end_list(8)
     assert [(change.key.name, change.new is None, change.origin) for change in changes] == [
-        ("gone", True, Origin.LIST),
-        ("new", False, Origin.LIST),
+        ("gone", True, EntryOrigin.LIST),
+        ("new", False, EntryOrigin.LIST),
     ]
 
 
 def test_an_object_that_a_list_shows_otherwise_at_the_same_version_has_changed(
-    store: Store, changes: list[Change]
+    store: Store, changes: list[StoreChange]
 ) -> None:
     """So does the API server after a CRD has a new default."""
     store.apply(widget("same", 5, spec={"n": 1}))
@@ -168,7 +170,7 @@ def test_an_object_that_a_list_shows_otherwise_at_the_same_version_has_changed(
     assert store.get(key("defaulted"))["spec"] == {"n": 1, "color": "blue"}
 
 
-def test_a_changed_uid_is_a_deletion_and_a_creation(store: Store, changes: list[Change]) -> None:
+def test_a_changed_uid_is_a_deletion_and_a_creation(store: Store, changes: list[StoreChange]) -> None:
     store.apply(widget(uid="u1", version=5))
     store.apply(widget(uid="u2", version=9))
     assert [(change.old and change.old.uid, change.new and change.new.uid) for change in changes] == [
@@ -179,7 +181,7 @@ def test_a_changed_uid_is_a_deletion_and_a_creation(store: Store, changes: list[
 
 
 def test_an_own_write_is_visible_before_its_watch_event_which_is_then_ignored(
-    store: Store, changes: list[Change]
+    store: Store, changes: list[StoreChange]
 ) -> None:
     assert store.put(widget(version=7, spec={"n": 1}))
     assert store.get(key())["spec"] == {"n": 1}
@@ -187,11 +189,11 @@ def test_an_own_write_is_visible_before_its_watch_event_which_is_then_ignored(
     assert not store.is_at_least("7"), "of the others nothing is known"
     store.apply(widget(version=6, spec={"n": 0}))
     store.apply(widget(version=7, spec={"n": 1}))
-    assert [change.origin for change in changes] == [Origin.WRITE]
+    assert [change.origin for change in changes] == [EntryOrigin.WRITE]
     assert store.is_at_least("7")
 
 
-def test_a_late_answer_to_a_write_changes_nothing(store: Store, changes: list[Change]) -> None:
+def test_a_late_answer_to_a_write_changes_nothing(store: Store, changes: list[StoreChange]) -> None:
     store.apply(widget(version=7))
     assert not store.put(widget(version=6, spec={"old": True}))
     store.delete(widget(version=9))
@@ -210,7 +212,7 @@ def test_an_own_write_survives_an_older_list(store: Store) -> None:
 
 
 def test_an_object_that_a_live_read_did_not_find_is_removed_and_stays_removed(
-    store: Store, changes: list[Change]
+    store: Store, changes: list[StoreChange]
 ) -> None:
     """The watch may be behind: it still tells how the object changed before it went."""
     store.put(widget(version=7))
@@ -218,7 +220,9 @@ def test_an_object_that_a_live_read_did_not_find_is_removed_and_stays_removed(
     assert key() in store, "the read was about another object"
     store.remove(key(), "u1")
     assert key() not in store
-    assert changes[-1].origin is Origin.READ, "whoever waits for its end hears of it: the watch will bring no change"
+    assert changes[-1].origin is EntryOrigin.READ, (
+        "whoever waits for its end hears of it: the watch will bring no change"
+    )
     store.apply(widget(version=6))
     store.apply(widget(version=8))
     assert not store.put(widget(version=9)), "a late answer"
@@ -398,20 +402,20 @@ def test_objects_are_selected_by_namespace_and_sorted(store: Store) -> None:
     assert store.select("z") == []
 
 
-def test_a_kind_that_is_no_longer_served_removes_its_objects(store: Store, changes: list[Change]) -> None:
+def test_a_kind_that_is_no_longer_served_removes_its_objects(store: Store, changes: list[StoreChange]) -> None:
     store.apply(widget())
-    states: list[State] = []
+    states: list[StoreState] = []
     store.subscribe_state(lambda each: states.append(each.state))
-    store.set_state(State.FORBIDDEN, "no right")
+    store.set_state(StoreState.FORBIDDEN, "no right")
     assert key() in store, "what is not seen may still be there"
-    store.set_state(State.UNSERVED, "no kind")
-    store.set_state(State.UNSERVED, "still no kind")
+    store.set_state(StoreState.UNSERVED, "no kind")
+    store.set_state(StoreState.UNSERVED, "still no kind")
     assert len(store) == 0
     assert changes[-1].new is None
-    assert states == [State.FORBIDDEN, State.UNSERVED]
+    assert states == [StoreState.FORBIDDEN, StoreState.UNSERVED]
 
 
-def test_a_metadata_only_store_keeps_only_metadata(changes: list[Change]) -> None:
+def test_a_metadata_only_store_keeps_only_metadata(changes: list[StoreChange]) -> None:
     store = Store(replace(SOURCE, metadata_only=True))
     store.apply(widget(version=5, spec={"big": "x" * 1000}))
     assert store.get(key()) == {
@@ -427,7 +431,7 @@ def test_resource_versions_are_compared_as_numbers() -> None:
 
 
 def test_an_unsubscribed_listener_receives_nothing(store: Store) -> None:
-    heard: list[Change] = []
+    heard: list[StoreChange] = []
     end = store.subscribe(heard.append)
     end()
     store.apply(widget())
@@ -464,7 +468,7 @@ def test_an_object_takes_about_as_much_memory_as_its_json() -> None:
     assert held / 300 / size < 1.3
 
 
-def test_objects_that_the_store_does_not_select_are_not_kept(changes: list[Change]) -> None:
+def test_objects_that_the_store_does_not_select_are_not_kept(changes: list[StoreChange]) -> None:
     store = Store(SOURCE, lambda key, metadata: key.name.startswith("a") and "owner" in (metadata.get("labels") or {}))
     store.subscribe(changes.append)
     ours: dict[str, Any] = {"metadata": {"labels": {"owner": "x"}}}

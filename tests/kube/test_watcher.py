@@ -14,9 +14,9 @@ from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
 from ruleop.operator.cache.informers import Informer, Informers, WatchSpec
 from ruleop.operator.wire.client.client import Client
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.session import Session
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving
 from tests.kube.test_client import Open
@@ -48,10 +48,13 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
         async with serving(handle) as server, asyncio.timeout(PATIENCE):
             session = await Session.open(Open(server.address))
             watcher = Watcher(
-                Client(session), Source(MAPS), chance=lambda: 0.0, regained=lambda: regained.append(server.address)
+                Client(session),
+                ObjectSource(MAPS),
+                chance=lambda: 0.0,
+                regained=lambda: regained.append(server.address),
             )
             watcher.start()
-            await until("a list", lambda: watcher.wake() or watcher.store.state is State.SYNCED)
+            await until("a list", lambda: watcher.wake() or watcher.store.state is StoreState.SYNCED)
             await watcher.stop()
             await session.close()
 
@@ -102,7 +105,7 @@ def test_a_stream_of_html_is_a_single_warning() -> None:
         nonlocal server
         async with serving(handle) as server, asyncio.timeout(PATIENCE):
             session = await Session.open(Open(server.address))
-            watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0)
+            watcher = Watcher(Client(session), ObjectSource(MAPS), chance=lambda: 0.0)
             watcher.start()
             await until("its requests", lambda: watcher.wake() or len(server.seen) >= 4)
             await watcher.stop()

@@ -25,7 +25,7 @@ from ruleop.operator.passes.executor import Executor
 from ruleop.operator.passes.other_operators import OtherOperators
 from ruleop.operator.passes.owner_key import OwnerKey
 from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST, Reconciler
-from ruleop.operator.passes.shared_objects import Environment
+from ruleop.operator.passes.shared_objects import PassEnvironment
 from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics
@@ -157,7 +157,7 @@ class Large:
 
         events: Any = SimpleNamespace(record=lambda *_: None)
         metrics = Metrics()
-        environment = Environment(
+        environment = PassEnvironment(
             cache=self.cluster,
             executor=Executor(self.cluster, self.cluster, OwnWrites()),
             inventory=SimpleNamespace(before_writes=before_writes, of=lambda _kind: NOTHING),

@@ -12,8 +12,8 @@ from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.object_store import Resource
 from ruleop.operator.revisions.revision_data import Revision, Revisions, encode
-from ruleop.planning.rollout.rollout_record import Record, member_of
-from ruleop.planning.rollout.rollout_record import Revision as Rollout
+from ruleop.planning.rollout.rollout_record import RolloutRecord, member_of
+from ruleop.planning.rollout.rollout_record import RolloutRevision as Rollout
 from ruleop.planning.rollout.rollout_record import encode as encode_record
 from ruleop.planning.rollout.waves import condition_of
 from tests.live.projects import site
@@ -185,7 +185,7 @@ def test_revisions_since_the_creation_and_the_one_before_are_listed(ready_sites)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("others", [{}, {"Site.example.com_other": Record.complete(Rollout("x", TWO))}])
+@pytest.mark.parametrize("others", [{}, {"Site.example.com_other": RolloutRecord.complete(Rollout("x", TWO))}])
 def test_a_revision_that_a_rollout_has_not_brought_to_it_is_held_back(ready_sites, others):
     """Also if the kind has several watches: its status names the revision that the right one gives it."""
     (uid,) = [each["metadata"]["uid"] for each in ready_sites.objects("Site") if each["metadata"]["name"] == "a"]
@@ -204,13 +204,13 @@ def test_a_revision_that_a_rollout_has_not_brought_to_it_is_held_back(ready_site
         assert out.count("revision 222222222222; held back here by its rollout") == int(rules[1])
         return rules, [each["time"] for each in changes(ready_sites, "Site/a") if each["what"] == "released"]
 
-    waiting = Record(new, old, "Stopped")
+    waiting = RolloutRecord(new, old, "Stopped")
     time = 1767225600.0
     reached = replace(waiting, phase="Progressing", released={member_of(uid): "ready"}, pending={member_of(uid): time})
     assert found(waiting) == ([False, True], [])
     assert found(reached) == ([False, False], ["2026-01-01T00:00:00Z"])
-    assert found(Record.complete(new)) == ([False, False], [])
-    assert found(replace(Record.complete(old), undo=True, rejected=new)) == ([False, True], [])
+    assert found(RolloutRecord.complete(new)) == ([False, False], [])
+    assert found(replace(RolloutRecord.complete(old), undo=True, rejected=new)) == ([False, True], [])
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.language.rules.checking import build_project
 from ruleop.operator.revisions.revision_data import pack
-from ruleop.planning.rollout.rollout_record import Record, Revision, decode, encode, member_of
+from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, decode, encode, member_of
 from tests.live.harness import Live
 from tests.live.projects import SITES, site
 from tests.live.test_rollout_status import config_map, kept, records
@@ -26,7 +26,7 @@ def files(number: int) -> dict[str, str]:
 
 
 EDITS = [build_project(files(number), root="", environ={}) for number in (1, 2, 3)]
-FIRST, SECOND, THIRD = (Revision(each.rules[0].revision, each.revision) for each in EDITS)
+FIRST, SECOND, THIRD = (RolloutRevision(each.rules[0].revision, each.revision) for each in EDITS)
 
 
 def revisions(*kept: int) -> str:
@@ -39,7 +39,7 @@ def revisions(*kept: int) -> str:
 @pytest.fixture
 def rolled_out(sites: Live) -> Live:
     """The operator has rolled out two edits one after the other, and a third reached one of four CRs."""
-    record = Record(
+    record = RolloutRecord(
         THIRD, SECOND, "Stopped", released={member_of("a"): "ready"}, previous=FIRST, total=4, reason="1 failed: a"
     )
     sites.apply(revisions(1, 2, 3))
@@ -47,7 +47,7 @@ def rolled_out(sites: Live) -> Live:
     return sites
 
 
-def record_of(live: Live) -> Record:
+def record_of(live: Live) -> RolloutRecord:
     (found,) = [each for each in live.objects("ConfigMap") if each["metadata"]["name"] == "ruleop-rollouts"]
     return decode(found["data"][WATCH])
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.planning.rollout.rollout_record import Record, Revision, decode, encode
+from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, decode, encode
 from tests.live.harness import Live
 from tests.live.projects import SITES, site
 
-OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
+OLD, NEW = RolloutRevision("a" * 64, "c" * 64), RolloutRevision("b" * 64, "d" * 64)
 
 
 def config_map(name: str, namespace: str = "default", **data: str) -> str:
@@ -34,7 +34,9 @@ def lease(name: str, holder: str, *, age: int = 0, epoch: str = "") -> str:
 def progressing(sites: Live) -> Live:
     """The operator `pv`, which rolls out an edit."""
     sites.write("ruleop.yaml", "name: pv\n")
-    sites.apply(config_map("pv-rollouts", **{"Site.example.com": encode(Record(NEW, OLD, "Progressing", total=2))}))
+    sites.apply(
+        config_map("pv-rollouts", **{"Site.example.com": encode(RolloutRecord(NEW, OLD, "Progressing", total=2))})
+    )
     return sites
 
 
@@ -96,7 +98,7 @@ def is_rolled_out(live: Live) -> bool:
     return [(each.phase, each.previous is not None) for each in records(live)] == [("Complete", True)]
 
 
-def records(live: Live) -> list[Record]:
+def records(live: Live) -> list[RolloutRecord]:
     found = [each for each in live.objects("ConfigMap") if each["metadata"]["name"] == "ruleop-rollouts"]
     return [decode(text) for each in found for text in each["data"].values()]
 

@@ -10,9 +10,9 @@ import pytest
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.planned import Answer, StoredField, Verdict
 from ruleop.localcluster.api.faulty import Effect, Fault
-from ruleop.localcluster.api.object_writer import Writer
+from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.operator.wire.client import requests, server_errors
-from ruleop.operator.wire.http.connection import Request
+from ruleop.operator.wire.http.connection import PreparedRequest
 from ruleop.planning.changes.differences import NOTHING, Difference
 from tests.live.projects import site
 
@@ -182,13 +182,13 @@ def test_the_json_of_a_plan_has_the_answers(ready_sites):
 
 def warning_of_creations(monkeypatch, text: str) -> None:
     """Lets the server warn of each object that is created."""
-    create = Writer.create
+    create = ObjectWriter.create
 
     def warned(writer, *arguments, **more):
         writer.warnings.append(text)
         return create(writer, *arguments, **more)
 
-    monkeypatch.setattr(Writer, "create", warned)
+    monkeypatch.setattr(ObjectWriter, "create", warned)
 
 
 @pytest.mark.slow
@@ -274,11 +274,15 @@ def test_the_option_needs_a_cluster(ready_sites):
 
 
 def test_a_dry_run_of_a_deletion_has_the_option_in_its_body():
-    asked = requests.as_dry_run(Request("DELETE", "/x", "delete", "x", query="a=b", body=b'{"kind": "DeleteOptions"}'))
+    asked = requests.as_dry_run(
+        PreparedRequest("DELETE", "/x", "delete", "x", query="a=b", body=b'{"kind": "DeleteOptions"}')
+    )
     assert asked.query == "a=b&dryRun=All"
     assert json.loads(asked.body or b"") == {"kind": "DeleteOptions", "dryRun": ["All"]}
-    assert json.loads(requests.as_dry_run(Request("DELETE", "/x", "delete", "x")).body or b"") == {"dryRun": ["All"]}
-    read = Request("GET", "/x", "get", "x", query="a=b")
+    assert json.loads(requests.as_dry_run(PreparedRequest("DELETE", "/x", "delete", "x")).body or b"") == {
+        "dryRun": ["All"]
+    }
+    read = PreparedRequest("GET", "/x", "get", "x", query="a=b")
     assert requests.as_dry_run(read) is read
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.merge import PathError, parse_path
-from ruleop.kubernetes.merge.path import Selector
+from ruleop.kubernetes.merge.path import PathSelector
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from ruleop.kubernetes.merge.path import Selector
 )
 def test_a_path_is_read_and_prints_as_it_was_written(text, segments):
     path = parse_path(text)
-    assert [list(s.pairs) if isinstance(s, Selector) else s for s in path.segments] == segments
+    assert [list(s.pairs) if isinstance(s, PathSelector) else s for s in path.segments] == segments
     assert str(path) == text
 
 

@@ -16,7 +16,7 @@ import aiohttp
 import yaml
 from yarl import URL
 
-from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.operator.manager.flags import Options
@@ -53,7 +53,7 @@ class NotedPage(DevPage):
 class Running:
     """The page of a session, for somebody who has opened the printed URL."""
 
-    def __init__(self, session: Session, page: NotedPage, http: aiohttp.ClientSession) -> None:
+    def __init__(self, session: DevSession, page: NotedPage, http: aiohttp.ClientSession) -> None:
         self.session, self.page, self.http = session, page, http
         self.base, _, self.token = page.url.partition("/?token=")
 
@@ -121,8 +121,8 @@ async def running(
         rollouts=rollouts,
         dry_run=dry_run,
     )
-    settings = Settings(tuple(samples), lambda: definitions(root), page=lambda: page)
-    session = Session(load_with_sources(Folder(str(root)), ()).project, root, options, settings, View())
+    settings = DevSettings(tuple(samples), lambda: definitions(root), page=lambda: page)
+    session = DevSession(load_with_sources(Folder(str(root)), ()).project, root, options, settings, DevView())
     task = asyncio.create_task(session.run())
     try:
         await until("the operator", lambda: page.server is not None or task.done())

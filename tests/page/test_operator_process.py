@@ -19,7 +19,7 @@ from ruleop.authoring.live import live_planner
 from ruleop.authoring.live.reading.read_only_connection import ReadingClient
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.wire.client.server_errors import response_error
-from ruleop.operator.wire.http.connection import Request
+from ruleop.operator.wire.http.connection import PreparedRequest
 from ruleop.planning import Plan
 from ruleop.planning.guard import GUARD
 from tests.folders import write_files
@@ -91,7 +91,7 @@ def test_the_page_shows_the_rest_where_a_permission_is_missing(
 ) -> None:
     fetch = ReadingClient.fetch
 
-    async def denying(client: ReadingClient, request: Request) -> tuple[bytes, str]:
+    async def denying(client: ReadingClient, request: PreparedRequest) -> tuple[bytes, str]:
         if request.resource.partition(" ")[0] == denied:
             body = b'{"kind": "Status", "reason": "Forbidden", "message": "forbidden"}'
             raise response_error(403, body, verb=request.verb, resource=request.resource, retry_after=None)

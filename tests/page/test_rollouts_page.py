@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from tests.page.html import links
 from tests.page.projects import NOTES, ROLLED_OUT, note
 from tests.page.session import running
@@ -54,7 +54,7 @@ def test_the_operator_names_its_checks_and_the_permissions_that_it_lacks(tmp_pat
                 if need.kind.kind == "Secret" and not need.children
                 for store in informer.stores()
             ]
-            store.set_state(State.FORBIDDEN, "cannot list secrets: permission denied")
+            store.set_state(StoreState.FORBIDDEN, "cannot list secrets: permission denied")
             await shown.shows("/operator", "v1 Secret", "cannot list secrets: permission denied")
 
     asyncio.run(look())

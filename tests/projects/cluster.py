@@ -22,9 +22,9 @@ from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
-from ruleop.localcluster.kinds.served import Served as ServedResource
+from ruleop.localcluster.kinds.served import ServedKind as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
-from ruleop.localcluster.object_store import Event, Name, Resource, Stored
+from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.operator.passes.write_failures import classify
 from ruleop.operator.wire.client.server_errors import Problem
@@ -280,7 +280,7 @@ class Cluster:
         obj = self.objects[key]
         self._update(key, {**obj, "metadata": {**obj["metadata"], "finalizers": finalizers}}, version=version)
 
-    def _stored(self, resource: Resource, event: Event) -> None:
+    def _stored(self, resource: Resource, event: StoreEvent) -> None:
         key = ObjectKey.of(event.new.obj)
         new = None if event.deleted else dict(event.new.obj)
         if not (key in self._own or resource == CRDS or (key.kind, key.name) in OF_EVERY_NAMESPACE):

@@ -6,15 +6,17 @@ from dataclasses import replace
 
 from ruleop.authoring.report.documents import as_document
 from ruleop.authoring.report.rollout_views import rollout_lines, rollout_views
-from ruleop.planning.rollout.rollout_record import Record, Revision, reverted
+from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, reverted
 
-OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
-STOPPED = replace(Record(NEW, OLD, "Stopped"), reason="1 failed: shop/a: no", failed={"m": "shop/a: no"}, total=3)
+OLD, NEW = RolloutRevision("a" * 64, "c" * 64), RolloutRevision("b" * 64, "d" * 64)
+STOPPED = replace(
+    RolloutRecord(NEW, OLD, "Stopped"), reason="1 failed: shop/a: no", failed={"m": "shop/a: no"}, total=3
+)
 RESUME = "`ruleop rollout resume` in spite of the failures"
-COMPLETE = replace(Record.complete(NEW), previous=OLD, total=3)
+COMPLETE = replace(RolloutRecord.complete(NEW), previous=OLD, total=3)
 
 
-def table(record: Record, *missing: str) -> list[str]:
+def table(record: RolloutRecord, *missing: str) -> list[str]:
     return [
         "".join(span.text for span in line)
         for line in rollout_lines(rollout_views({"Site.example.com": record}, missing))
@@ -33,7 +35,7 @@ def test_a_stopped_rollout_names_the_revision_to_which_undo_goes() -> None:
 
 def test_a_complete_rollout_shows_from_where_it_came() -> None:
     assert table(COMPLETE)[1] == "Site.example.com  Complete  dddddddddddd  cccccccccccc  all      0        0       0"
-    assert table(Record.complete(NEW))[1].split()[3] == "-"
+    assert table(RolloutRecord.complete(NEW))[1].split()[3] == "-"
 
 
 def test_after_an_undo_there_is_nothing_to_go_back_to() -> None:

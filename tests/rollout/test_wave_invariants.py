@@ -9,10 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.language.rules import Rollout, Share
-from ruleop.planning.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
-from ruleop.planning.rollout.waves import View, advance
+from ruleop.planning.rollout.rollout_record import (
+    RolloutRecord,
+    RolloutRevision,
+    begun,
+    decode,
+    encode,
+    member_of,
+    resumed,
+    reverted,
+)
+from ruleop.planning.rollout.waves import WaveView, advance
 
-REVISIONS = [Revision(digit * 64, digit * 64) for digit in "abcd"]
+REVISIONS = [RolloutRevision(digit * 64, digit * 64) for digit in "abcd"]
 STEPS = st.sampled_from(["step", "crash", "reconcile", "settle", "delete", "create"])
 
 
@@ -21,15 +30,15 @@ class World:
     """CRs that are reconciled with the revision of the stored record, and become ready or broken later."""
 
     rollout: Rollout
-    record: Record
+    record: RolloutRecord
     breaks: dict[str, frozenset[int]]  # digest of a revision -> the CRs that it breaks
     has: dict[int, str] = field(default_factory=dict)  # the revision with which each was reconciled last
     health: dict[int, str] = field(default_factory=dict)
     time: float = 1000.0
     ever_broken: set[int] = field(default_factory=set)
 
-    def view(self, number: int) -> View:
-        return View(
+    def view(self, number: int) -> WaveView:
+        return WaveView(
             title=f"ns/cr-{number}",
             member=member_of(str(number)),
             created=f"2026-01-01T00:00:{number:02}Z",
@@ -42,7 +51,7 @@ class World:
             exempt=False,
         )
 
-    def advanced(self) -> Record:
+    def advanced(self) -> RolloutRecord:
         return advance(self.rollout, self.record, [self.view(number) for number in self.has], self.time)
 
     def reconcile(self, number: int) -> None:
@@ -95,7 +104,7 @@ def worlds(draw: st.DrawFn) -> World:
     )
     bad = {each.rule: draw(st.frozensets(st.integers(0, count))) for each in REVISIONS[1:]}
     first = REVISIONS[0]
-    world = World(rollout, Record.complete(first), bad)
+    world = World(rollout, RolloutRecord.complete(first), bad)
     world.has = dict.fromkeys(range(count), first.rule)
     world.health = dict.fromkeys(range(count), "ready")
     return world
@@ -119,7 +128,7 @@ def test_an_edit_breaks_at_most_the_threshold_and_one_wave(world: World, steps: 
 
 def test_a_failure_of_the_last_cr_stops_the_rollout() -> None:
     """Somebody has to see it, although nothing is held back."""
-    world = World(Rollout(), Record.complete(REVISIONS[0]), {REVISIONS[1].rule: frozenset({0})})
+    world = World(Rollout(), RolloutRecord.complete(REVISIONS[0]), {REVISIONS[1].rule: frozenset({0})})
     world.has, world.health = {0: REVISIONS[0].rule}, {0: "ready"}
     world.record = begun(world.record, REVISIONS[1])
     world.run_to_end()
@@ -163,7 +172,7 @@ def test_an_undo_leads_back_from_everywhere(world: World, steps: list[tuple[str,
 @pytest.mark.slow
 @given(worlds(), st.lists(st.tuples(STEPS, st.integers(0, 25)), max_size=60), st.sampled_from(REVISIONS))
 def test_an_edit_in_the_middle_changes_no_revision(
-    world: World, steps: list[tuple[str, int]], revision: Revision
+    world: World, steps: list[tuple[str, int]], revision: RolloutRevision
 ) -> None:
     for edit in (REVISIONS[1], REVISIONS[2]):
         world.record = begun(world.record, edit)

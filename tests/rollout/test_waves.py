@@ -7,16 +7,25 @@ from typing import Any
 import pytest
 
 from ruleop.language.rules import Rollout, Share
-from ruleop.planning.rollout.rollout_record import Record, Revision, begun, decode, encode, member_of, resumed, reverted
-from ruleop.planning.rollout.waves import View, advance, condition_of, in_order
+from ruleop.planning.rollout.rollout_record import (
+    RolloutRecord,
+    RolloutRevision,
+    begun,
+    decode,
+    encode,
+    member_of,
+    resumed,
+    reverted,
+)
+from ruleop.planning.rollout.waves import WaveView, advance, condition_of, in_order
 
-OLD, NEW = Revision("a" * 64, "c" * 64), Revision("b" * 64, "d" * 64)
+OLD, NEW = RolloutRevision("a" * 64, "c" * 64), RolloutRevision("b" * 64, "d" * 64)
 NOW = 1_800_000_000.0
 BEFORE = "2026-01-01T00:00:00Z"
 
 
 def resource(
-    name: str, *, revision: Revision = OLD, ready: str = "True", reason: str = "", **more: Any
+    name: str, *, revision: RolloutRevision = OLD, ready: str = "True", reason: str = "", **more: Any
 ) -> dict[str, Any]:
     """A CR that reports this revision, and whether it is ready; with a reason it is Stalled."""
     conditions = [
@@ -28,16 +37,16 @@ def resource(
     return {"metadata": metadata, "status": {"conditions": conditions}}
 
 
-def step(record: Record, *resources: dict[str, Any], now: float = NOW, **rollout: Any) -> Record:
+def step(record: RolloutRecord, *resources: dict[str, Any], now: float = NOW, **rollout: Any) -> RolloutRecord:
     spec = Rollout(**rollout)
-    return advance(spec, record, [View.of(each, spec.label) for each in resources], now)
+    return advance(spec, record, [WaveView.of(each, spec.label) for each in resources], now)
 
 
-def begin(*resources: dict[str, Any], **rollout: Any) -> Record:
-    return step(begun(Record.complete(OLD), NEW), *resources, **rollout)
+def begin(*resources: dict[str, Any], **rollout: Any) -> RolloutRecord:
+    return step(begun(RolloutRecord.complete(OLD), NEW), *resources, **rollout)
 
 
-def names(record: Record, candidates: str) -> str:
+def names(record: RolloutRecord, candidates: str) -> str:
     return "".join(name for name in candidates if member_of(name) in record.released)
 
 
@@ -128,23 +137,25 @@ def test_a_revision_is_named_by_the_files_of_its_edit_as_in_the_revisions_of_the
 
 def test_an_edit_of_another_watch_changes_no_status() -> None:
     """Its files are those from which the rules are loaded again."""
-    record = decode(encode(begun(Record.complete(NEW), Revision(NEW.rule, "e" * 64))))
-    assert condition_of(record, "a") == condition_of(Record.complete(NEW), "a")
+    record = decode(encode(begun(RolloutRecord.complete(NEW), RolloutRevision(NEW.rule, "e" * 64))))
+    assert condition_of(record, "a") == condition_of(RolloutRecord.complete(NEW), "a")
     assert {each.project for each in record.revisions} == {"e" * 64}
-    record = decode(encode(begun(record, Revision(OLD.rule, "f" * 64))))
-    assert condition_of(record, "a") == condition_of(Record.complete(NEW), "a"), "it waits for its wave"
-    assert begun(Record.complete(NEW), NEW) == Record.complete(NEW)
-    assert begun(begun(Record.complete(NEW), Revision(NEW.rule, "e" * 64)), NEW) == Record.complete(NEW)
+    record = decode(encode(begun(record, RolloutRevision(OLD.rule, "f" * 64))))
+    assert condition_of(record, "a") == condition_of(RolloutRecord.complete(NEW), "a"), "it waits for its wave"
+    assert begun(RolloutRecord.complete(NEW), NEW) == RolloutRecord.complete(NEW)
+    assert begun(
+        begun(RolloutRecord.complete(NEW), RolloutRevision(NEW.rule, "e" * 64)), NEW
+    ) == RolloutRecord.complete(NEW)
 
 
 def test_an_edit_back_to_rules_that_some_still_have_has_one_number() -> None:
-    record = begun(begin(resource("a"), resource("b")), again := Revision(OLD.rule, "e" * 64))
+    record = begun(begin(resource("a"), resource("b")), again := RolloutRevision(OLD.rule, "e" * 64))
     assert condition_of(record, "b").message == f"revision {again.short}"
     assert condition_of(record, "a").message == f"revision {NEW.short}", "it waits for its wave"
 
 
 def test_the_revision_before_is_the_one_to_which_undo_goes() -> None:
-    assert Record.complete(OLD).before is None
+    assert RolloutRecord.complete(OLD).before is None
     record = begin(resource("a"))
     assert record.before == OLD
     complete = step(record, resource("a", revision=NEW))
@@ -161,7 +172,7 @@ def test_after_an_undo_only_an_edit_of_the_rules_ends_it() -> None:
     back = begun(undone, OLD)
     assert (back.target, back.rejected, back.undo) == (OLD, None, False)
     assert {back.revision_of(member) for member in back.released} <= {OLD}
-    later = Revision("3" * 64, "f" * 64)
+    later = RolloutRevision("3" * 64, "f" * 64)
     assert (begun(undone, later).target, begun(undone, later).rejected) == (later, None)
 
 
@@ -176,7 +187,7 @@ def test_after_an_undo_only_an_edit_of_the_rules_ends_it() -> None:
 def test_crs_come_in_the_order_of_the_rollout(rollout: Rollout, expected: str) -> None:
     rings = {"a": {"ring": "late"}, "b": {"ring": "10"}, "c": {"ring": "9"}, "d": {}}
     views = [
-        View.of(resource(name, labels=labels, creationTimestamp=f"2026-01-0{number}T00:00:00Z"), rollout.label)
+        WaveView.of(resource(name, labels=labels, creationTimestamp=f"2026-01-0{number}T00:00:00Z"), rollout.label)
         for number, (name, labels) in enumerate(rings.items(), start=1)
     ]
     assert "".join(view.title[-1] for view in in_order(rollout, views)) == expected
@@ -186,4 +197,4 @@ def test_crs_come_in_the_order_of_the_rollout(rollout: Rollout, expected: str) -
 def test_any_time_in_a_status_can_be_read(time: Any) -> None:
     found = resource("a", ready="False")
     found["status"]["conditions"][0]["lastTransitionTime"] = time
-    assert isinstance(View.of(found, "").since, float)
+    assert isinstance(WaveView.of(found, "").since, float)

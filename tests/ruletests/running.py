@@ -8,7 +8,7 @@ from pathlib import Path
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.results import Result
+from ruleop.authoring.ruletests.results import CaseResult
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import failure_lines
@@ -138,7 +138,7 @@ FILES = {
 }
 
 
-def results(root: Path, text: str, *, snapshots: Snapshots | None = None) -> list[Result]:
+def results(root: Path, text: str, *, snapshots: Snapshots | None = None) -> list[CaseResult]:
     """The results of the cases of a file, which has no mistakes."""
     if not (root / "watches.yaml").exists():
         write_files(root, FILES)
@@ -150,7 +150,7 @@ def results(root: Path, text: str, *, snapshots: Snapshots | None = None) -> lis
     return [runner.run(case) for case in found.cases]
 
 
-def failure_text(result: Result) -> str:
+def failure_text(result: CaseResult) -> str:
     return text_of(failure_lines(result, place=str))
 
 

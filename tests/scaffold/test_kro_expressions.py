@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, names_in, translated
+from ruleop.authoring.scaffold.kro.cel_to_jinja import JinjaNames, names_in, translated
 from ruleop.authoring.scaffold.kro.graphs import Cel, only_expression, parts
-from ruleop.authoring.scaffold.kro.jinja_terms import InexpressibleError, Term, text_literal
+from ruleop.authoring.scaffold.kro.jinja_terms import InexpressibleError, JinjaTerm, text_literal
 from ruleop.errors import RuleError, RuleopError
 from ruleop.kubernetes.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.cel_compiler import compile_rule
@@ -47,12 +47,12 @@ SPEC: dict[str, Any] = {
 IDS = {"web": "web", "range": "range2"}
 
 
-def jinja(text: str, *, lenient: bool = False, **variables: Term) -> str:
-    return translated(text, Names(SPEC, IDS, variables), lenient=lenient).code
+def jinja(text: str, *, lenient: bool = False, **variables: JinjaTerm) -> str:
+    return translated(text, JinjaNames(SPEC, IDS, variables), lenient=lenient).code
 
 
 def remarks(text: str, *, lenient: bool = False) -> tuple[str, ...]:
-    return translated(text, Names(SPEC, IDS), lenient=lenient).remarks
+    return translated(text, JinjaNames(SPEC, IDS), lenient=lenient).remarks
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_items_without_the_attribute_are_a_remark_where_they_may_exist():
 
 
 def test_iterators_and_each_are_variables():
-    assert jinja("user.name + '-x'", user=Term("person", certain=True)) == "person.name + '-x'"
-    assert jinja("each.status.phase == 'Up'", each=Term("this", certain=True)) == "this.status.phase == 'Up'"
+    assert jinja("user.name + '-x'", user=JinjaTerm("person", certain=True)) == "person.name + '-x'"
+    assert jinja("each.status.phase == 'Up'", each=JinjaTerm("this", certain=True)) == "this.status.phase == 'Up'"
 
 
 def test_names_in_an_expression_are_its_variables():
@@ -317,7 +317,7 @@ def by_jinja(code: str, spec: dict[str, Any]) -> Any:
 def test_jinja_has_the_value_of_cel_for_each_custom_resource(text, spec):
     try:
         expected = by_cel(text, spec)
-        found = translated(text, Names(SPEC, {}))
+        found = translated(text, JinjaNames(SPEC, {}))
     except (InvalidRuleError, NotEvaluatedError, InexpressibleError):
         assume(False)
     if found.remarks:

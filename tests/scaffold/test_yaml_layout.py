@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
+from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, rules_text, template_text
 from ruleop.language.templates import read_yaml
 from tests.templating.rendering import render
 
@@ -70,7 +70,7 @@ def test_a_template_renders_its_literal_text(data):
 
 @given(DATA, st.lists(TEXT | st.just(None), min_size=1, max_size=4))
 def test_text_around_expressions_stays_as_it_is(data, parts):
-    value = Joined(tuple(Expr("spec.x") if part is None else part for part in parts))
+    value = WrittenText(tuple(WrittenExpr("spec.x") if part is None else part for part in parts))
     text = "".join("<x>" if part is None else part for part in parts)
     rendered = render(template_text({"k": value, "list": [value, {"a": value}]}), spec={"x": "<x>"})
     if text:
@@ -80,8 +80,8 @@ def test_text_around_expressions_stays_as_it_is(data, parts):
 def test_yaml_is_written_in_blocks_as_people_write_it():
     data = {
         "kind": "Deployment",
-        "name": Joined((Expr("metadata.name"), "-db")),
-        "replicas": Expr("spec.replicas"),
+        "name": WrittenText((WrittenExpr("metadata.name"), "-db")),
+        "replicas": WrittenExpr("spec.replicas"),
         "containers": [{"name": "web", "args": ["-v", "--port", "80"], "env": [{"name": "A", "value": "1"}]}],
         "script": "set -e\nrun $x\n",
         "rule": "{{ $labels.x }}",
@@ -115,12 +115,12 @@ def test_yaml_is_written_in_blocks_as_people_write_it():
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_choice_before_text_that_needs_escapes_is_in_parentheses(is_on):
-    value = Joined((Expr("'a' if spec.on else 'b'"), "\x07"))
+    value = WrittenText((WrittenExpr("'a' if spec.on else 'b'"), "\x07"))
     assert render(template_text({"k": value}), spec={"on": is_on}) == {"k": "a\x07" if is_on else "b\x07"}
 
 
 def test_a_number_can_be_written_as_text():
-    assert render(template_text({"k": Joined((Expr("spec.a"),))}), spec={"a": 7}) == {"k": "7"}
+    assert render(template_text({"k": WrittenText((WrittenExpr("spec.a"),))}), spec={"a": 7}) == {"k": "7"}
 
 
 def test_an_item_may_have_a_comment_above_it():
@@ -129,7 +129,7 @@ def test_an_item_may_have_a_comment_above_it():
 
 
 def test_expressions_in_watches_yaml_are_quoted_strings_and_comments_are_above_keys():
-    data = {"status": Noted("What users see.", {"a": Expr("x | default('a')"), "b": Expr('x["b"]')})}
+    data = {"status": Noted("What users see.", {"a": WrittenExpr("x | default('a')"), "b": WrittenExpr('x["b"]')})}
     text = rules_text([data])
     assert text == ("-\n  # What users see.\n  status:\n    a: \"{{ x | default('a') }}\"\n    b: '{{ x[\"b\"] }}'\n")
     assert yaml.safe_load(text) == [{"status": {"a": "{{ x | default('a') }}", "b": '{{ x["b"] }}'}}]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language.definitions.simple_schema import (
     BASIC,
-    Field,
+    SchemaField,
     SimpleSchemaError,
     UnknownTypeError,
     is_type,
@@ -28,7 +28,7 @@ def resolve(name: str):
     raise UnknownTypeError(" (did you mean Port?)" if name == "Prot" else "")
 
 
-def outcome(text: str) -> Field | SimpleSchemaError:
+def outcome(text: str) -> SchemaField | SimpleSchemaError:
     try:
         return parse_field(text, resolve)
     except SimpleSchemaError as error:
@@ -95,8 +95,8 @@ def test_a_field_in_short_form_has_a_schema(text, schema):
 
 
 def test_required_is_for_the_mapping_around_the_field():
-    assert parse_field("string | required=true", resolve) == Field({"type": "string"}, required=True)
-    assert parse_field("string", resolve) == Field({"type": "string"}, required=False)
+    assert parse_field("string | required=true", resolve) == SchemaField({"type": "string"}, required=True)
+    assert parse_field("string", resolve) == SchemaField({"type": "string"}, required=False)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ PIECES = st.sampled_from([*WORDS.split(), "required=true", "uniqueItems=true", "
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_any_text_is_a_field_or_an_error_inside_of_it(text):
     found = outcome(text)
-    if isinstance(found, Field):
+    if isinstance(found, SchemaField):
         assert "default" not in found.schema or not validate(found.schema["default"], found.schema)
     else:
         assert found.message
@@ -187,7 +187,7 @@ def test_a_json_default_is_read_as_json(value):
         depth, inner = depth + 1, inner[0] if inner else 0
     text = f"{'[]' * depth}integer | default={json.dumps(value)} required=true"
     found = outcome(text)
-    if isinstance(found, Field):
+    if isinstance(found, SchemaField):
         assert found.schema["default"] == value
     else:
         assert found.message.startswith("the default ")  # lists of different depths

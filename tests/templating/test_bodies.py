@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.errors import RenderError, Site
 from ruleop.language.templates import RuleErrors, Waiting, view
-from ruleop.language.templates.bodies.body import Entry, Items, Members, Node, Scalar
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar
 from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
 from tests.exploration import examples
@@ -291,11 +291,11 @@ def sites(node: Node) -> Iterator[tuple[object, Site]]:
     if isinstance(node, Scalar):
         yield node.value, node.site
         return
-    for each in node.members if isinstance(node, (Members, Items)) else ():
-        if isinstance(each, Entry):
+    for each in node.members if isinstance(node, (BodyMembers, Items)) else ():
+        if isinstance(each, BodyEntry):
             yield each.key.value, each.key.site
             yield from sites(each.value)
-        elif isinstance(each, (Scalar, Members, Items)):
+        elif isinstance(each, (Scalar, BodyMembers, Items)):
             yield from sites(each)
 
 

@@ -7,14 +7,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.language.templates.bodies.conditions import Assignment, Atom, Both, Either, Formula, Needs, Not, solve
+from ruleop.language.templates.bodies.conditions import Assignment, Atom, Both, Either, Formula, Needs, Negation, solve
 
 FREE = [Atom() for _ in range(3)]
 RIVALS: list[Atom] = []
 RIVALS += [Atom(RIVALS) for _ in range(3)]  # one of them at most is true
 FORMULAS = st.recursive(
     st.sampled_from([True, False, *FREE, *RIVALS]),
-    lambda inner: st.one_of(st.builds(Not, inner), st.builds(Both, inner, inner), st.builds(Either, inner, inner)),
+    lambda inner: st.one_of(st.builds(Negation, inner), st.builds(Both, inner, inner), st.builds(Either, inner, inner)),
     max_leaves=5,
 )
 NEEDS = st.lists(st.tuples(FORMULAS, st.booleans()), max_size=3).map(tuple)
@@ -29,7 +29,7 @@ def truth(formula: Formula, outcomes: Assignment) -> bool:
     match formula:
         case Atom():
             return outcomes[formula]
-        case Not():
+        case Negation():
             return not truth(formula.formula, outcomes)
         case Both():
             return truth(formula.left, outcomes) and truth(formula.right, outcomes)

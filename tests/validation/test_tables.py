@@ -10,7 +10,7 @@ import pytest
 from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
 from ruleop.kubernetes.schema.shape import Shape
 from ruleop.kubernetes.validation.field_errors import required
-from ruleop.kubernetes.validation.rows import Rows, Table, is_changed, is_new, sub_table
+from ruleop.kubernetes.validation.rows import Rows, RuleTable, is_changed, is_new, sub_table
 from ruleop.kubernetes.validation.rules import At, placed, unique
 from ruleop.kubernetes.validation.validators import VALIDATORS
 
@@ -19,7 +19,7 @@ KINDS = {(each.info.kind.group, each.info.kind.kind): each.info.kind for each in
 
 def fields(rows: Rows, value: Any, old: Any = None) -> list[str]:
     """The fields of the errors of a value."""
-    return [error.field for error in Table(rows).errors(value, At("", old, value, old))]
+    return [error.field for error in RuleTable(rows).errors(value, At("", old, value, old))]
 
 
 def absent(rows: Rows, shape: Shape | None) -> Iterator[str]:

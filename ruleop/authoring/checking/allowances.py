@@ -30,7 +30,7 @@ _FORM = "write `ruleop: allow ID REASON`, like `ruleop: allow RO703 the platform
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class AllowedCheck:
     """One id of a comment."""
 
     id: str
@@ -58,7 +58,7 @@ def silenced(found: Iterable[Finding], loaded: Loaded) -> tuple[Finding, ...]:
     return tuple(kept)
 
 
-def _allowances(path: str, text: str, about: Findings) -> Iterator[Allowance]:
+def _allowances(path: str, text: str, about: Findings) -> Iterator[AllowedCheck]:
     if "ruleop:" not in text:
         return
     lines = text.split("\n")
@@ -66,7 +66,7 @@ def _allowances(path: str, text: str, about: Findings) -> Iterator[Allowance]:
         for match in _COMMENT.finditer(line):
             site = Site(path, number, match.start() + 1)
             for name in _names(match["rest"], site, about):
-                yield Allowance(name, site, _lines_for(lines, number))
+                yield AllowedCheck(name, site, _lines_for(lines, number))
 
 
 def _names(rest: str, site: Site, about: Findings) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ruleop.kubernetes.schema.validation import validate
 from ruleop.kubernetes.schema.violations import format_value
 from ruleop.kubernetes.validation.new_objects import creation_errors
 from ruleop.language.templates import TextTemplate
-from ruleop.language.templates.bodies.body import Items, Members, Spread
+from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items
 from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
 from ruleop.planning import Problem
@@ -145,8 +145,8 @@ def _place(node: Node, path: FieldPath) -> tuple[int, Site]:
     first one where a body has fewer."""
     site = node.site
     for depth, step in enumerate(path):
-        items = [each for each in node.members if not isinstance(each, Spread)] if isinstance(node, Items) else []
-        entry = node.entries.get(str(step)) if isinstance(node, Members) else None
+        items = [each for each in node.members if not isinstance(each, BodySpread)] if isinstance(node, Items) else []
+        entry = node.entries.get(str(step)) if isinstance(node, BodyMembers) else None
         if entry is not None:
             node, site = entry.value, entry.key.site
         elif items and isinstance(step, int):

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Path, Sources
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft
     from ruleop.language.templates import SlotPlace
-    from ruleop.language.templates.bodies.body import Field, FieldPath
+    from ruleop.language.templates.bodies.body import BodyField, FieldPath
 
 _WHOLE: Final = re.compile(r"\b(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\b(?!\s*[.\[])")
 _TEMPLATE: Final = ("spec", "template")
@@ -50,7 +50,7 @@ def check_immutable_changes(sources: Sources, findings: Findings) -> None:
             _check_child(part, child, sources, findings)
 
 
-def _check_child(part: Part, child: ChildDraft, sources: Sources, findings: Findings) -> None:
+def _check_child(part: RulePart, child: ChildDraft, sources: Sources, findings: Findings) -> None:
     ignored = [each.path.segments for each in child.ignore if each.path is not None and each.when is None]
     found: dict[tuple[SlotPlace, Kind], str] = {}
     for body in sources.bodies(part):
@@ -95,7 +95,7 @@ def _keeps_data(kind: Kind) -> bool:
     return (kind.group, kind.kind) in SENSITIVE
 
 
-def _check_job(part: Part, child: ChildDraft, sources: Sources, findings: Findings) -> None:
+def _check_job(part: RulePart, child: ChildDraft, sources: Sources, findings: Findings) -> None:
     """Reports one value of the Pod's template, the image if that can change."""
     if child.strategy is not None:
         return  # somebody has chosen to create it once
@@ -115,7 +115,7 @@ def _check_job(part: Part, child: ChildDraft, sources: Sources, findings: Findin
         findings.warning("stale-job", message, places[0].site, word=value, start=part.site)
 
 
-def _is_no_image(found: Field) -> bool:
+def _is_no_image(found: BodyField) -> bool:
     return found.path[-1:] != ("image",)
 
 
@@ -179,7 +179,7 @@ class _Mutable:
         return len((self.sources.schema(path) or {}).get("enum") or ()) == 1
 
 
-def _read_by_name(part: Part, sources: Sources) -> frozenset[Path] | None:
+def _read_by_name(part: RulePart, sources: Sources) -> frozenset[Path] | None:
     """The fields of the spec on which the name or the namespace of the object may depend; None if they are not
     known."""
     lets = {each.let: each for each in sources.watch.parts if each.let}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
+from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas
 from ruleop.authoring.checking.typing.bodies.typed_bodies import Types, own_fields
 from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
 from ruleop.authoring.checking.typing.statements import Runner
@@ -39,7 +39,7 @@ from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checks.crd_files import site_at
 from ruleop.language.rules.keys.definitions import Definition, read_definition
-from ruleop.language.templates.bodies.body import Entry, Items, Members, Spread
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items
 from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.messages import format_path
 
@@ -83,7 +83,7 @@ def status_fields(bodies: Iterable[Typed]) -> dict[str, StatusField] | None:
     sites: dict[str, Site] = {}
     types: dict[str, list[Type]] = {}
     for document, printed in bodies:
-        if not isinstance(document, Members) or document.is_open:
+        if not isinstance(document, BodyMembers) or document.is_open:
             return None
         for name, member in document.entries.items():
             sites.setdefault(name, member.key.site)
@@ -92,15 +92,15 @@ def status_fields(bodies: Iterable[Typed]) -> dict[str, StatusField] | None:
 
 
 def _type_of(body: Node, types: Types) -> Type:
-    if isinstance(body, Members):
+    if isinstance(body, BodyMembers):
         spread = [own_fields(each.type) for each in types.spreads(body.members)]
-        computed = [each.value for each in body.members if isinstance(each, Entry) and each.name is None]
+        computed = [each.value for each in body.members if isinstance(each, BodyEntry) and each.name is None]
         values = UNKNOWN if None in spread else _union([_type_of(each, types) for each in computed])
         fields = {name: each.defined() for found in spread for name, each in (found or {}).items()}
         fields |= {name: _type_of(each.value, types) for name, each in body.entries.items()}
         return mapping_of(fields, values=values if types.may_have_others(body) else None)
     if isinstance(body, Items):
-        found = [UNKNOWN if isinstance(each, Spread) else _type_of(each, types) for each in body.members]
+        found = [UNKNOWN if isinstance(each, BodySpread) else _type_of(each, types) for each in body.members]
         return list_of(_union(found))
     if body.is_literal:
         return of_data(body.value) if body.value is not None else NULL
@@ -194,7 +194,7 @@ class _Kind:
         return frozenset(table.status.key_sites) if table is not None and table.status is not None else frozenset()
 
     def infer(self, loaded: Loaded, crds: Iterable[CustomResourceDefinition]) -> None:
-        runner, kinds = Runner.of(loaded.library, Report(Findings({}))), Kinds(crds)
+        runner, kinds = Runner.of(loaded.library, Report(Findings({}))), KindSchemas(crds)
         found: list[Any] = []
         for watch in self.watches:
             if watch.draft.table.manage_status:

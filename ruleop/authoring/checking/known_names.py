@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates import YamlNode
-    from ruleop.language.templates.bodies.body import Body, Field, FieldPath, Printed
+    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath, Printed
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownName:
     """Any text. `expression`, if it has one text in all of a CR's children: equal ones are equal texts."""
 
     expression: str = ""
 
 
-KnownName = tuple[str | Unknown, ...]
+KnownName = tuple[str | UnknownName, ...]
 """Text with `{{ metadata.name }}` for the name of the CR."""
 
 OF_CR: Final = "{{ metadata.name }}"
-ANY: Final[KnownName] = (Unknown(),)
+ANY: Final[KnownName] = (UnknownName(),)
 _NAME: Final = ("metadata", "name")
 _AROUND_NAME: Final = frozenset({(), ("metadata",)})
 _IDENTITY: Final = {name: f"{{{{ metadata.{name} }}}}" for name in ("name", "namespace", "uid")}
@@ -47,7 +47,7 @@ _MAX_PARTS: Final = 64
 
 def text_of(name: KnownName) -> str:
     """The text of a name that is known as a whole; "" of others."""
-    return "" if any(isinstance(part, Unknown) for part in name) else "".join(map(str, name))
+    return "" if any(isinstance(part, UnknownName) for part in name) else "".join(map(str, name))
 
 
 def shown(name: KnownName) -> str:
@@ -68,15 +68,15 @@ def can_be(name: KnownName, other: KnownName) -> bool:
     return _may_be(_tokens(map(_of_any_cr, name)), _tokens(map(_of_any_cr, other)))
 
 
-def _of_any_cr(part: str | Unknown) -> str | Unknown:
-    return Unknown(part) if isinstance(part, str) and part in _IDENTITY.values() else part
+def _of_any_cr(part: str | UnknownName) -> str | UnknownName:
+    return UnknownName(part) if isinstance(part, str) and part in _IDENTITY.values() else part
 
 
-_Token = str | Unknown
+_Token = str | UnknownName
 
 
-def _tokens(name: Iterable[str | Unknown]) -> list[_Token]:
-    return [token for part in name for token in ([part] if isinstance(part, Unknown) else part)]
+def _tokens(name: Iterable[str | UnknownName]) -> list[_Token]:
+    return [token for part in name for token in ([part] if isinstance(part, UnknownName) else part)]
 
 
 def _may_be(one: list[_Token], other: list[_Token]) -> bool:
@@ -93,9 +93,9 @@ def _may_be(one: list[_Token], other: list[_Token]) -> bool:
         this = one[at] if at < len(one) else None
         that = other[beside] if beside < len(other) else None
         steps = []
-        if isinstance(this, Unknown):
+        if isinstance(this, UnknownName):
             steps += [(at + 1, beside), *([(at, beside + 1)] if that is not None else [])]
-        if isinstance(that, Unknown):
+        if isinstance(that, UnknownName):
             steps += [(at, beside + 1), *([(at + 1, beside)] if this is not None else [])]
         if this is not None and this == that:
             steps.append((at + 1, beside + 1))
@@ -105,23 +105,23 @@ def _may_be(one: list[_Token], other: list[_Token]) -> bool:
 
 
 def _are_equal(one: _Token, other: _Token) -> bool:
-    return one == other and one != Unknown()
+    return one == other and one != UnknownName()
 
 
 @dataclass(slots=True)
-class Members:
+class KnownMembers:
     """The entries of a mapping of texts, such as labels."""
 
     known: dict[str, KnownName] = field(default_factory=dict)
     is_open: bool = False  # there may be others
-    fields: dict[str, Field] = field(default_factory=dict)  # of the entries that are written in the body
+    fields: dict[str, BodyField] = field(default_factory=dict)  # of the entries that are written in the body
 
-    def add(self, others: Members) -> None:
+    def add(self, others: KnownMembers) -> None:
         self.known = {**others.known, **self.known}
         self.is_open |= others.is_open
 
 
-_OPEN: Final = Members(is_open=True)
+_OPEN: Final = KnownMembers(is_open=True)
 
 
 @dataclass(slots=True)
@@ -133,20 +133,20 @@ class KnownNames:
     _paths: dict[tuple[int, tuple[object, ...]], KnownName] = field(default_factory=dict)
     _depth: int = 0
 
-    def of_field(self, found: Field, part: Part) -> KnownName:
+    def of_field(self, found: BodyField, part: RulePart) -> KnownName:
         """The text that a field of a child will have. Of a text with a condition in it, a body shows one outcome."""
         if found.spread or found.chosen:
             return ANY
         return self._of_pieces(found.pieces, part) if found.pieces else (str(found.value),)
 
-    def of_object(self, body: Body, part: Part) -> KnownName:
+    def of_object(self, body: Body, part: RulePart) -> KnownName:
         """The name of the object in a body."""
         names = [each for each in body.fields if each.path == _NAME or (each.spread and each.path in _AROUND_NAME)]
         return self.of_field(names[0], part) if len(names) == 1 else ANY
 
-    def of_members(self, body: Body, path: FieldPath, part: Part) -> Members:
+    def of_members(self, body: Body, path: FieldPath, part: RulePart) -> KnownMembers:
         """The entries of a mapping in a body."""
-        found = Members()
+        found = KnownMembers()
         for each in body.fields:
             if len(each.path) <= len(path):
                 if each.path == path[: len(each.path)] and each.pieces:
@@ -159,7 +159,7 @@ class KnownNames:
                     found.known[key], found.fields[key] = self.of_field(each, part), each
         return found
 
-    def _members_of(self, found: Field, part: Part) -> Members:
+    def _members_of(self, found: BodyField, part: RulePart) -> KnownMembers:
         """The entries of a mapping that is printed as a whole, if it is that of a `let` or of another child."""
         path = chain_of(found.pieces[0].node) if not isinstance(found.pieces[0], str) else ()
         if not path or len(found.pieces) != 1 or self._depth > _MAX_DEPTH or found.chosen:
@@ -177,19 +177,19 @@ class KnownNames:
             if child is None or len(bodies) != 1 or not rest:
                 return _OPEN
             of_child = self.of_members(bodies[0], tuple(str(step) for step in rest), child)
-            return Members(of_child.known, of_child.is_open)
+            return KnownMembers(of_child.known, of_child.is_open)
         finally:
             self._depth -= 1
 
-    def _members_of_let(self, let: Part, path: list[str]) -> Members:
+    def _members_of_let(self, let: RulePart, path: list[str]) -> KnownMembers:
         node: YamlNode | None = let.node
         for step in path:
             node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
         if node is None or not isinstance(node.value, dict) or any("{" in key for key in node.value):
             return _OPEN
-        return Members({key: self.of_text(member, let) for key, member in node.value.items()})
+        return KnownMembers({key: self.of_text(member, let) for key, member in node.value.items()})
 
-    def of_text(self, node: YamlNode, part: Part) -> KnownName:
+    def of_text(self, node: YamlNode, part: RulePart) -> KnownName:
         """The text of a string of watches.yaml."""
         if not isinstance(node.value, str):
             return ANY
@@ -197,8 +197,8 @@ class KnownNames:
         parts = [each.value if isinstance(each, syntax.Print) else each for each in body]
         return self._joined(parts, part) if all(isinstance(each, (syntax.Data, syntax.Expr)) for each in parts) else ANY
 
-    def _of_pieces(self, pieces: Iterable[str | Printed], part: Part) -> KnownName:
-        found: list[str | Unknown] = []
+    def _of_pieces(self, pieces: Iterable[str | Printed], part: RulePart) -> KnownName:
+        found: list[str | UnknownName] = []
         for piece in pieces:
             if isinstance(piece, str):
                 found.append(piece)
@@ -208,11 +208,11 @@ class KnownNames:
                 found += self._of_node(piece.node, part, piece.place.expression)
         return tuple(found) if len(found) <= _MAX_PARTS else ANY
 
-    def _joined(self, operands: Iterable[syntax.Node], part: Part) -> KnownName:
+    def _joined(self, operands: Iterable[syntax.Node], part: RulePart) -> KnownName:
         found = tuple(text for each in operands for text in self._of_node(each, part))
         return found if len(found) <= _MAX_PARTS else ANY
 
-    def _of_node(self, node: syntax.Node, part: Part, expression: str = "") -> KnownName:
+    def _of_node(self, node: syntax.Node, part: RulePart, expression: str = "") -> KnownName:
         if self._depth > _MAX_DEPTH:
             return ANY
         self._depth += 1
@@ -228,18 +228,18 @@ class KnownNames:
                     return self._joined((left, right), part)
             path = chain_of(node)
             found = self._of_path(path, part) if path else ANY
-            return (Unknown(expression),) if found == ANY and expression and _is_of_cr(node) else found
+            return (UnknownName(expression),) if found == ANY and expression and _is_of_cr(node) else found
         finally:
             self._depth -= 1
 
-    def _of_path(self, path: tuple[object, ...], part: Part) -> KnownName:
+    def _of_path(self, path: tuple[object, ...], part: RulePart) -> KnownName:
         key = (id(part), path)
         if key not in self._paths:
             self._paths[key] = ANY  # of a name that refers to itself
             self._paths[key] = self._looked_up([str(step) for step in path], part)
         return self._paths[key]
 
-    def _looked_up(self, path: list[str], part: Part) -> KnownName:
+    def _looked_up(self, path: list[str], part: RulePart) -> KnownName:
         head, *rest = path[1:] if path[0] in ("cr", "live") and len(path) > 1 else path
         watch = self.sources.watch
         if head == "metadata" and len(rest) == 1 and rest[0] in _IDENTITY:
@@ -269,18 +269,18 @@ class KnownNames:
             else ANY
         )
 
-    def _single(self, id_: str) -> Part | None:
+    def _single(self, id_: str) -> RulePart | None:
         """The body of a child that is one object."""
         found = next((each for each in self.sources.body_parts if each.child and each.child.id == id_), None)
         return found if found is not None and found.child is not None and not found.child.many else None
 
-    def _of_let(self, let: Part, path: list[str]) -> KnownName:
+    def _of_let(self, let: RulePart, path: list[str]) -> KnownName:
         node: YamlNode | None = let.node
         for step in path:
             node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
         return self.of_text(node, let) if node is not None else ANY
 
-    def _set_in(self, part: Part) -> dict[str, syntax.Node | None]:
+    def _set_in(self, part: RulePart) -> dict[str, syntax.Node | None]:
         """The names that a template sets, with their values where there is one; a parameter has many."""
         found = self._assigned.get(id(part))
         if found is None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
     from ruleop.kubernetes.kinds import GroupKind, Kind
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates import syntax
-    from ruleop.language.templates.bodies.body import Field, FieldPath
+    from ruleop.language.templates.bodies.body import BodyField, FieldPath
 
 NAME: Final = ("metadata", "name")
 NAMESPACE: Final = ("metadata", "namespace")
@@ -56,7 +56,7 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
     _check_children(sources, findings)
 
 
-def _check_random(found: list[Field], part: Part, sources: Sources, findings: Findings) -> None:
+def _check_random(found: list[BodyField], part: RulePart, sources: Sources, findings: Findings) -> None:
     """Loading finds a random function in the name itself, not one behind a variable."""
     places = sources.random_places(part)
     for slot in (slot for field in found for slot in field.slots):
@@ -65,7 +65,7 @@ def _check_random(found: list[Field], part: Part, sources: Sources, findings: Fi
             findings.mistake("random", message, slot.place.site, word=slot.place.expression, start=part.site)
 
 
-def _check_free_text(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
+def _check_free_text(found: list[tuple[BodyField, str]], part: RulePart, sources: Sources, findings: Findings) -> None:
     free = sources.places(part, partial(_is_free_text, sources, sources.free(part)), clean=_CLEAN)
     for field, what in found:
         for slot in field.slots:
@@ -89,7 +89,7 @@ class _Rule(NamedTuple):
     most: int
 
 
-def _rule(field: Field, kind: Kind) -> _Rule | None:
+def _rule(field: BodyField, kind: Kind) -> _Rule | None:
     """The kind of name that a field holds, the characters that it may have, and how many."""
     if field.path == NAMESPACE:
         return _Rule("namespace", "-a-z0-9", MAX_LABEL)
@@ -112,7 +112,7 @@ def is_label_field(path: FieldPath, kind: Kind) -> bool:
     return path[:-1] == ("spec", "selector") and (kind.group, kind.kind) == ("", "Service")
 
 
-def _literal_mistake(field: Field, rule: _Rule, kind: Kind) -> str:
+def _literal_mistake(field: BodyField, rule: _Rule, kind: Kind) -> str:
     what, allowed, most = rule
     texts = list(_texts(field.pieces)) if field.pieces else []
     if any(field.slots):
@@ -132,7 +132,7 @@ def _literal_mistake(field: Field, rule: _Rule, kind: Kind) -> str:
     return ""
 
 
-def _longest(field: Field, sources: Sources) -> int:
+def _longest(field: BodyField, sources: Sources) -> int:
     """The most characters that the CRD allows a text to have; 0 if it bounds not all parts."""
     lengths = [
         len(piece) if isinstance(piece, str) else _most(piece.node, sources)
@@ -181,7 +181,7 @@ def _is_free_text(sources: Sources, is_free: IsSource, path: Path) -> bool:
 # -- names that two objects share --------------------------------------------------------------------------------------
 
 
-def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
+def _check_collisions(part: RulePart, sources: Sources, findings: Findings) -> None:
     given = _given_namespace(part, sources)
     for body in sources.bodies(part):
         fields = body.fields
@@ -223,7 +223,7 @@ def _check_children(sources: Sources, findings: Findings) -> None:
             findings.mistake("name-collision", message, places[0].site)
 
 
-def text_of(field: Field, part: Part) -> str:
+def text_of(field: BodyField, part: RulePart) -> str:
     """The text of a field with its expressions; "" if they may have another meaning in another template."""
     assigned = {name for name, _ in part.compiled.assigned}
     texts = []
@@ -234,7 +234,7 @@ def text_of(field: Field, part: Part) -> str:
     return "".join(texts)
 
 
-def _is_own(slots: list[Printed], part: Part, sources: Sources) -> bool:
+def _is_own(slots: list[Printed], part: RulePart, sources: Sources) -> bool:
     """Whether one of the slots differs between two CRs."""
     if any(_is_of_metadata(slot.node) and slot.place.expression in _IDENTITIES for slot in slots):
         return True
@@ -242,7 +242,7 @@ def _is_own(slots: list[Printed], part: Part, sources: Sources) -> bool:
     return bool(places) and not places.isdisjoint(sources.places(part, _differs_between_resources))
 
 
-def _missing_item(slots: list[Printed], given: list[Path], part: Part, sources: Sources) -> str:
+def _missing_item(slots: list[Printed], given: list[Path], part: RulePart, sources: Sources) -> str:
     """The item of a loop of `forEach` on which the name depends neither directly nor by the items of inner loops; "" if
     there is none."""
     places = {slot.place for slot in slots}
@@ -253,7 +253,7 @@ def _missing_item(slots: list[Printed], given: list[Path], part: Part, sources: 
     return ""
 
 
-def _loops_over(item: str, part: Part, sources: Sources) -> list[str]:
+def _loops_over(item: str, part: RulePart, sources: Sources) -> list[str]:
     """The item, and those of loops over something of it."""
     found = [item]
     for each in sources.watch.parts:
@@ -271,7 +271,7 @@ def _differs_between_resources(path: Path) -> bool:
     return path[0] != "item" and path[:2] != ("metadata", "namespace")
 
 
-def _given_namespace(part: Part, sources: Sources) -> list[Path]:
+def _given_namespace(part: RulePart, sources: Sources) -> list[Path]:
     """The fields that `namespace` of the child reads."""
     child = part.child
     found: list[Path] = []

@@ -10,7 +10,7 @@ from ruleop.kubernetes.kinds import GroupKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
+    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
     ("", "Pod"): (),
@@ -46,7 +46,7 @@ def pod_template(kind: GroupKind) -> FieldPath | None:
     return _TEMPLATES.get((kind.group, kind.kind))
 
 
-def fields_of_pod(body: Body) -> Iterator[tuple[Field, FieldPath]]:
+def fields_of_pod(body: Body) -> Iterator[tuple[BodyField, FieldPath]]:
     """The fields of a body that belong to the spec of a Pod, with their paths in it."""
     template = pod_template(body.kind.versionless)
     if template is not None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
-    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
+    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _CONFIG_MAP, _SECRET, _ACCOUNT, _SERVICE, _CLAIM = (
     GroupKind("", kind) for kind in ("ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim")
@@ -61,11 +61,11 @@ platform; if it is not just the name of the CR, which may be named after an obje
 other objects of this kind; only if they do."""
 
 
-class Reference(NamedTuple):
+class ObjectReference(NamedTuple):
     kind: GroupKind
-    name: Field
+    name: BodyField
     certainty: _Certainty
-    keys: tuple[Field, ...] = ()
+    keys: tuple[BodyField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class _Provided:
 
     objects: dict[GroupKind, list[_Provider]] = field(default_factory=dict)
     owners: list[tuple[GroupKind, str]] = field(default_factory=list)  # of custom kinds, whose controllers make objects
-    mentions: list[tuple[Field, str]] = field(default_factory=list)
+    mentions: list[tuple[BodyField, str]] = field(default_factory=list)
 
-    def may_have(self, reference: Reference, name: str) -> bool:
+    def may_have(self, reference: ObjectReference, name: str) -> bool:
         if any(may_be(each.name, (name,)) for each in self.objects.get(reference.kind, ())):
             return True
         if any(_makes(kind, owner, reference.kind, name) for kind, owner in self.owners):
@@ -111,24 +111,24 @@ def check_references(all_names: list[KnownNames], findings: Findings) -> None:
                         _check_keys(reference, name, own, findings)
 
 
-def _references_of_pods(body: Body) -> Iterator[Reference]:
+def _references_of_pods(body: Body) -> Iterator[ObjectReference]:
     in_pod = {path: found for found, path in fields_of_pod(body)}
     for path, name in in_pod.items():
         if path == ("serviceAccountName",):
-            yield Reference(_ACCOUNT, name, "own")
+            yield ObjectReference(_ACCOUNT, name, "own")
         elif path[:1] == ("imagePullSecrets",) and path[2:] == ("name",):
-            yield Reference(_SECRET, name, "own")
+            yield ObjectReference(_SECRET, name, "own")
         elif (kind := _IN_PODS.get(path[-2:])) is not None:
             optional = in_pod.get((*path[:-1], "optional"))
             if optional is None or optional.value is False:
-                yield Reference(kind, name, "needed", tuple(_keys(in_pod, path[:-1])))
+                yield ObjectReference(kind, name, "needed", tuple(_keys(in_pod, path[:-1])))
 
 
-def references(body: Body) -> Iterator[Reference]:
+def references(body: Body) -> Iterator[ObjectReference]:
     """Those of other objects than Pods."""
     kind, fields = body.kind.versionless, {each.path: each for each in body.fields}
     if kind == _STATEFUL_SET and (name := fields.get(("spec", "serviceName"))) is not None:
-        yield Reference(_SERVICE, name, "beside")  # its Pods work without, and have no names in DNS
+        yield ObjectReference(_SERVICE, name, "beside")  # its Pods work without, and have no names in DNS
     elif kind in SCALERS:
         yield from _scaled(fields)
     elif kind in _BINDINGS:
@@ -137,42 +137,42 @@ def references(body: Body) -> Iterator[Reference]:
         has_annotations = any(each.path[:2] == ("metadata", "annotations") or _is_open(each) for each in body.fields)
         for path, found in fields.items():
             if path[-2:] == ("service", "name"):
-                yield Reference(_SERVICE, found, "related")
+                yield ObjectReference(_SERVICE, found, "related")
             elif path[-1:] == ("secretName",) and not has_annotations:  # by which cert-manager makes it
-                yield Reference(_SECRET, found, "beside")
+                yield ObjectReference(_SECRET, found, "beside")
 
 
-def _is_open(found: Field) -> bool:
+def _is_open(found: BodyField) -> bool:
     return found.spread and len(found.path) < len(("metadata", "annotations"))
 
 
-def _scaled(fields: dict[FieldPath, Field]) -> Iterator[Reference]:
+def _scaled(fields: dict[FieldPath, BodyField]) -> Iterator[ObjectReference]:
     target = ("spec", "scaleTargetRef")
     name, kind, version = (fields.get((*target, step)) for step in ("name", "kind", "apiVersion"))
     if name is None or any(each is not None and any(each.slots) for each in (kind, version)):
         return
     group = str(version.value).rpartition("/")[0] if version is not None else "apps"
-    yield Reference(GroupKind(group, str(kind.value)) if kind is not None else _DEPLOYMENT, name, "related")
+    yield ObjectReference(GroupKind(group, str(kind.value)) if kind is not None else _DEPLOYMENT, name, "related")
 
 
-def _bound(fields: dict[FieldPath, Field]) -> Iterator[Reference]:
+def _bound(fields: dict[FieldPath, BodyField]) -> Iterator[ObjectReference]:
     for path, name in fields.items():
         kind, namespace = (fields.get((*path[:-1], step)) for step in ("kind", "namespace"))
         if path[-1:] != ("name",) or kind is None or any(kind.slots):
             continue
         if path[:1] == ("roleRef",):
-            yield Reference(GroupKind(_RBAC, str(kind.value)), name, "related")
+            yield ObjectReference(GroupKind(_RBAC, str(kind.value)), name, "related")
         elif path[:1] == ("subjects",) and kind.value == "ServiceAccount" and _is_here(namespace):
-            yield Reference(_ACCOUNT, name, "related")
+            yield ObjectReference(_ACCOUNT, name, "related")
 
 
-def _is_here(namespace: Field | None) -> bool:
+def _is_here(namespace: BodyField | None) -> bool:
     """Whether a namespace is that of the CR."""
     slots = [*namespace.slots] if namespace is not None else []
     return namespace is None or [each.place.expression for each in slots] == ["metadata.namespace"]
 
 
-def _keys(in_pod: dict[FieldPath, Field], source: FieldPath) -> Iterator[Field]:
+def _keys(in_pod: dict[FieldPath, BodyField], source: FieldPath) -> Iterator[BodyField]:
     """The fields that name keys: `key`, and `items[].key` of a volume."""
     for path, found in in_pod.items():
         rest = path[len(source) :]
@@ -206,7 +206,7 @@ def _provided(names: KnownNames) -> _Provided:
     return found
 
 
-def _add_body(found: _Provided, body: Body, part: Part, names: KnownNames) -> None:
+def _add_body(found: _Provided, body: Body, part: RulePart, names: KnownNames) -> None:
     name, child = names.of_object(body, part), part.child.id if part.child is not None else ""
     files = part.compiled.files if isinstance(part.compiled, TextTemplate) else ()
     texts = names.sources.loaded.library.texts
@@ -231,7 +231,7 @@ def _makes(kind: GroupKind, owner: str, made: GroupKind, name: str) -> bool:
     return kind not in MAKE_NOTHING and owner in name  # such as prometheus-db
 
 
-def _claims(body: Body, name: KnownName, part: Part, names: KnownNames) -> Iterator[_Provider]:
+def _claims(body: Body, name: KnownName, part: RulePart, names: KnownNames) -> Iterator[_Provider]:
     """Those that a StatefulSet makes for its Pods: data-db-0."""
     for each in body.fields:
         if each.path[:2] == ("spec", "volumeClaimTemplates") and (
@@ -246,7 +246,7 @@ def _mentions(steps: set[str]) -> bool:
     return bool(steps & {"args", "command", "annotations", "tls", "resourceNames"}) or {"env", "value"} <= steps
 
 
-def _keys_of(body: Body, part: Part) -> frozenset[str] | None:
+def _keys_of(body: Body, part: RulePart) -> frozenset[str] | None:
     """The keys of a ConfigMap or a Secret, if all are known."""
     ignored = (each.path for each in part.child.ignore) if part.child is not None else ()
     if any(path is not None and path.segments[0] in _DATA for path in ignored):
@@ -269,7 +269,7 @@ def _keys_of(body: Body, part: Part) -> frozenset[str] | None:
 # -- findings ----------------------------------------------------------------------------------------------------------
 
 
-def _report_missing(reference: Reference, name: str, own: _Provided, findings: Findings) -> None:
+def _report_missing(reference: ObjectReference, name: str, own: _Provided, findings: Findings) -> None:
     children = own.names(reference.kind)
     if name in _OF_CLUSTER or not _is_mistake(reference, name, children):
         return
@@ -283,7 +283,7 @@ def _report_missing(reference: Reference, name: str, own: _Provided, findings: F
     findings.warning("missing-reference", message, reference.name.site)
 
 
-def _is_mistake(reference: Reference, name: str, children: dict[str, str]) -> bool:
+def _is_mistake(reference: ObjectReference, name: str, children: dict[str, str]) -> bool:
     match reference.certainty:
         case "needed":
             return True
@@ -295,7 +295,7 @@ def _is_mistake(reference: Reference, name: str, children: dict[str, str]) -> bo
     return is_derived or (reference.certainty != "own" and nearest(name, children) is not None)
 
 
-def _check_keys(reference: Reference, name: str, own: _Provided, findings: Findings) -> None:
+def _check_keys(reference: ObjectReference, name: str, own: _Provided, findings: Findings) -> None:
     """Reports keys that the one child with this name does not have."""
     providers = [each for each in own.objects.get(reference.kind, ()) if may_be(each.name, (name,))]
     children = {each.child for each in providers}

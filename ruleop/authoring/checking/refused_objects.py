@@ -16,7 +16,7 @@ from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.kubernetes.validation.new_objects import creation_errors
-from ruleop.language.templates.bodies.body import Items, Members, Scalar, Spread
+from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items, Scalar
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema.shape import Shape
     from ruleop.kubernetes.validation.field_errors import FieldError
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, FieldPath, Node, Printed
 
 _NOT_FOUND: Final = "FieldValueNotFound"
@@ -60,7 +60,7 @@ def check_refused_objects(sources: Sources, findings: Findings) -> None:
                 findings.mistake("invalid-literal", message, site, start=part.site)
 
 
-def _certain(body: Body, example: _Example, part: Part) -> set[tuple[Site, str]]:
+def _certain(body: Body, example: _Example, part: RulePart) -> set[tuple[Site, str]]:
     """The places and texts of the errors that no slot can change."""
     errors = example.errors()
     if not errors:
@@ -118,7 +118,7 @@ class _Example:
         expressions = dict.fromkeys(each.place.expression for found in body.fields for each in found.slots)
         numbers = {expression: number for number, expression in enumerate(expressions)}
         found, shape = cls(body, slots, numbers), typed_shape(body.kind)
-        if shape is not None and isinstance(body.document, Members):
+        if shape is not None and isinstance(body.document, BodyMembers):
             found.obj = {"metadata": {}, **found.mapping(body.document, shape, (), body.document.site)}
         return found
 
@@ -148,14 +148,14 @@ class _Example:
         return value
 
     def value(self, node: Node, shape: Shape, path: FieldPath, site: Site) -> Any:
-        if isinstance(node, Members):
+        if isinstance(node, BodyMembers):
             return self.mapping(node, shape, path, site)
         if isinstance(node, Items):
             found: list[Any] = []
             for item in node.members:
                 member = (
                     self.value(item, shape.items or UNKNOWN, (*path, len(found)), item.site)
-                    if not isinstance(item, Spread)
+                    if not isinstance(item, BodySpread)
                     else None
                 )
                 found += [] if member is None else [member]
@@ -166,7 +166,7 @@ class _Example:
             self.places[path] = _Place(site, node.is_literal, is_scalar=True)
         return found_value
 
-    def mapping(self, node: Members, shape: Shape, path: FieldPath, site: Site) -> dict[str, Any]:
+    def mapping(self, node: BodyMembers, shape: Shape, path: FieldPath, site: Site) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, entry in node.entries.items():
             inner = shape.fields.get(key) or shape.values or UNKNOWN

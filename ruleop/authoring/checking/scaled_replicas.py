@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.known_names import Unknown
+from ruleop.authoring.checking.known_names import UnknownName
 from ruleop.authoring.checking.references import SCALERS, references
 from ruleop.language.templates.syntax import names_in
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import GroupKind
     from ruleop.language.rules import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft
-    from ruleop.language.templates.bodies.body import Body, Field
+    from ruleop.language.templates.bodies.body import Body, BodyField
 
 _REPLICAS: Final = ("spec", "replicas")
 _LEAVE_IT: Final = frozenset({"live", "omit"})
@@ -42,9 +42,9 @@ def check_scaled_replicas(names: KnownNames, findings: Findings) -> None:
 
 def _set_replicas(
     kind: GroupKind, name: KnownName, *, scaler: ChildDraft, names: KnownNames
-) -> Iterator[tuple[ChildDraft, Field]]:
+) -> Iterator[tuple[ChildDraft, BodyField]]:
     """The children that are scaled under this name, with the fields by which they set their replicas."""
-    if any(part == Unknown() for part in name):
+    if any(part == UnknownName() for part in name):
         return
     for part in names.sources.body_parts:
         child = part.child
@@ -57,7 +57,7 @@ def _set_replicas(
                 yield from {(child.id, field.site): (child, field) for field in fields if field is not None}.values()
 
 
-def _replicas(body: Body) -> Field | None:
+def _replicas(body: Body) -> BodyField | None:
     """The field, unless a condition may leave it to others."""
     found = next((each for each in body.fields if each.path == _REPLICAS), None)
     slots = [*found.slots] if found is not None else []

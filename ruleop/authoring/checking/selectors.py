@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ruleop.authoring.checking.known_names import OF_CR, KnownName, KnownNames, Members, can_be, may_be, shown
+from ruleop.authoring.checking.known_names import OF_CR, KnownMembers, KnownName, KnownNames, can_be, may_be, shown
 from ruleop.authoring.checking.pods import MAKE_NOTHING, pod_template
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import GroupKind
@@ -21,8 +21,8 @@ from ruleop.kubernetes.kinds import GroupKind
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
-    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
+    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _SELECTOR: Final = ("spec", "selector")
 _POLICY: Final = GroupKind("networking.k8s.io", "NetworkPolicy")
@@ -61,7 +61,7 @@ class _Required(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Pods:
     child: str
-    labels: Members
+    labels: KnownMembers
     end: bool
 
 
@@ -113,7 +113,7 @@ def _made(names: KnownNames) -> _Made:
 # -- what a selector requires ------------------------------------------------------------------------------------------
 
 
-def _required(body: Body, part: Part, names: KnownNames) -> dict[str, _Required]:
+def _required(body: Body, part: RulePart, names: KnownNames) -> dict[str, _Required]:
     """The labels that a selector for Pods requires, as far as they are known."""
     kind = body.kind.versionless
     path = _SELECTORS.get(kind)
@@ -124,11 +124,11 @@ def _required(body: Body, part: Part, names: KnownNames) -> dict[str, _Required]
     return _full(body, path, part, names)
 
 
-def _full(body: Body, path: FieldPath, part: Part, names: KnownNames) -> dict[str, _Required]:
+def _full(body: Body, path: FieldPath, part: RulePart, names: KnownNames) -> dict[str, _Required]:
     """The labels of `matchLabels` and `matchExpressions`."""
     of_labels = (*path, "matchLabels")
     found = _labels(names.of_members(body, of_labels, part), body, of_labels)
-    expressions: dict[object, dict[object, list[Field]]] = defaultdict(lambda: defaultdict(list))
+    expressions: dict[object, dict[object, list[BodyField]]] = defaultdict(lambda: defaultdict(list))
     for each in body.fields:
         if each.path[: len(path) + 1] == (*path, "matchExpressions") and len(each.path) > len(path) + 2:
             expressions[each.path[len(path) + 1]][each.path[len(path) + 2]].append(each)
@@ -140,7 +140,7 @@ def _full(body: Body, path: FieldPath, part: Part, names: KnownNames) -> dict[st
     return found
 
 
-def _labels(members: Members, body: Body, path: FieldPath) -> dict[str, _Required]:
+def _labels(members: KnownMembers, body: Body, path: FieldPath) -> dict[str, _Required]:
     whole = next((each.site for each in body.fields if each.path == path), None)
     found = {}
     for key, value in members.known.items():
@@ -151,12 +151,12 @@ def _labels(members: Members, body: Body, path: FieldPath) -> dict[str, _Require
     return found
 
 
-def _match(required: dict[str, _Required], labels: Members) -> bool:
+def _match(required: dict[str, _Required], labels: KnownMembers) -> bool:
     """Whether Pods with these labels may be selected."""
     return all(_has(key, each, labels) for key, each in required.items())
 
 
-def _has(key: str, required: _Required, labels: Members) -> bool:
+def _has(key: str, required: _Required, labels: KnownMembers) -> bool:
     if key not in labels.known:
         return labels.is_open or key in _SET_BY_CONTROLLERS
     return not required.values or any(may_be(value, labels.known[key]) for value in required.values)
@@ -179,7 +179,7 @@ def _report(required: dict[str, _Required], kind: GroupKind, made: list[_Pods], 
     findings.warning("unmatched-selector", message, first.site)
 
 
-def _is_for_own(wrong: dict[str, _Required], labels: Members) -> bool:
+def _is_for_own(wrong: dict[str, _Required], labels: KnownMembers) -> bool:
     """Whether a selector that may be for Pods of others is meant for these: it has their keys, and the name of the
     CR."""
     return all(key in labels.known for key in wrong) and any(
@@ -191,7 +191,7 @@ def _text(key: str, required: _Required) -> str:
     return f"{key}: {' or '.join(map(shown, required.values))}" if required.values else key
 
 
-def _check_own(part: Part, names: KnownNames, findings: Findings) -> None:
+def _check_own(part: RulePart, names: KnownNames, findings: Findings) -> None:
     """Of a workload, in all bodies that have the place: some may never be rendered."""
     if part.child is None or part.child.table.patch is not None:
         return
@@ -211,7 +211,7 @@ def _check_own(part: Part, names: KnownNames, findings: Findings) -> None:
             findings.mistake("unmatched-selector", refusals[0], site)
 
 
-def _refusal(key: str, required: _Required, labels: Members) -> str:
+def _refusal(key: str, required: _Required, labels: KnownMembers) -> str:
     """The reason that the API server refuses a workload; "" if it may accept it."""
     value = labels.known.get(key)
     if value is None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.report.views import ResourceView
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project, RuleFiles
-    from ruleop.localcluster.object_store import Event, Resource
+    from ruleop.localcluster.object_store import Resource, StoreEvent
     from ruleop.operator.manager.flags import Options
     from ruleop.operator.rules.process import Errors, ReadRules
 
@@ -80,16 +80,16 @@ QUIET: Final = 0.2  # seconds without a change, after which the custom resources
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 
 
-class View:
+class DevView:
     """Shows the session to a person. This one shows nothing."""
 
     def checked(self, findings: Sequence[Line]) -> None:
         """The project was loaded, or could not be: what `check` finds in it."""
 
-    def started(self, session: Session) -> None:
+    def started(self, session: DevSession) -> None:
         """The API server and the operator run."""
 
-    def changed(self, session: Session) -> None:
+    def changed(self, session: DevSession) -> None:
         """Something in the cluster has changed."""
 
     def warning(self, obj: Object, text: str) -> None:
@@ -98,7 +98,7 @@ class View:
     def event(self, obj: Object) -> None:
         """An Event about a custom resource or a child."""
 
-    def ended(self, session: Session) -> None:
+    def ended(self, session: DevSession) -> None:
         """The session has ended."""
 
 
@@ -114,7 +114,7 @@ async def read_here(files: RuleFiles, *, variables: Mapping[str, str]) -> Readin
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DevSettings:
     """The options of the command."""
 
     samples: tuple[Object, ...] = ()
@@ -125,10 +125,10 @@ class Settings:
     timeout: float = 60.0
     kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
     port: int = 0
-    page: Callable[[], Page] | None = None  # opens the web page; raises RuleopError
+    page: Callable[[], SessionPage] | None = None  # opens the web page; raises RuleopError
 
 
-class Page(Protocol):
+class SessionPage(Protocol):
     """The web page of the session."""
 
     @property
@@ -137,8 +137,8 @@ class Page(Protocol):
     def serve(self, manager: Manager) -> contextlib.AbstractAsyncContextManager[object]: ...
 
 
-class Session:
-    def __init__(self, project: Project, root: Path, options: Options, settings: Settings, view: View) -> None:
+class DevSession:
+    def __init__(self, project: Project, root: Path, options: Options, settings: DevSettings, view: DevView) -> None:
         self.project, self.root, self.options, self.settings, self.view = project, root, options, settings, view
         self.cluster = LocalCluster(port=settings.port)
         self.kubeconfig = Path(settings.kubeconfig)
@@ -181,7 +181,7 @@ class Session:
         self.view.checked(self.settings.check())
         self.view.changed(self)
 
-    def _open_page(self, stack: contextlib.AsyncExitStack) -> Page | None:
+    def _open_page(self, stack: contextlib.AsyncExitStack) -> SessionPage | None:
         if self.settings.page is None or self.settings.once:
             return None
         page = self.settings.page()
@@ -255,7 +255,7 @@ class Session:
         found = [each for each in self.resources() if not is_ready(each)]
         return bool(found) and all(map(_needs_edit, found))
 
-    def _on_change(self, resource: Resource, event: Event) -> None:
+    def _on_change(self, resource: Resource, event: StoreEvent) -> None:
         self._changed.set()
         if resource == EVENTS:
             if not event.deleted and self._concerns(event.new.obj):

@@ -85,7 +85,7 @@ _TEXT: Final[Schema] = {"type": "string"}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CrdChange:
     """A breaking change. `version` is empty for one of the whole kind."""
 
     version: str
@@ -98,7 +98,7 @@ class Change:
         return f"{place}: {self.message}" if place else self.message
 
 
-def breaking_changes(old: Object, new: Object) -> list[Change]:
+def breaking_changes(old: Object, new: Object) -> list[CrdChange]:
     """The breaking changes between two CRDs of one kind."""
     before, after = old["spec"], new["spec"]
     found = list(_kind_changes(before, after))
@@ -109,27 +109,27 @@ def breaking_changes(old: Object, new: Object) -> list[Change]:
         version = versions.get(name)
         if version is None and name in stored:
             message = "removed, and objects may be stored in it: the API server refuses that (status.storedVersions)"
-            found.append(Change(name, (), message))
+            found.append(CrdChange(name, (), message))
         elif version is None and each.get("served"):
-            found.append(Change(name, (), "removed"))
+            found.append(CrdChange(name, (), "removed"))
         if version is None:
             continue
         if each.get("served") and not version.get("served"):
-            found.append(Change(name, (), "no longer served"))
-        found += (Change(name, path, message) for path, message in _version_changes(each, version))
+            found.append(CrdChange(name, (), "no longer served"))
+        found += (CrdChange(name, path, message) for path, message in _version_changes(each, version))
     return found
 
 
-def _kind_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+def _kind_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[CrdChange]:
     if before["scope"] != after["scope"]:
-        yield Change("", (), f"scope changed from {before['scope']} to {after['scope']}")
+        yield CrdChange("", (), f"scope changed from {before['scope']} to {after['scope']}")
     if before["names"]["plural"] != after["names"]["plural"]:
-        yield Change("", (), f"plural changed from {before['names']['plural']} to {after['names']['plural']}")
+        yield CrdChange("", (), f"plural changed from {before['names']['plural']} to {after['names']['plural']}")
     for name in before["names"].get("shortNames") or ():
         if name not in (after["names"].get("shortNames") or ()):
-            yield Change("", (), f'short name "{name}" removed')
+            yield CrdChange("", (), f'short name "{name}" removed')
     if _strategy(before) == "Webhook" != _strategy(after) and len(after["versions"]) > 1:
-        yield Change("", (), "conversion webhook removed: fields that versions do not share are lost")
+        yield CrdChange("", (), "conversion webhook removed: fields that versions do not share are lost")
 
 
 def _strategy(spec: Mapping[str, Any]) -> str:

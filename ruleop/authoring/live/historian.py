@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.operator.revisions.revision_data import Revision
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 MAX_EVENTS: Final = 100
 
@@ -110,7 +110,7 @@ class Historian:
             if number >= first
         ]
 
-    async def _rollout(self, live: Object) -> Record | None:
+    async def _rollout(self, live: Object) -> RolloutRecord | None:
         """The record of its watch: of several for its kind, that which names it, or gives it the revision in its
         status. An edit of several watches is one revision of each."""
         operator, kind = self.cluster.operator, Kind.of(live).versionless
@@ -127,7 +127,7 @@ class Historian:
         return matching[0] if len(matching) == 1 else None
 
 
-def _reached(index: Sequence[Revision], record: Record, member: str) -> int:
+def _reached(index: Sequence[Revision], record: RolloutRecord, member: str) -> int:
     """The number of revisions up to that which the custom resource has now."""
     current = record.revision_of(member)
     if record.rejected is None and current.rule == record.target.rule:

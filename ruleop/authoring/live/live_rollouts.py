@@ -20,14 +20,14 @@ from ruleop.operator.revisions.revision_data import decode, files_of_revision, r
 from ruleop.operator.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
 from ruleop.operator.server_api import ServerApi, StoredData
 from ruleop.operator.wire.client.client import Client
-from ruleop.planning.rollout.rollout_record import SHORT, Refused, Revision, reverted
+from ruleop.planning.rollout.rollout_record import SHORT, Refused, RolloutRevision, reverted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.operator.revisions.revision_data import Revisions
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 MAX_ATTEMPTS: Final = 20  # the operator writes a few times a second while a rollout is in progress
 
@@ -44,14 +44,14 @@ def _store(cluster: LiveCluster) -> RolloutStore:
     return RolloutStore(StoredData(api, rollouts_key(operator.namespace, operator.name)))
 
 
-async def read_rollouts(cluster: LiveCluster, watch: str = "") -> dict[str, Record]:
+async def read_rollouts(cluster: LiveCluster, watch: str = "") -> dict[str, RolloutRecord]:
     """The records by watch; with `watch`, only that of this name. Raises RuleopError."""
     return _selected(await _store(cluster).read(), watch)
 
 
 async def change_rollout(
-    cluster: LiveCluster, watch: str, change: Callable[[Record], Record], *, to: str = ""
-) -> tuple[str, Record]:
+    cluster: LiveCluster, watch: str, change: Callable[[RolloutRecord], RolloutRecord], *, to: str = ""
+) -> tuple[str, RolloutRecord]:
     """Changes the record of a watch. Without a name there has to be only one. `to`: instead, reverts it to the revision
     whose number begins with this. Raises RuleopError."""
     store = _store(cluster)
@@ -72,7 +72,7 @@ async def change_rollout(
     raise NoRolloutError("the record was changed by somebody else each time; repeat the command")
 
 
-async def _find_revision(cluster: LiveCluster, watch: str, record: Record, number: str) -> Revision:
+async def _find_revision(cluster: LiveCluster, watch: str, record: RolloutRecord, number: str) -> RolloutRevision:
     """The revision of a watch whose number begins with this; as in the record, if that has it. Raises
     NoRolloutError."""
     revisions = await _read_revisions(cluster)
@@ -96,7 +96,7 @@ async def _find_revision(cluster: LiveCluster, watch: str, record: Record, numbe
         raise NoRolloutError(f"revision {short} has no watch {title.replace('_', '/')}")
     recorded = [*record.revisions, *filter(None, (record.previous, record.rejected))]
     known = (each for each in recorded if found[0] in {each.number, each.project} and each.project in revisions.packed)
-    return next(known, Revision(rule.revision, found[0]))
+    return next(known, RolloutRevision(rule.revision, found[0]))
 
 
 class _Environment(Mapping[str, str]):
@@ -150,12 +150,12 @@ def _changed(before: Mapping[str, str] | None, after: Mapping[str, str] | None) 
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
-async def _is_kept(cluster: LiveCluster, revision: Revision) -> bool:
+async def _is_kept(cluster: LiveCluster, revision: RolloutRevision) -> bool:
     """Whether the operator can load these rules. It would reconcile no CR with rules that it does not have."""
     return revision.project in (await _read_revisions(cluster)).packed
 
 
-def _selected(records: Mapping[str, Record], watch: str) -> dict[str, Record]:
+def _selected(records: Mapping[str, RolloutRecord], watch: str) -> dict[str, RolloutRecord]:
     """A watch is named by its kind, with or without its group, and `/NAME` if the kind has several."""
     found = {name: record for name, record in records.items() if not watch or watch in _titles(name)}
     if not found and watch:

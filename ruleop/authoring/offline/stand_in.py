@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_resource, builtin_shape
-from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd.crds import definition_of
 from ruleop.kubernetes.crd.structural import default, prune, schema_at, unknown_fields
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
@@ -142,7 +142,7 @@ def rejections(obj: Object, schema: Schema, before: Object | None = None) -> lis
     if found:
         return found
     broken = cel_rules(schema).broken(obj, None if before is None else default(prune(before, schema), schema))
-    return [each.finding for each in broken if each.verdict is not Verdict.NOT_EVALUATED]
+    return [each.finding for each in broken if each.verdict is not RuleVerdict.NOT_EVALUATED]
 
 
 def undecided(project: Project, resource: Object) -> list[SchemaFinding]:
@@ -151,7 +151,9 @@ def undecided(project: Project, resource: Object) -> list[SchemaFinding]:
     if version is None or validate(resource, version.schema):
         return []
     found = cel_rules(version.schema).broken(resource)
-    return [each.finding for each in found if each.verdict is Verdict.NOT_EVALUATED and each.rule.program is not None]
+    return [
+        each.finding for each in found if each.verdict is RuleVerdict.NOT_EVALUATED and each.rule.program is not None
+    ]
 
 
 def unevaluated(crd: CustomResourceDefinition) -> str:

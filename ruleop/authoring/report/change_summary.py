@@ -18,7 +18,7 @@ from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.planning.changes.writes import verb_of
 from ruleop.planning.model.actions import Delete, FinalizerAction
-from ruleop.planning.rollout.waves import View, in_order, size_of_wave
+from ruleop.planning.rollout.waves import WaveView, in_order, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,7 +113,7 @@ class ChangeSummary:
     problems: dict[ProblemCause, ChangeGroup] = field(default_factory=dict, metadata=HIDDEN)
     remarks: dict[Remark, ChangeGroup] = field(default_factory=dict, metadata=HIDDEN)
     verdicts: Counter[Verdict] = field(default_factory=Counter, metadata=HIDDEN)  # of the API server on the writes
-    rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict, metadata=HIDDEN)
+    rollouts: dict[str, tuple[Rollout, list[WaveView]]] = field(default_factory=dict, metadata=HIDDEN)
     """The custom resources that an edit reaches in waves, by rule."""
 
     def add(self, planned: Planned, kinds: Kinds) -> None:
@@ -153,7 +153,7 @@ class ChangeSummary:
     def add_to_rollout(self, rule: Rule, resource: Object) -> None:
         """Adds a custom resource that the rules reach in a wave."""
         assert rule.rollout is not None
-        view = View.of(resource, rule.rollout.label)
+        view = WaveView.of(resource, rule.rollout.label)
         if not view.exempt:
             self.rollouts.setdefault(rule.title, (rule.rollout, []))[1].append(view)
 
@@ -265,11 +265,11 @@ def _word(verdict: Verdict) -> str:
     return "cannot be asked" if verdict is Verdict.UNASKED else verdict.value
 
 
-def _first_wave(rollout: Rollout, views: list[View]) -> list[View]:
+def _first_wave(rollout: Rollout, views: list[WaveView]) -> list[WaveView]:
     return in_order(rollout, views)[: size_of_wave(rollout, len(views))]
 
 
-def _rollout_lines(rule: str, rollout: Rollout, views: list[View]) -> Iterator[Line]:
+def _rollout_lines(rule: str, rollout: Rollout, views: list[WaveView]) -> Iterator[Line]:
     first, total = [each.title for each in _first_wave(rollout, views)], len(views)
     pause = f", with a pause after {rollout.pause_after}" if rollout.pause_after is not None else ""
     threshold = rollout.failure_threshold.of(total)

@@ -11,7 +11,7 @@ from ruleop.planning.rollout.rollout_record import SHORT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 _TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
 MAX_FILES: Final = 4
@@ -37,7 +37,7 @@ class RolloutView:
     rejected: str
 
     @classmethod
-    def of(cls, watch: str, record: Record, missing: Sequence[str] = ()) -> RolloutView:
+    def of(cls, watch: str, record: RolloutRecord, missing: Sequence[str] = ()) -> RolloutView:
         return cls(
             watch=watch.replace("_", "/"),
             phase=record.phase,
@@ -55,7 +55,7 @@ class RolloutView:
         )
 
 
-def rollout_views(records: Mapping[str, Record], missing: Sequence[str] = ()) -> list[RolloutView]:
+def rollout_views(records: Mapping[str, RolloutRecord], missing: Sequence[str] = ()) -> list[RolloutView]:
     """`missing`: sentences about processes that do not run, for which rollouts in progress wait."""
     return [RolloutView.of(watch, record, missing) for watch, record in sorted(records.items())]
 

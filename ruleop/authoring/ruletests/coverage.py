@@ -27,7 +27,7 @@ Key = tuple[str, int, int]  # path, line, number among those of the same templat
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class CoveredBranch:
     """A condition, and how often it was true and false."""
 
     path: str
@@ -46,7 +46,7 @@ class Branch:
 class FileCoverage:
     path: str
     lines: dict[int, int]  # line -> how often it was rendered
-    branches: tuple[Branch, ...]
+    branches: tuple[CoveredBranch, ...]
 
     @property
     def covered(self) -> int:
@@ -136,13 +136,15 @@ class Probe:
             for line in numbers:
                 found = lines.setdefault(key[0], {})
                 found[line] = found.get(line, 0) + self.hits[key]
-        branches: dict[str, list[Branch]] = {}
+        branches: dict[str, list[CoveredBranch]] = {}
         for key, what in sorted(self.conditions.items()):
             path, line, number = key
             # A whole expression has the column of its site, and no name of its own.
             name, column = (what, 0) if what else (self.expressions.get(key, ""), number)
             if name:
-                branches.setdefault(path, []).append(Branch(path, line, column, name, self.true[key], self.false[key]))
+                branches.setdefault(path, []).append(
+                    CoveredBranch(path, line, column, name, self.true[key], self.false[key])
+                )
         return [
             FileCoverage(path, lines.get(path, {}), tuple(branches.get(path, ())))
             for path in sorted({*lines, *branches})
@@ -275,7 +277,7 @@ def _missing(file: FileCoverage) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _words(branch: Branch) -> str:
+def _words(branch: CoveredBranch) -> str:
     return "evaluated" if len(branch.missing) == 2 else branch.missing[0]
 
 

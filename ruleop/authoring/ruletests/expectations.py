@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
-from ruleop.authoring.ruletests.results import Difference, Failure, masked, masks_for, without_secret_data
+from ruleop.authoring.ruletests.results import CaseDifference, CaseFailure, masked, masks_for, without_secret_data
 from ruleop.authoring.ruletests.running.state import child_of, named
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge.lists import item_key
@@ -86,7 +86,7 @@ def _inner(shape: Shape, name: str) -> Shape:
 _OWN_STATUS: Final = frozenset({"conditions", "observedGeneration"})
 
 
-def failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[Failure]:
+def failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[CaseFailure]:
     """The expectations that do not hold, without values of Secrets. An unexpected error is a failure. `site`: of the
     step."""
     found = [*_failures(expect, after, world, site=site)]
@@ -96,7 +96,7 @@ def failures(expect: ExpectTable | None, after: After, world: World, *, site: Si
         yield from (masked(each, masks) for each in found)
 
 
-def _failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[Failure]:
+def _failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[CaseFailure]:
     yield from _errors(expect, after, site)
     if expect is None:
         return
@@ -107,16 +107,16 @@ def _failures(expect: ExpectTable | None, after: After, world: World, *, site: S
             yield from check(checker)
 
 
-def _errors(expect: ExpectTable | None, after: After, site: Site) -> Iterator[Failure]:
+def _errors(expect: ExpectTable | None, after: After, site: Site) -> Iterator[CaseFailure]:
     parts = expect.error if expect is not None else None
     for error in after.errors:
         if not any(part.text in str(error) for part in parts or ()):
             at = expect.key_sites.get("error", expect.site) if expect is not None else site
-            yield Failure("error", f"not expected: {error}", at, source=error.site)
+            yield CaseFailure("error", f"not expected: {error}", at, source=error.site)
     for part in parts or ():
         if not any(part.text in str(error) for error in after.errors):
             found = "there is no error" if not after.errors else "no error contains it"
-            yield Failure("error", f'expected "{part.text}", but {found}', part.site)
+            yield CaseFailure("error", f'expected "{part.text}", but {found}', part.site)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _Checker:
 
     # -- children ------------------------------------------------------------------------------------------------------
 
-    def children(self) -> Iterator[Failure]:
+    def children(self) -> Iterator[CaseFailure]:
         listed: set[ObjectKey] = set()
         entries = self.expect.children or ()
         site = self.expect.key_sites["children"]
@@ -147,32 +147,32 @@ class _Checker:
             for id_, key, _ in self.after.children():
                 if key not in listed:
                     name = id_ if len(self.by_id[id_]) == 1 else f"{key.kind}/{key.name}"
-                    yield Failure(f"children.{name}", f"{key.kind}/{key.name} exists, and is not expected", site)
+                    yield CaseFailure(f"children.{name}", f"{key.kind}/{key.name} exists, and is not expected", site)
 
-    def _child(self, entry: NamedEntry[YamlNode], expected: YamlNode, listed: set[ObjectKey]) -> Iterator[Failure]:
+    def _child(self, entry: NamedEntry[YamlNode], expected: YamlNode, listed: set[ObjectKey]) -> Iterator[CaseFailure]:
         what = f"children.{entry.name}"
         found = self._found(entry.name)
         if isinstance(found, _Missing):
-            yield Failure(what, found.why, entry.site, source=found.site)
+            yield CaseFailure(what, found.why, entry.site, source=found.site)
             return
         if len(found) > 1:
             names = ", ".join(f"{key.kind}/{key.name}" for key, _ in found)
-            yield Failure(what, f"has {len(found)} objects; name one of them: {names}", entry.site)
+            yield CaseFailure(what, f"has {len(found)} objects; name one of them: {names}", entry.site)
             return
         [(key, obj)] = found
         listed.add(key)
         kind = Kind.of(obj)
         shown = self._exact(key, obj, expected) if self.expect.exact else obj
         differing = [
-            Difference(without_secret_data(each, obj), self.world.source(key, each.path))
+            CaseDifference(without_secret_data(each, obj), self.world.source(key, each.path))
             for each in mismatches(
                 expected, _comparable(shown), self.world.kinds.shape_of(kind), exact=self.expect.exact
             )
         ]
         if differing:
-            yield Failure(what, f"{key.kind}/{key.name} differs", entry.site, tuple(differing))
+            yield CaseFailure(what, f"{key.kind}/{key.name} differs", entry.site, tuple(differing))
         for text in _unknown_nulls(expected, self.world.kinds.shape_of(kind)):
-            yield Failure(what, f"{key.kind}/{key.name}: {text}", entry.site)
+            yield CaseFailure(what, f"{key.kind}/{key.name}: {text}", entry.site)
 
     def _exact(self, key: ObjectKey, obj: Object, expected: YamlNode) -> Object:
         """The object without what is not compared."""
@@ -229,40 +229,40 @@ class _Checker:
         why = self.after.reports.get(name, "not created")
         return _Missing(f"does not exist: {why}", when.site if when is not None else None)
 
-    def absent(self) -> Iterator[Failure]:
+    def absent(self) -> Iterator[CaseFailure]:
         for word in self.expect.absent:
             found = self._found(word.text)
             if isinstance(found, _Missing):
                 unknown = self._unknown(word.text)
                 if unknown is not None:
-                    yield Failure("absent", unknown.why, word.site)
+                    yield CaseFailure("absent", unknown.why, word.site)
             else:
                 names = ", ".join(f"{key.kind}/{key.name}" for key, _ in found)
-                yield Failure(f"absent.{word.text}", f"exists: {names}", word.site)
+                yield CaseFailure(f"absent.{word.text}", f"exists: {names}", word.site)
 
     # -- the CR --------------------------------------------------------------------------------------------------------
 
-    def status(self) -> Iterator[Failure]:
+    def status(self) -> Iterator[CaseFailure]:
         expected = self.expect.status
         if expected is None:
             return
         resource = self.after.resource
         if resource is None:
-            yield Failure("status", "the CR is gone", expected.site)
+            yield CaseFailure("status", "the CR is gone", expected.site)
             return
         status = resource.get("status") or {}
         own = {name: value for name, value in status.items() if name not in _OWN_STATUS}
         shape = self.world.kinds.shape_of(Kind.of(resource)).fields.get("status", UNKNOWN)
         found = tuple(
-            Difference(each, self.world.source(ObjectKey.of(resource), each.path))
+            CaseDifference(each, self.world.source(ObjectKey.of(resource), each.path))
             for each in mismatches(expected, own, shape, exact=self.expect.exact)
         )
         if found:
-            yield Failure("status", "differs", self.expect.key_sites["status"], found)
+            yield CaseFailure("status", "differs", self.expect.key_sites["status"], found)
         for text in _unknown_nulls(expected, shape):
-            yield Failure("status", text, expected.site)
+            yield CaseFailure("status", text, expected.site)
 
-    def conditions(self) -> Iterator[Failure]:
+    def conditions(self) -> Iterator[CaseFailure]:
         known = {str(each["type"]): each for each in self.after.conditions}
         rule = self.after.rule
         sites = {each.type: each.site for each in rule.status.conditions} if rule is not None else {}
@@ -271,29 +271,29 @@ class _Checker:
                 continue
             if entry.name not in known:
                 hint = did_you_mean(entry.name, known) or (f"; there are {', '.join(known)}" if known else "")
-                yield Failure(f"conditions.{entry.name}", f"the CR has no such condition{hint}", entry.site)
+                yield CaseFailure(f"conditions.{entry.name}", f"the CR has no such condition{hint}", entry.site)
                 continue
             differing = tuple(_condition(entry.value, known[entry.name], sites.get(entry.name)))
             if differing:
                 message = str(known[entry.name].get("message") or "")
-                yield Failure(f"conditions.{entry.name}", message or "differs", entry.site, differing)
+                yield CaseFailure(f"conditions.{entry.name}", message or "differs", entry.site, differing)
 
-    def gone(self) -> Iterator[Failure]:
+    def gone(self) -> Iterator[CaseFailure]:
         resource, site = self.after.resource, self.expect.key_sites["gone"]
         if self.expect.gone and resource is not None:
             ready = next((each for each in self.after.conditions if each["type"] == "Ready"), {})
             why = str(ready.get("message") or ready.get("reason") or "")
-            yield Failure("gone", f"the CR still exists{f': {why}' if why else ''}", site)
+            yield CaseFailure("gone", f"the CR still exists{f': {why}' if why else ''}", site)
         elif self.expect.gone is False and resource is None:
-            yield Failure("gone", "the CR is gone", site)
+            yield CaseFailure("gone", "the CR is gone", site)
 
     # -- what was done -------------------------------------------------------------------------------------------------
 
-    def actions(self) -> Iterator[Failure]:
+    def actions(self) -> Iterator[CaseFailure]:
         expected, found = self.expect.actions or (), self.after.actions
         site = self.expect.key_sites["actions"]
         if found is None:
-            yield Failure("actions", "are known only in mode: plan", site)
+            yield CaseFailure("actions", "are known only in mode: plan", site)
             return
         names = _action_names(found)
         if len(expected) != len(names) or any(
@@ -301,14 +301,14 @@ class _Checker:
         ):
             shown = [each[0] for each in names]
             mismatch = Mismatch((), [word.text for word in expected], shown, site)
-            yield Failure("actions", "differ", site, (Difference(mismatch),))
+            yield CaseFailure("actions", "differ", site, (CaseDifference(mismatch),))
 
-    def waits(self) -> Iterator[Failure]:
+    def waits(self) -> Iterator[CaseFailure]:
         expected = self.expect.waits or ()
         if not expected:
             for wait in self.after.waits:
                 site = self.expect.key_sites["waits"]
-                yield Failure(f"waits.{wait.child}", f"waits for {wait.for_what}", site, source=wait.site)
+                yield CaseFailure(f"waits.{wait.child}", f"waits for {wait.for_what}", site, source=wait.site)
         for entry in expected:
             part: Word | None = entry.value
             reasons = [wait.for_what for wait in self.after.waits if wait.child == entry.name]
@@ -320,10 +320,10 @@ class _Checker:
                 message = unknown.why
             else:
                 message = f"does not wait: {self.after.reports.get(entry.name, 'it is not planned')}"
-            yield Failure(f"waits.{entry.name}", message, entry.site)
+            yield CaseFailure(f"waits.{entry.name}", message, entry.site)
 
 
-_CHECKS: Final[Mapping[str, Callable[[_Checker], Iterator[Failure]]]] = {
+_CHECKS: Final[Mapping[str, Callable[[_Checker], Iterator[CaseFailure]]]] = {
     "children": _Checker.children,
     "absent": _Checker.absent,
     "status": _Checker.status,
@@ -334,7 +334,9 @@ _CHECKS: Final[Mapping[str, Callable[[_Checker], Iterator[Failure]]]] = {
 }
 
 
-def _condition(expected: ExpectedConditionTable, found: Mapping[str, Any], source: Site | None) -> Iterator[Difference]:
+def _condition(
+    expected: ExpectedConditionTable, found: Mapping[str, Any], source: Site | None
+) -> Iterator[CaseDifference]:
     for name, word, equal in (
         ("status", expected.status, True),
         ("reason", expected.reason, True),
@@ -342,7 +344,7 @@ def _condition(expected: ExpectedConditionTable, found: Mapping[str, Any], sourc
     ):
         value = str(found.get(name) or "")
         if word is not None and (word.text != value if equal else word.text not in value):
-            yield Difference(Mismatch((name,), word.text, value, word.site), source)
+            yield CaseDifference(Mismatch((name,), word.text, value, word.site), source)
 
 
 def _action_names(actions: Iterable[Action]) -> list[tuple[str, ...]]:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from ruleop.language.rules.keys.tables import Constraint, Table, TableOf, key, keys, table_schema
 from ruleop.language.rules.keys.value_types import (
-    Choice,
-    Duration,
+    DurationValue,
+    FileReading,
     Flag,
     ListOf,
     MapOf,
     NamedEntry,
-    Reading,
-    Text,
-    Type,
+    TextValue,
+    ValueType,
     Verbatim,
     Word,
+    WordChoice,
     describe,
     wrong_type,
 )
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 Mode = Literal["plan", "dev"]
 RENDER = "render"
 
-ANY_TEXT = Text(r"(?s:.*\S.*)", "text that is not empty")
-FILE = Text(r"[^\n]+\.(?:ya?ml|json)", "a file that ends in .yaml, .yml or .json")
-SNAPSHOT = Text(r"[^\n]+\.yaml", "a file that ends in .yaml")
-VARIABLE = Text(r"(?s:.*)", "text")
-KIND = Text(r"(?:[a-z0-9.-]+/)?[a-z0-9]+ [A-Za-z][A-Za-z0-9]*", 'a kind like "cert-manager.io/v1 Certificate"')
-CHILD = Text(r"[^\s/]+(?:/[^\s/]+){0,2}", "the id of a child, or an object like Deployment/web")
-TIME = Text(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", "a time like 2026-01-31T12:00:00Z")
-STATUS = Text(r"True|False|Unknown", '"True", "False" or "Unknown"')
-ACTION = Text(r"(?:[a-z]+ )+\S+", 'an action like "create deployment" or "delete Service/web"')
+ANY_TEXT = TextValue(r"(?s:.*\S.*)", "text that is not empty")
+FILE = TextValue(r"[^\n]+\.(?:ya?ml|json)", "a file that ends in .yaml, .yml or .json")
+SNAPSHOT = TextValue(r"[^\n]+\.yaml", "a file that ends in .yaml")
+VARIABLE = TextValue(r"(?s:.*)", "text")
+KIND = TextValue(r"(?:[a-z0-9.-]+/)?[a-z0-9]+ [A-Za-z][A-Za-z0-9]*", 'a kind like "cert-manager.io/v1 Certificate"')
+CHILD = TextValue(r"[^\s/]+(?:/[^\s/]+){0,2}", "the id of a child, or an object like Deployment/web")
+TIME = TextValue(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", "a time like 2026-01-31T12:00:00Z")
+STATUS = TextValue(r"True|False|Unknown", '"True", "False" or "Unknown"')
+ACTION = TextValue(r"(?:[a-z]+ )+\S+", 'an action like "create deployment" or "delete Service/web"')
 
 
-class FileOrObject(Type[YamlNode]):
+class FileOrObject(ValueType[YamlNode]):
     """The name of a file, relative to the test file, or an object."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> YamlNode | None:
         if isinstance(node.value, str):
             return None if FILE.read(node, what, reading) is None else node
         if not isinstance(node.value, dict):
@@ -63,12 +63,12 @@ class FileOrObject(Type[YamlNode]):
 
 
 @dataclass(frozen=True, slots=True)
-class OneOrMore(Type[tuple[Word, ...]]):
+class OneOrMore(ValueType[tuple[Word, ...]]):
     """One text, or a list of them."""
 
-    item: Text
+    item: TextValue
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[Word, ...] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[Word, ...] | None:
         if isinstance(node.value, list):
             return ListOf(self.item, f"an item of {what}", minimum=1).read(node, what, reading)
         word = self.item.read(node, what, reading)
@@ -79,12 +79,12 @@ class OneOrMore(Type[tuple[Word, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class TrueOrList(Type[tuple[Word, ...] | bool]):
+class TrueOrList(ValueType[tuple[Word, ...] | bool]):
     """`true` for all, or a list."""
 
-    item: Text
+    item: TextValue
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[Word, ...] | bool | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[Word, ...] | bool | None:
         if node.value is True:
             return True
         if isinstance(node.value, list):
@@ -106,12 +106,12 @@ class ExpectedConditionTable(Table):
     message: Word | None = key("message", ANY_TEXT, "A part of its message.")
 
 
-class ExpectedConditionType(Type[ExpectedConditionTable]):
+class ExpectedConditionType(ValueType[ExpectedConditionTable]):
     """The status of a condition, or a mapping of its fields."""
 
     table = TableOf(ExpectedConditionTable)
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> ExpectedConditionTable | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> ExpectedConditionTable | None:
         if isinstance(node.value, dict):
             return self.table.read(node, what, reading)
         status = STATUS.read(node, what, reading)
@@ -176,7 +176,7 @@ class ExistingTable(Table):
 
     source: Word | None = key(
         "from",
-        Text(RENDER, f'"{RENDER}"'),
+        TextValue(RENDER, f'"{RENDER}"'),
         "render: the children exist, as the rule has made them.",
     )
     ready: tuple[Word, ...] | bool | None = key(
@@ -193,13 +193,13 @@ class ExistingTable(Table):
     )
 
 
-class ExistingType(Type["YamlNode | ExistingTable"]):
+class ExistingType(ValueType["YamlNode | ExistingTable"]):
     """A file of objects, an object, or a change of what exists."""
 
     table = TableOf(ExistingTable)
     file_or_object = FileOrObject()
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | ExistingTable | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> YamlNode | ExistingTable | None:
         if isinstance(node.value, dict) and "apiVersion" not in node.value and "kind" not in node.value:
             return self.table.read(node, what, reading)
         return self.file_or_object.read(node, what, reading)
@@ -208,11 +208,11 @@ class ExistingType(Type["YamlNode | ExistingTable"]):
         return {"anyOf": [self.file_or_object.schema(), self.table.schema()]}
 
 
-class RowsType(Type[YamlNode]):
+class RowsType(ValueType[YamlNode]):
     """A list of rows, each a mapping of names to values, or a mapping of names to lists, of which all combinations are
     meant."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> YamlNode | None:
         value = node.value
         items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else []
         kind: type = dict if isinstance(value, list) else list
@@ -269,7 +269,7 @@ class StepTable(Table):
     existing: tuple[YamlNode | ExistingTable, ...] = key(
         "existing", EXISTING, "Changes of what exists: files, objects, and changes of children.", default=[]
     )
-    after: float | None = key("after", Duration(), "How much time has passed since the step before, such as 2h.")
+    after: float | None = key("after", DurationValue(), "How much time has passed since the step before, such as 2h.")
     deleted: bool = key("deleted", Flag(), "true: the CR is deleted.", default=False)
     rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])
     expect: ExpectTable | None = key("expect", TableOf(ExpectTable), "The state after the step.")
@@ -287,7 +287,7 @@ class CaseTable(Table):
     name: Word | None = key("name", ANY_TEXT, "What the case shows. Each name is unique in its file.", required=True)
     mode: Mode = key(
         "mode",
-        Choice(get_args(Mode)),
+        WordChoice(get_args(Mode)),
         "plan: without a cluster. dev: with the operator and a cluster in memory.",
         default="plan",
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ruleop.kubernetes.merge.lists import item_key, member_key
 from ruleop.kubernetes.merge.server_changes import is_stored_as
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
-from ruleop.language.templates.field_sites import FieldPath, Item
+from ruleop.language.templates.field_sites import FieldPath, ItemStep
 from ruleop.nearest import nearest
 from ruleop.planning.changes.differences import NOTHING, Value
 
@@ -95,10 +95,10 @@ def _items(
         known, desired = {member_key(item) for item in actual}, {member_key(item.data()) for item in items}
         for item in items:
             if member_key(item.data()) not in known:
-                yield Mismatch((*path, Item(-1)), item.data(), NOTHING, item.site)
+                yield Mismatch((*path, ItemStep(-1)), item.data(), NOTHING, item.site)
         for position, found in enumerate(actual):
             if exact and member_key(found) not in desired:
-                yield Mismatch((*path, Item(position)), NOTHING, found, expected.site)
+                yield Mismatch((*path, ItemStep(position)), NOTHING, found, expected.site)
     elif len(items) != len(actual):
         yield Mismatch(
             path,
@@ -109,7 +109,7 @@ def _items(
         )
     else:
         for position, (item, found) in enumerate(zip(items, actual, strict=True)):
-            yield from mismatches(item, found, shape.items or UNKNOWN, path=(*path, Item(position)), exact=exact)
+            yield from mismatches(item, found, shape.items or UNKNOWN, path=(*path, ItemStep(position)), exact=exact)
 
 
 def _keyed(
@@ -128,7 +128,7 @@ def _keyed(
             if place is None:
                 keys = " and ".join(shape.keys)
                 note = f"no item has these fields; items of this list are identified by {keys}"
-                yield Mismatch((*path, Item(-1)), data, NOTHING, item.site, note)
+                yield Mismatch((*path, ItemStep(-1)), data, NOTHING, item.site, note)
             else:
                 seen.add(place)
         elif key not in places:
@@ -144,7 +144,7 @@ def _keyed(
             yield Mismatch((*path, _item(place, found, shape)), NOTHING, found, expected.site)
 
 
-def _item(place: int, data: JSON, shape: Shape) -> Item:
+def _item(place: int, data: JSON, shape: Shape) -> ItemStep:
     """The item with the keys that its data has; keys by default are left out."""
     keys = tuple((name, data[name]) for name in shape.keys if isinstance(data, dict) and name in data)
-    return Item(place, keys)
+    return ItemStep(place, keys)

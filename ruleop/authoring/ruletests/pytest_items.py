@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.report.spans import Line
     from ruleop.authoring.ruletests.cases import Case
-    from ruleop.authoring.ruletests.results import Result
+    from ruleop.authoring.ruletests.results import CaseResult
 
 _NOT_IN_KEYWORDS: Final = re.compile(r"[^\w:+\-.\[\]\\/]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunSettings:
     """The options of a run. `root`: the project of all test files; without it, each file has its own."""
 
     root: str = ""
@@ -52,7 +52,7 @@ class RuleTests:
 
     __name__ = "ruleop-tests"  # pluggy registers a plugin by this
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: RunSettings) -> None:
         self.settings = settings
         self.snapshots = Snapshots(update=settings.update, ci=bool(os.environ.get("CI")))
         self.probe = Probe() if settings.measures else None
@@ -69,7 +69,7 @@ class RuleTests:
         assert root is not None, "the plugin collects only files of projects"
         return root
 
-    def run(self, case: Case, root: Path) -> Result:
+    def run(self, case: Case, root: Path) -> CaseResult:
         if root not in self.projects:
             self.projects[root] = Projects(root, {**read_choices(root).env, **os.environ}, self.probe)
         result = Runner(self.projects[root], self.snapshots).run(case)
@@ -128,14 +128,14 @@ class RuleTestFile(pytest.File):
         if file.findings:
             self.run.mistakes += map(mistake_json, file.findings)
             lines = ((*mistake(str(each.site), each.message), *excerpt(text, each.site)) for each in file.findings)
-            raise Failed(Text(tuple(chain.from_iterable(lines)), str(file.findings[0])))
+            raise CaseFailed(ReportText(tuple(chain.from_iterable(lines)), str(file.findings[0])))
         self.run.folders.add(self.path.parent)
         for case in file.cases:
             self.run.snapshots.add(case)
             yield RuleTestCase.from_parent(self, name=printable(case.name), case=case, run=self.run)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - of pytest
-        return excinfo.value.text if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo)
+        return excinfo.value.text if isinstance(excinfo.value, CaseFailed) else super().repr_failure(excinfo)
 
 
 class RuleTestCase(pytest.Item):
@@ -150,41 +150,41 @@ class RuleTestCase(pytest.Item):
         try:
             result = self.run.run(self.case, self.root)
         except ProjectErrors as errors:
-            raise Failed(Text(tuple((Span(str(each)),) for each in errors.findings), str(errors))) from None
+            raise CaseFailed(ReportText(tuple((Span(str(each)),) for each in errors.findings), str(errors))) from None
         self.run.cases.append(case_json(result, place=self.place))
         if not result.passed:
             first = result.failures[0]
             lines = failure_lines(result, place=self.place)
-            raise Failed(Text(tuple(lines), f"{first.what}: {first.message}"))
+            raise CaseFailed(ReportText(tuple(lines), f"{first.what}: {first.message}"))
 
     def place(self, site: Site) -> str:
         """A place in the files of the project, relative to the current folder."""
         return str(Site(shown(self.root / site.path), site.line, site.column))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return excinfo.value.text if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo, style)
+        return excinfo.value.text if isinstance(excinfo.value, CaseFailed) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.case.site.line - 1, printable(f"{self.case.site}: {self.case.name}")
 
 
-class Failed(Exception):  # noqa: N818 - pytest's word
+class CaseFailed(Exception):  # noqa: N818 - pytest's word
     """A case that has failed, or a file with mistakes."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: ReportText) -> None:
         super().__init__(text.message)
         self.text = text
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ReportText:
     """The lines of a failure, in colours on a terminal, and a sentence for JUnit and summaries."""
 
     lines: tuple[Line, ...]
     message: str
 
     @property
-    def reprcrash(self) -> Text:
+    def reprcrash(self) -> ReportText:
         """Where pytest looks for the sentence."""
         return self
 

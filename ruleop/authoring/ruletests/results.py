@@ -32,7 +32,7 @@ class CaseError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CaseDifference:
     """A field that is not as expected, with the line of the template that it comes from, where that is known."""
 
     mismatch: Mismatch
@@ -40,23 +40,23 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CaseFailure:
     """One expectation that does not hold."""
 
     what: str  # the expectation, like children.deployment
     message: str
     site: Site  # in the test file
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[CaseDifference, ...] = ()
     source: Site | None = None  # of an error, in the project's files
     step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """The result of a case. Without failures it has passed."""
 
     case: Case
-    failures: tuple[Failure, ...]
+    failures: tuple[CaseFailure, ...]
     written: tuple[str, ...] = ()  # snapshots that were written
 
     @property
@@ -71,7 +71,7 @@ def masks_for(after: After, public: Container[str]) -> Masks:
     return Masks(values=known_values(secrets, after.masks().values, public))
 
 
-def masked(failure: Failure, masks: Masks) -> Failure:
+def masked(failure: CaseFailure, masks: Masks) -> CaseFailure:
     """The failure without values of Secrets in what was found."""
     differences = tuple(
         replace(each, mismatch=replace(each.mismatch, actual=masks.all(each.mismatch.actual)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.cases import project_of
 from ruleop.authoring.ruletests.matching import Mismatch
-from ruleop.authoring.ruletests.results import Difference, Failure, masked, masks_for, without_rendered_data
+from ruleop.authoring.ruletests.results import CaseDifference, CaseFailure, masked, masks_for, without_rendered_data
 from ruleop.files import read_regular
 from ruleop.language.templates import yaml_document
 
@@ -39,23 +39,23 @@ class Snapshots:
             if step.snapshot is not None:
                 self.used.setdefault((case.folder / step.snapshot.text).resolve(), case)
 
-    def compare(self, case: Case, name: Word, after: After, written: list[str]) -> list[Failure]:
+    def compare(self, case: Case, name: Word, after: After, written: list[str]) -> list[CaseFailure]:
         file, root = (case.folder / name.text).resolve(), project_of(case.file)
         if root is not None and not file.is_relative_to(root.resolve()):
-            return [Failure("snapshot", f"{name.text} is outside of the project folder", name.site)]
+            return [CaseFailure("snapshot", f"{name.text} is outside of the project folder", name.site)]
         other = self.used.setdefault(file, case)
         if (other.file, other.name) != (case.file, case.name):
-            return [Failure("snapshot", f'{name.text} is the snapshot of the case "{other.name}" too', name.site)]
+            return [CaseFailure("snapshot", f'{name.text} is the snapshot of the case "{other.name}" too', name.site)]
         text = snapshot(after)
         try:
             before = read_regular(file).decode()
         except FileNotFoundError:
             if self.ci or not self.update:
                 advice = "; CI is set, so --update does not write it" if self.update else ": --update writes it"
-                return [Failure("snapshot", f"{name.text} does not exist{advice}", name.site)]
+                return [CaseFailure("snapshot", f"{name.text} does not exist{advice}", name.site)]
             before = None
         except (OSError, UnicodeDecodeError) as error:
-            return [Failure("snapshot", f"{name.text} cannot be read: {error}", name.site)]
+            return [CaseFailure("snapshot", f"{name.text} cannot be read: {error}", name.site)]
         if before == text:
             return []
         if self.update:
@@ -65,8 +65,8 @@ class Snapshots:
             return []
         assert before is not None
         shown = snapshot(without_rendered_data(after, before))
-        difference = Difference(Mismatch((), before, shown, name.site))
-        failure = Failure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))
+        difference = CaseDifference(Mismatch((), before, shown, name.site))
+        failure = CaseFailure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))
         return [masked(failure, masks_for(after, before))]
 
     def stale(self, folders: set[Path]) -> list[Path]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from ruleop.authoring.report.change_text import differing_lines
 from ruleop.authoring.report.spans import Line, Place, Span, Tone
 from ruleop.language.templates import yaml_text
-from ruleop.language.templates.field_sites import Item
+from ruleop.language.templates.field_sites import ItemStep
 from ruleop.planning.changes.differences import NOTHING, Value, flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.authoring.ruletests.results import Difference, Failure, Result
+    from ruleop.authoring.ruletests.results import CaseDifference, CaseFailure, CaseResult
     from ruleop.language.rules import Finding
     from ruleop.language.templates.field_sites import FieldPath
 
@@ -26,7 +26,7 @@ MAX_LINES: Final = 40
 _COLUMN: Final = 48  # of the note beside a value
 
 
-def diff_lines(differences: Iterable[Difference], *, place: Place) -> Iterator[Line]:
+def diff_lines(differences: Iterable[CaseDifference], *, place: Place) -> Iterator[Line]:
     shown: tuple[str, ...] = ()
     for each in differences:
         mismatch = each.mismatch
@@ -62,7 +62,7 @@ def _parents(path: FieldPath, shown: tuple[str, ...]) -> Iterator[Line]:
         yield (Span(f"    {'  ' * depth}{_head(path[depth])}", Tone.FAINT),)
 
 
-def _head(segment: str | Item) -> str:
+def _head(segment: str | ItemStep) -> str:
     if isinstance(segment, str):
         return f"{flow(segment)}:"
     if segment.keys:
@@ -70,7 +70,7 @@ def _head(segment: str | Item) -> str:
     return f"-  # item {segment.position + 1}"
 
 
-def _value(sign: str, indent: str, name: str | Item, value: Value, note: str) -> Iterator[Line]:
+def _value(sign: str, indent: str, name: str | ItemStep, value: Value, note: str) -> Iterator[Line]:
     lines = _lines(name, value)
     tone = Tone.REMOVE if sign == "-" else Tone.ADD
     for number, line in enumerate(lines[:MAX_LINES]):
@@ -82,10 +82,10 @@ def _value(sign: str, indent: str, name: str | Item, value: Value, note: str) ->
         yield (Span(f"  {sign} {indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
 
 
-def _lines(name: str | Item, value: Value) -> list[str]:
+def _lines(name: str | ItemStep, value: Value) -> list[str]:
     """The YAML of a member or of an item."""
     data = None if value is NOTHING else value
-    if isinstance(name, Item):
+    if isinstance(name, ItemStep):
         return [f"{'- ' if not number else '  '}{line}" for number, line in enumerate(yaml_text(data).split("\n"))]
     if not name:
         return yaml_text(data).split("\n")
@@ -116,7 +116,7 @@ def _changed(expected: list[str], actual: list[str], indent: str) -> Iterator[Li
         yield (Span(f"    {indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
 
 
-def failure_lines(result: Result, *, place: Place) -> Iterator[Line]:
+def failure_lines(result: CaseResult, *, place: Place) -> Iterator[Line]:
     """Each expectation of a case that does not hold, with its diff. `place`: shows a place in the project's files."""
     for failure in result.failures:
         step = f"{failure.step}: " if failure.step else ""
@@ -134,7 +134,7 @@ def failure_lines(result: Result, *, place: Place) -> Iterator[Line]:
 # -- for programs ------------------------------------------------------------------------------------------------------
 
 
-def case_json(result: Result, *, place: Place) -> dict[str, Any]:
+def case_json(result: CaseResult, *, place: Place) -> dict[str, Any]:
     return {
         "file": result.case.site.path,
         "line": result.case.site.line,
@@ -149,7 +149,7 @@ def mistake_json(finding: Finding) -> dict[str, Any]:
     return {"path": site.path, "line": site.line, "column": site.column, "message": finding.message}
 
 
-def _failure_json(failure: Failure, place: Place) -> dict[str, Any]:
+def _failure_json(failure: CaseFailure, place: Place) -> dict[str, Any]:
     found: dict[str, Any] = {
         "what": failure.what,
         "message": failure.message,

@@ -18,7 +18,7 @@ from ruleop.authoring.scaffold.instance import LIKELY, instance, matching_texts,
 from ruleop.authoring.scaffold.naming import ScaffoldError, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
 from ruleop.authoring.scaffold.yaml_layout import replaced, value_at, without
-from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.crd.structural import default, schema_at
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
@@ -94,7 +94,9 @@ class _Search:
 
     def _broken(self, obj: Mapping[str, Any]) -> list[BrokenRule]:
         found = self.rules.broken(default(obj, self.schema))
-        return [each for each in found if each.verdict is not Verdict.NOT_EVALUATED and each.path[:1] != ("status",)]
+        return [
+            each for each in found if each.verdict is not RuleVerdict.NOT_EVALUATED and each.path[:1] != ("status",)
+        ]
 
 
 def _has_identity(change: Mapping[str, Any], obj: Mapping[str, Any]) -> bool:
@@ -128,7 +130,7 @@ class _Changes:
 
     def _place(self) -> TreePath:
         """The path of the value that has the rule. A rule may report a field of it."""
-        more = len(self.broken.rule.field) if self.broken.verdict is Verdict.BROKEN else 0
+        more = len(self.broken.rule.field) if self.broken.verdict is RuleVerdict.BROKEN else 0
         return self.broken.path[: len(self.broken.path) - more]
 
     def _of_fields(self, places: Iterable[TreePath]) -> Iterator[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.scaffold.inferred_schema import fields
 from ruleop.authoring.scaffold.naming import ScaffoldError, expression, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
+from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, WrittenText
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
 from ruleop.kubernetes.quantity import parse_quantity
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT: Final = Kind("example.com", "v1alpha1", "App")
 DEFINITION: Final = "CustomResourceDefinition"
 
-NAME: Final = Expr("metadata.name")
+NAME: Final = WrittenExpr("metadata.name")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
 READY_STATUS: Final = {READY_REPLICAS: f"deployment.status.{READY_REPLICAS} | default(0)"}
@@ -74,7 +74,7 @@ def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
     spec = fields(specs)
     let = {"labels": {"app.kubernetes.io/name": kebab(kind.kind), "app.kubernetes.io/instance": NAME}}
     found = workload(spec, specs)
-    children = found or (settings(spec, name=Joined((NAME, _CONFIG)), most=0),)
+    children = found or (settings(spec, name=WrittenText((NAME, _CONFIG)), most=0),)
     return NewProject(
         kind=kind,
         samples=tuple(samples),
@@ -144,25 +144,25 @@ def workload(spec: Schema, specs: Sequence[Mapping[str, Any]] = ()) -> tuple[New
     for name in path[:-1]:
         beside, values = beside["properties"][name], [each[name] for each in values]
     properties = beside["properties"]
-    image = Expr(expression("spec", *path))
+    image = WrittenExpr(expression("spec", *path))
     container: dict[str, Any] = {"name": "main", "image": image}
     replicas = {}
     numbers = [each["replicas"] for each in values if "replicas" in each]
     if _is_given(beside, "replicas", "integer") and all(0 <= number < 1 << 31 for number in numbers):
-        replicas = {"replicas": Expr(expression("spec", *path[:-1], "replicas"))}
+        replicas = {"replicas": WrittenExpr(expression("spec", *path[:-1], "replicas"))}
     has_port = _is_given(beside, "port", "integer") and properties["port"].get("maximum")
     if has_port:
-        port = Expr(expression("spec", *path[:-1], "port"))
+        port = WrittenExpr(expression("spec", *path[:-1], "port"))
         container["ports"] = [{"name": "http", "containerPort": port}]
     are_resources = all(_are_resources(each.get("resources") or {}) for each in values)
     if _is_given(beside, "resources", "object") and are_resources and not _has_any_text(properties["resources"]):
-        container["resources"] = Expr(expression("spec", *path[:-1], "resources"))
-    template = {"metadata": {"labels": Expr("labels")}, "spec": {"containers": [container]}}
-    body = {"selector": {"matchLabels": Expr("labels")}, "template": template}
+        container["resources"] = WrittenExpr(expression("spec", *path[:-1], "resources"))
+    template = {"metadata": {"labels": WrittenExpr("labels")}, "spec": {"containers": [container]}}
+    body = {"selector": {"matchLabels": WrittenExpr("labels")}, "template": template}
     children = [NewChild("deployment", _object("apps/v1", "Deployment", NAME, {"spec": {**replicas, **body}}))]
     if has_port:
-        ports = [{"name": "http", "port": Expr(expression("spec", *path[:-1], "port")), "targetPort": "http"}]
-        service = _object("v1", "Service", NAME, {"spec": {"selector": Expr("labels"), "ports": ports}})
+        ports = [{"name": "http", "port": WrittenExpr(expression("spec", *path[:-1], "port")), "targetPort": "http"}]
+        service = _object("v1", "Service", NAME, {"spec": {"selector": WrittenExpr("labels"), "ports": ports}})
         children.append(NewChild("service", service))
     return tuple(children)
 
@@ -205,7 +205,7 @@ def _is_given(schema: Schema, name: str, declared: str) -> bool:
     return inner.get("type") == declared and ("default" in inner or name in (schema.get("required") or ()))
 
 
-def settings(spec: Schema, *, name: Expr | Joined, most: int) -> NewChild:
+def settings(spec: Schema, *, name: WrittenExpr | WrittenText, most: int) -> NewChild:
     """A ConfigMap with fields of the spec: all that each custom resource has, and others up to this number."""
     properties = spec.get("properties") or {}
     given = [each for each, inner in properties.items() if _is_given(spec, each, str(inner.get("type")))]
@@ -218,11 +218,17 @@ def settings(spec: Schema, *, name: Expr | Joined, most: int) -> NewChild:
             continue
         empty = {"array": "[]", "object": "{}"}.get(str(declared), "''")
         code = read if field in given else f"{read} | default({empty})"
-        data[field] = Expr(code if declared == "string" else f"{code} | to_json" if empty != "''" or declared is None
-                           else f"{code} | string")  # fmt: skip
+        text = (
+            code
+            if declared == "string"
+            else f"{code} | to_json"
+            if empty != "''" or declared is None
+            else f"{code} | string"
+        )
+        data[field] = WrittenExpr(text)
     return NewChild("config", _object("v1", "ConfigMap", name, {"data": data} if data else {}))
 
 
 def _object(api_version: str, kind: str, name: Any, body: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {"name": name, "labels": Expr("labels")}
+    metadata = {"name": name, "labels": WrittenExpr("labels")}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}

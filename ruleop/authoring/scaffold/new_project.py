@@ -12,13 +12,13 @@ from ruleop.authoring.scaffold.inferred_schema import schema_entry
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.readme import readme
 from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_comment
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text, value_at
+from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, rules_text, template_text, value_at
 from ruleop.kubernetes.crd.structural import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
 from ruleop.language.rules.keys import watches_yaml as language
 from ruleop.language.rules.keys.schema_keys import SchemaTable
 from ruleop.language.rules.keys.tables import keys
-from ruleop.language.rules.keys.value_types import Choice
+from ruleop.language.rules.keys.value_types import WordChoice
 from ruleop.language.rules.loading import operator_choices
 from ruleop.language.templates import FILTER_NAMES
 
@@ -62,7 +62,7 @@ def _key_tables() -> Iterator[str]:
 
 
 def _meaning(key: Key) -> str:
-    options = key.type.options if isinstance(key.type, Choice) else ()
+    options = key.type.options if isinstance(key.type, WordChoice) else ()
     notes = [key.doc, *(["Required."] if key.required else [])]
     if options:
         notes.append(f"One of {', '.join(f'`{each}`' for each in options)}.")
@@ -80,7 +80,7 @@ _LEFT_OUT: Final = frozenset({"labels", "matchLabels", "selector", "stringData"}
 
 def expected(template: Any, sample: Mapping[str, Any]) -> Any:
     """The fields of the template that have values of the sample; None without any."""
-    if isinstance(template, (Expr, Joined)):
+    if isinstance(template, (WrittenExpr, WrittenText)):
         return _value(template, sample)
     if not isinstance(template, Mapping):
         return None
@@ -107,8 +107,8 @@ def _item(item: Any, sample: Mapping[str, Any]) -> dict[str, Any] | None:
     return {name: part.get(name, plain.get(name)) for name in item if name in part or name in plain}
 
 
-def _value(template: Expr | Joined, sample: Mapping[str, Any]) -> Any:
-    if isinstance(template, Expr):
+def _value(template: WrittenExpr | WrittenText, sample: Mapping[str, Any]) -> Any:
+    if isinstance(template, WrittenExpr):
         return value_at(sample, tuple(template.code.split("."))) if _EXPECTED.fullmatch(template.code) else None
     parts = [part if isinstance(part, str) else _value(part, sample) for part in template.parts]
     return "".join(map(str, parts)) if all(isinstance(part, (str, int)) for part in parts) else None
@@ -238,7 +238,7 @@ def _watch(project: NewProject) -> dict[str, Any]:
         watch["observe"] = project.observe
     watch["children"] = {child.id: _child(project, child) for child in project.children}
     if project.status or project.required_status:
-        computed = {name: Expr(code) for name, code in project.status.items()}
+        computed = {name: WrittenExpr(code) for name, code in project.status.items()}
         watch["status"] = {**project.required_status, **computed}
     if "status" in project.watch:
         watch["status"] = project.watch["status"]
@@ -263,7 +263,7 @@ def _scale(project: NewProject) -> dict[str, str]:
     for child in project.children:
         replicas = value_at(child.template, ("spec", "replicas"))
         counted = project.status.get(READY_REPLICAS, "").startswith(f"{child.id}.")
-        if not counted or not isinstance(replicas, Expr) or not _FIELD.fullmatch(replicas.code):
+        if not counted or not isinstance(replicas, WrittenExpr) or not _FIELD.fullmatch(replicas.code):
             continue
         found = schema_at(project.spec, tuple(replicas.code.split(".")[1:]))
         if found is not None and found.get("type") == "integer":

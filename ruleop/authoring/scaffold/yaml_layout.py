@@ -83,17 +83,17 @@ _SHORT: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Expr:
+class WrittenExpr:
     """The value of an expression, with its type."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class WrittenText:
     """Text with values of expressions in it. Of a single expression: its value as text, whatever its type."""
 
-    parts: tuple[str | Expr, ...]
+    parts: tuple[str | WrittenExpr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +186,9 @@ def _is_short(value: Any, is_template: bool) -> bool:
 
 
 def _scalar(value: Any, is_template: bool) -> str:
-    if isinstance(value, Expr):
+    if isinstance(value, WrittenExpr):
         return f"{{{{ {value.code} }}}}" if is_template else _quoted(f"{{{{ {value.code} }}}}")
-    if isinstance(value, Joined):
+    if isinstance(value, WrittenText):
         return _joined(value, is_template)
     if isinstance(value, str) and is_template and _TAG.search(value):
         return f"{{{{ {_literal(value)} }}}}"
@@ -202,9 +202,9 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _joined(value: Joined, is_template: bool) -> str:
+def _joined(value: WrittenText, is_template: bool) -> str:
     match value.parts:
-        case [Expr(code)] if '"' not in code:
+        case [WrittenExpr(code)] if '"' not in code:
             return _quoted(f"{{{{ {code} }}}}")
     if not is_template:
         return _quoted("".join(map(_part, value.parts)))
@@ -212,10 +212,10 @@ def _joined(value: Joined, is_template: bool) -> str:
     if not _is_template_text(value) or not all(part.isprintable() for part in literals):
         return f"{{{{ {' ~ '.join(map(_code, value.parts)) or _literal('')} }}}}"
     # A letter takes the place of each expression to see whether the text around them needs quotes.
-    outline = "".join("x" if isinstance(part, Expr) else part for part in value.parts)
+    outline = "".join("x" if isinstance(part, WrittenExpr) else part for part in value.parts)
     if yaml_text(outline) == outline:
         return "".join(map(_part, value.parts))
-    doubled = "".join(_part(part if isinstance(part, Expr) else part.replace("'", "''")) for part in value.parts)
+    doubled = "".join(_part(part if isinstance(part, WrittenExpr) else part.replace("'", "''")) for part in value.parts)
     return f"'{doubled}'"
 
 
@@ -223,20 +223,23 @@ def _escaped_tag(found: re.Match[str]) -> str:
     return f"{{{{ '{found.group()}' }}}}"
 
 
-def _part(part: str | Expr) -> str:
-    return f"{{{{ {part.code} }}}}" if isinstance(part, Expr) else part
+def _part(part: str | WrittenExpr) -> str:
+    return f"{{{{ {part.code} }}}}" if isinstance(part, WrittenExpr) else part
 
 
-def _code(part: str | Expr) -> str:
+def _code(part: str | WrittenExpr) -> str:
     if isinstance(part, str):
         return _literal(part)
     return f"({part.code})" if _CHOICE.search(part.code) else part.code
 
 
-def _is_template_text(value: Joined) -> bool:
+def _is_template_text(value: WrittenText) -> bool:
     """Whether the text around the expressions is only text to Jinja."""
-    outline = "".join("{{" if isinstance(part, Expr) else part for part in value.parts)
-    return len(_TAG.findall(outline)) == sum(isinstance(part, Expr) for part in value.parts) and "{{{" not in outline
+    outline = "".join("{{" if isinstance(part, WrittenExpr) else part for part in value.parts)
+    return (
+        len(_TAG.findall(outline)) == sum(isinstance(part, WrittenExpr) for part in value.parts)
+        and "{{{" not in outline
+    )
 
 
 def _literal(text: str) -> str:
@@ -248,7 +251,7 @@ def _block(value: Any, is_template: bool) -> tuple[str, list[str]] | None:
     """The header and the lines of a block scalar, for text of several lines; None where a block would not be exact."""
     if isinstance(value, str):
         text, raw = value, is_template and _TAG.search(value) is not None
-    elif isinstance(value, Joined) and is_template:
+    elif isinstance(value, WrittenText) and is_template:
         text, raw = (
             "".join(_TAG.sub(_escaped_tag, part) if isinstance(part, str) else _part(part) for part in value.parts),
             False,

@@ -16,11 +16,11 @@ from ruleop.language.rules.loading.operator_choices import Choices, Rules, read_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.language.rules.keys.value_types import Text
+    from ruleop.language.rules.keys.value_types import TextValue
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS: Final[dict[str, tuple[Text, str, str]]] = {
+_OPTIONS: Final[dict[str, tuple[TextValue, str, str]]] = {
     "name": (
         operator_choices.NAME,
         "NAME",
@@ -85,7 +85,7 @@ def require_namespace(option: str, value: str) -> None:
     _valid(option, value, operator_choices.NAMESPACE)
 
 
-def _valid(option: str, value: str, form: Text) -> str:
+def _valid(option: str, value: str, form: TextValue) -> str:
     if not form.fits(value):
         raise UsageError(f'--{option} must be {form.form}, not "{value}"')
     return value

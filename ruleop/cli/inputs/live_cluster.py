@@ -9,7 +9,7 @@ from ruleop.authoring.live.reading.open_cluster import UnknownKindError, open_cl
 from ruleop.authoring.live.reading.read_only_connection import NotConnectedError
 from ruleop.cli.inputs.cluster_options import operator_name
 from ruleop.cli.program import UsageError
-from ruleop.operator.wire.cluster_flags import Access
+from ruleop.operator.wire.cluster_flags import AccessFlags
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -23,7 +23,7 @@ def on_cluster(folder: str, flags: Mapping[str, Any], work: Callable[[LiveCluste
     """Works on the cluster that the `cluster_options` name, with the operator of the project in a folder. Raises
     ProjectErrors if ruleop.yaml is invalid: the command could work on another operator."""
     given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
-    access = Access(**given, name=operator_name(folder, flags["name"]))
+    access = AccessFlags(**given, name=operator_name(folder, flags["name"]))
 
     async def run() -> T:
         async with open_cluster(access) as cluster:

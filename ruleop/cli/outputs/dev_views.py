@@ -8,7 +8,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.dev.dev_session import View
+from ruleop.authoring.dev.dev_session import DevView
 from ruleop.authoring.report.spans import Span, Tone
 from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.cli.outputs.terminal import Picture, print_diagnostics, print_lines
@@ -16,7 +16,7 @@ from ruleop.cli.outputs.terminal import Picture, print_diagnostics, print_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.dev.dev_session import Session
+    from ruleop.authoring.dev.dev_session import DevSession
     from ruleop.authoring.report.spans import Line
     from ruleop.kubernetes.kinds import Object
 
@@ -26,13 +26,13 @@ PERIOD: Final = 0.1  # seconds between two pictures
 _EMPTY: Final = (Span("", Tone.PLAIN),)
 
 
-class PlainView(View):
+class PlainView(DevView):
     """Lines for a pipe: what happens, and with `--once` the tree at the end."""
 
     def checked(self, findings: Sequence[Line]) -> None:
         print_diagnostics(findings)
 
-    def started(self, session: Session) -> None:
+    def started(self, session: DevSession) -> None:
         print_diagnostics(_head(session))
 
     def warning(self, obj: Object, text: str) -> None:
@@ -41,11 +41,11 @@ class PlainView(View):
     def event(self, obj: Object) -> None:
         print_diagnostics([_event_line(obj)])
 
-    def ended(self, session: Session) -> None:
+    def ended(self, session: DevSession) -> None:
         print_lines(_tree(session))
 
 
-class LiveView(View):
+class LiveView(DevView):
     """The tree of a terminal, painted again after each change."""
 
     def __init__(self) -> None:
@@ -60,11 +60,11 @@ class LiveView(View):
         if len(findings) > MAX_FINDINGS:
             self.findings.append((Span("... more: ruleop check", Tone.FAINT),))
 
-    def started(self, session: Session) -> None:
+    def started(self, session: DevSession) -> None:
         print_lines(_head(session))
         self._paint(session)
 
-    def changed(self, session: Session) -> None:
+    def changed(self, session: DevSession) -> None:
         if not self._waiting:
             self._waiting = True
             delay = max(0.0, self._painted + PERIOD - time.monotonic())
@@ -76,10 +76,10 @@ class LiveView(View):
     def event(self, obj: Object) -> None:
         self.events.append(obj)
 
-    def ended(self, session: Session) -> None:
+    def ended(self, session: DevSession) -> None:
         self._paint(session)
 
-    def _paint(self, session: Session) -> None:
+    def _paint(self, session: DevSession) -> None:
         self._waiting, self._painted = False, time.monotonic()
         lines = [*_tree(session)] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
         parts = [self.findings, lines, [_event_line(each) for each in self.events]]
@@ -87,11 +87,11 @@ class LiveView(View):
         self.picture.paint(shown)
 
 
-def _tree(session: Session) -> Iterator[Line]:
+def _tree(session: DevSession) -> Iterator[Line]:
     return tree_lines([view_row(each) for each in session.tree()])
 
 
-def _head(session: Session) -> list[Line]:
+def _head(session: DevSession) -> list[Line]:
     return [
         (Span("API server in memory: ", Tone.FAINT), Span(f"http://127.0.0.1:{session.cluster.port}", Tone.PLAIN)),
         (Span("export KUBECONFIG=", Tone.PLAIN), Span(str(session.kubeconfig), Tone.TITLE)),

@@ -9,7 +9,7 @@ NotEvaluatedError.
 """
 
 from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.kubernetes.cel.rules import BrokenRule, CelRule, CelRules, Verdict, cel_rules
+from ruleop.kubernetes.cel.rules import BrokenRule, CelRule, CelRules, RuleVerdict, cel_rules
 
 __all__ = [
     "BrokenRule",
@@ -18,6 +18,6 @@ __all__ = [
     "EvaluationError",
     "InvalidRuleError",
     "NotEvaluatedError",
-    "Verdict",
+    "RuleVerdict",
     "cel_rules",
 ]

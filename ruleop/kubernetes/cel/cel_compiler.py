@@ -22,7 +22,7 @@ from ruleop.kubernetes.cel.cel_types import (
     STRING,
     TIMESTAMP,
     TYPE,
-    Type,
+    CelType,
     has_resource,
     list_of,
     map_of,
@@ -32,14 +32,14 @@ from ruleop.kubernetes.cel.cel_types import (
 from ruleop.kubernetes.cel.functions import FUNCTIONS
 from ruleop.kubernetes.cel.parser import (
     RESERVED,
-    Call,
+    CelCall,
+    CelMacro,
+    CelName,
     EvaluationError,
     InvalidRuleError,
     ListLiteral,
     Literal,
-    Macro,
     MapLiteral,
-    Name,
     NotEvaluatedError,
     Select,
     parse,
@@ -104,31 +104,31 @@ Run: TypeAlias = Callable[[Frame], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CelProgram:
     """A compiled expression."""
 
     run: Run
-    type: Type
+    type: CelType
     names: frozenset[str]  # the variables that it reads
 
     def evaluate(self, names: dict[str, Value], budget: Budget) -> Value:
         return self.run(Frame(names, budget))
 
 
-def compile_rule(text: str, variables: Mapping[str, Type]) -> Program:
+def compile_rule(text: str, variables: Mapping[str, CelType]) -> CelProgram:
     """The program of an expression. Raises InvalidRuleError if the server would reject it with its CRD, and
     NotEvaluatedError if it uses what is not implemented."""
     compiler = _Compiler(dict(variables))
     type_, run = compiler.compile(parse(text))
-    return Program(run, type_, frozenset(compiler.used))
+    return CelProgram(run, type_, frozenset(compiler.used))
 
 
-_Typed: TypeAlias = tuple[Type, Run]
+_Typed: TypeAlias = tuple[CelType, Run]
 
 
 @dataclass(slots=True)
 class _Compiler:
-    names: dict[str, Type]
+    names: dict[str, CelType]
     used: set[str] = field(default_factory=set)
     local: frozenset[str] = frozenset()
     depth: int = 0
@@ -145,7 +145,7 @@ class _Compiler:
         if isinstance(node, Literal):
             value = node.value
             return _LITERALS[type(value)], lambda _: value
-        if isinstance(node, Name):
+        if isinstance(node, CelName):
             return self._name(node.name)
         if isinstance(node, Select):
             return self._select(node)
@@ -153,7 +153,7 @@ class _Compiler:
             return self._list(node)
         if isinstance(node, MapLiteral):
             return self._map(node)
-        if isinstance(node, Macro):
+        if isinstance(node, CelMacro):
             return self._macro(node)
         if node.name in ("&&", "||"):
             return self._logical(node)
@@ -199,7 +199,7 @@ class _Compiler:
 
         return (BOOL, has) if node.tests else (found, select)
 
-    def _chained(self, node: Select, type_: Type, operand: Run) -> _Typed:
+    def _chained(self, node: Select, type_: CelType, operand: Run) -> _Typed:
         """A field of what may be missing, or one that may be missing itself."""
         name, found = self._field(node, type_)
 
@@ -217,7 +217,7 @@ class _Compiler:
 
         return optional_of(found), run
 
-    def _field(self, node: Select, type_: Type) -> tuple[str, Type]:
+    def _field(self, node: Select, type_: CelType) -> tuple[str, CelType]:
         """The name of a field in the object, and its type."""
         if type_.kind == "map" and type_.items is not None:
             return node.field, type_.items
@@ -283,7 +283,7 @@ class _Compiler:
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
-    def _logical(self, node: Call) -> _Typed:
+    def _logical(self, node: CelCall) -> _Typed:
         runs = []
         for each in node.arguments:
             type_, run = self.compile(each)
@@ -367,7 +367,7 @@ class _Compiler:
             return found, lambda frame: operation(one(frame), other(frame))
         return self._result(symbol, (first, second), kinds), lambda frame: operation(one(frame), other(frame))
 
-    def _result(self, symbol: str, types: tuple[Type, Type], kinds: Iterable[tuple[str, ...]]) -> Type:
+    def _result(self, symbol: str, types: tuple[CelType, CelType], kinds: Iterable[tuple[str, ...]]) -> CelType:
         given = {each.kind for each in types} - {"dyn"}
         if not given:
             return DYN
@@ -377,9 +377,9 @@ class _Compiler:
 
     # -- functions and macros ------------------------------------------------------------------------------------------
 
-    def _function(self, node: Call) -> _Typed:
-        if isinstance(node.target, Name) and node.target.name in _NAMESPACES and node.target.name not in self.names:
-            node = Call(f"{node.target.name}.{node.name}", None, node.arguments)
+    def _function(self, node: CelCall) -> _Typed:
+        if isinstance(node.target, CelName) and node.target.name in _NAMESPACES and node.target.name not in self.names:
+            node = CelCall(f"{node.target.name}.{node.name}", None, node.arguments)
         overloads = FUNCTIONS.get(node.name)
         if overloads is None:
             raise NotEvaluatedError(f"{node.name}() is not implemented")
@@ -395,7 +395,7 @@ class _Compiler:
         if len(fitting) > 1 and types[0].kind == "list":
             raise NotEvaluatedError(f"{node.name}() of a list of values without a type is not implemented")
         _check_literal(node, fitting)
-        results = [each.result if isinstance(each.result, Type) else each.result(types[0]) for each in fitting]
+        results = [each.result if isinstance(each.result, CelType) else each.result(types[0]) for each in fitting]
 
         def run(frame: Frame) -> Value:
             frame.budget.charge()
@@ -404,7 +404,7 @@ class _Compiler:
 
         return results[0] if len({each.kind for each in results}) == 1 else DYN, run
 
-    def _macro(self, node: Macro) -> _Typed:
+    def _macro(self, node: CelMacro) -> _Typed:
         range_type, values_of = self.compile(node.target)
         if range_type.kind not in ("list", "map") or range_type.items is None:
             _refuse(f"{node.name}() needs a list or a map, not {range_type}", [range_type])
@@ -441,7 +441,7 @@ class _Compiler:
         return list_of(type_ if transforms else item), run
 
 
-def _common(types: list[Type], what: str) -> Type:
+def _common(types: list[CelType], what: str) -> CelType:
     """The type of all items of a literal."""
     for each in types[1:]:
         if each.kind != types[0].kind or mismatch(types[0], each) is not False:
@@ -449,7 +449,7 @@ def _common(types: list[Type], what: str) -> Type:
     return types[0] if types else DYN
 
 
-def _differ(parameters: tuple[str, ...], types: list[Type]) -> bool:
+def _differ(parameters: tuple[str, ...], types: list[CelType]) -> bool:
     """Whether the second argument is of another type than what the first one has."""
     if parameters not in (("list", "any"), ("list", "list"), ("optional", "any"), ("optional", "optional")):
         return False
@@ -457,7 +457,7 @@ def _differ(parameters: tuple[str, ...], types: list[Type]) -> bool:
     return mismatch(types[0].items or DYN, sought) is not False
 
 
-def _refuse(message: str, types: Iterable[Type]) -> NoReturn:
+def _refuse(message: str, types: Iterable[CelType]) -> NoReturn:
     """Raises what says that the types do not fit: certain only of those that are fully implemented."""
     kinds = [each.kind for each in types]
     if _KNOWN.issuperset(kinds) and kinds.count("object") < 2:
@@ -465,22 +465,22 @@ def _refuse(message: str, types: Iterable[Type]) -> NoReturn:
     raise NotEvaluatedError(message)
 
 
-def _require(found: Type, needed: Type) -> None:
+def _require(found: CelType, needed: CelType) -> None:
     if found.kind not in (needed.kind, "dyn"):
         _refuse(f"{found} where {needed} is needed", [found])
 
 
-def _fits(overload: Overload, types: list[Type]) -> bool:
+def _fits(overload: Overload, types: list[CelType]) -> bool:
     return len(types) == len(overload.parameters) and all(map(_accepts, overload.parameters, types))
 
 
-def _accepts(parameter: str, found: Type) -> bool:
+def _accepts(parameter: str, found: CelType) -> bool:
     if found.kind == "list" and parameter.startswith("list("):
         return found.items is None or found.items.kind in (parameter[5:-1], "dyn")
     return parameter == "any" or found.kind in (parameter, "dyn")
 
 
-def _check_literal(node: Call, overloads: list[Overload]) -> None:
+def _check_literal(node: CelCall, overloads: list[Overload]) -> None:
     """Raises InvalidRuleError for a text that the server would not compile: a pattern, or one that cannot be
     converted."""
     last = node.arguments[-1] if node.arguments else None
@@ -574,7 +574,7 @@ def _contains(collection: Value, sought: Value, budget: Budget) -> bool:
     return _decide((partial(equal, each, sought, budget) for each in collection), decisive=True)
 
 
-_LITERALS: Final[Mapping[type, Type]] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, type(None): NULL}
+_LITERALS: Final[Mapping[type, CelType]] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, type(None): NULL}
 _OPERATORS: Final[Mapping[str, str]] = {
     "[]": "_index",
     "[?]": "_index",

@@ -23,16 +23,16 @@ _ESCAPABLE: Final = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Type:
+class CelType:
     """`kind` is what type() of a value would be, or: object, dyn (of an int-or-string field), hidden (not exposed).
 
     `fields` are the exposed properties of an object by their escaped names, `properties` all of them by their own.
     """
 
     kind: str
-    items: Type | None = None  # of a list, or the values of a map
-    properties: Mapping[str, Type] = field(default_factory=dict)
-    fields: Mapping[str, tuple[str, Type]] = field(default_factory=dict)
+    items: CelType | None = None  # of a list, or the values of a map
+    properties: Mapping[str, CelType] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, CelType]] = field(default_factory=dict)
     nullable: bool = False
     list_type: str = ""
     map_keys: tuple[str, ...] = ()
@@ -42,49 +42,49 @@ class Type:
         return f"{self.kind}({self.items})" if self.items is not None else self.kind
 
 
-BOOL: Final = Type("bool")
-INT: Final = Type("int")
-DOUBLE: Final = Type("double")
-STRING: Final = Type("string")
-DURATION: Final = Type("duration")
-TIMESTAMP: Final = Type("timestamp")
-QUANTITY: Final = Type("quantity")
-IP: Final = Type("ip")
-CIDR: Final = Type("cidr")
-URL: Final = Type("url")
-SEMVER: Final = Type("semver")
-FORMAT: Final = Type("format")
-NULL: Final = Type("null_type")
-TYPE: Final = Type("type")
-DYN: Final = Type("dyn")
-HIDDEN: Final = Type("hidden")
+BOOL: Final = CelType("bool")
+INT: Final = CelType("int")
+DOUBLE: Final = CelType("double")
+STRING: Final = CelType("string")
+DURATION: Final = CelType("duration")
+TIMESTAMP: Final = CelType("timestamp")
+QUANTITY: Final = CelType("quantity")
+IP: Final = CelType("ip")
+CIDR: Final = CelType("cidr")
+URL: Final = CelType("url")
+SEMVER: Final = CelType("semver")
+FORMAT: Final = CelType("format")
+NULL: Final = CelType("null_type")
+TYPE: Final = CelType("type")
+DYN: Final = CelType("dyn")
+HIDDEN: Final = CelType("hidden")
 
 _META: Final = {"name": STRING, "generateName": STRING}
 
 
-def list_of(items: Type) -> Type:
-    return Type("list", items)
+def list_of(items: CelType) -> CelType:
+    return CelType("list", items)
 
 
-def map_of(values: Type) -> Type:
-    return Type("map", values)
+def map_of(values: CelType) -> CelType:
+    return CelType("map", values)
 
 
-def optional_of(held: Type) -> Type:
-    return Type("optional", held)
+def optional_of(held: CelType) -> CelType:
+    return CelType("optional", held)
 
 
-def type_of_schema(schema: Schema, *, is_resource: bool = False) -> Type:
+def type_of_schema(schema: Schema, *, is_resource: bool = False) -> CelType:
     """The type of the values that a schema describes. `is_resource` is the root of a custom resource."""
     is_resource = is_resource or bool(schema.get("x-kubernetes-embedded-resource"))
     nullable = bool(schema.get("nullable"))
     kind = schema.get("type")
     others, items = schema.get("additionalProperties"), schema.get("items")
     if schema.get("x-kubernetes-int-or-string"):
-        return Type("dyn", nullable=nullable)
+        return CelType("dyn", nullable=nullable)
     if kind == "array" and isinstance(items, Mapping):
         item = type_of_schema(items)
-        return Type(
+        return CelType(
             "hidden" if item.kind == "hidden" else "list",
             item,
             nullable=nullable,
@@ -93,7 +93,7 @@ def type_of_schema(schema: Schema, *, is_resource: bool = False) -> Type:
         )
     if kind == "object" and isinstance(others, Mapping) and not is_resource:
         value = type_of_schema(others)
-        return Type("hidden" if value.kind == "hidden" else "map", value, nullable=nullable)
+        return CelType("hidden" if value.kind == "hidden" else "map", value, nullable=nullable)
     if kind == "object":
         properties = {name: type_of_schema(each) for name, each in (schema.get("properties") or {}).items()}
         if is_resource:
@@ -103,13 +103,13 @@ def type_of_schema(schema: Schema, *, is_resource: bool = False) -> Type:
             for name, each in properties.items()
             if each.kind != "hidden" and (escaped := escape(name)) is not None
         }
-        return Type("object", properties=properties, fields=fields, nullable=nullable, is_resource=is_resource)
+        return CelType("object", properties=properties, fields=fields, nullable=nullable, is_resource=is_resource)
     if kind == "string":
-        return Type(_FORMATS.get(schema.get("format") or "", "string"), nullable=nullable)
-    return Type(_SCALARS.get(kind or "", "hidden"), nullable=nullable)
+        return CelType(_FORMATS.get(schema.get("format") or "", "string"), nullable=nullable)
+    return CelType(_SCALARS.get(kind or "", "hidden"), nullable=nullable)
 
 
-def _with_meta(properties: Mapping[str, Type]) -> dict[str, Type]:
+def _with_meta(properties: Mapping[str, CelType]) -> dict[str, CelType]:
     """The properties of a resource. What its schema declares of its metadata counts only with both names."""
     meta = properties.get("metadata", HIDDEN)
     declared = {name: properties.get(name, HIDDEN).kind for name in ("kind", "apiVersion")}
@@ -119,7 +119,7 @@ def _with_meta(properties: Mapping[str, Type]) -> dict[str, Type]:
     return {**properties, "kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
 
 
-_METADATA: Final = Type("object", properties=_META, fields={name: (name, each) for name, each in _META.items()})
+_METADATA: Final = CelType("object", properties=_META, fields={name: (name, each) for name, each in _META.items()})
 
 
 def escape(name: str) -> str | None:
@@ -131,13 +131,13 @@ def escape(name: str) -> str | None:
     return re.sub(r"__|[-./]", lambda match: _ESCAPES[match[0]], name)
 
 
-def has_resource(type_: Type) -> bool:
+def has_resource(type_: CelType) -> bool:
     """Whether a value of the type may contain the metadata of a resource."""
-    inner: tuple[Type, ...] = (*type_.properties.values(), *((type_.items,) if type_.items is not None else ()))
+    inner: tuple[CelType, ...] = (*type_.properties.values(), *((type_.items,) if type_.items is not None else ()))
     return type_.is_resource or any(has_resource(each) for each in inner)
 
 
-def mismatch(first: Type, second: Type) -> bool | None:
+def mismatch(first: CelType, second: CelType) -> bool | None:
     """Whether the server would say that two types differ; None if that is not known."""
     kinds = {first.kind, second.kind}
     if first is second or "dyn" in kinds:

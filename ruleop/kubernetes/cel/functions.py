@@ -30,7 +30,7 @@ from ruleop.kubernetes.cel.cel_types import (
     TIMESTAMP,
     TYPE,
     URL,
-    Type,
+    CelType,
     list_of,
     map_of,
     optional_of,
@@ -38,14 +38,14 @@ from ruleop.kubernetes.cel.cel_types import (
 from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import (
     Budget,
-    Duration,
+    CelDuration,
     ListValue,
     MapValue,
     OptionalValue,
     Quantity,
     Timestamp,
     TypeValue,
-    Unread,
+    UnreadValue,
     Value,
     add,
     bounded_time,
@@ -58,7 +58,7 @@ from ruleop.kubernetes.cel.values import (
 from ruleop.kubernetes.quantity import SUFFIXES
 from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
 
-Result: TypeAlias = Type | Callable[[Type], Type]
+Result: TypeAlias = CelType | Callable[[CelType], CelType]
 """The type of a function's result, which may depend on that of its first argument."""
 
 
@@ -233,7 +233,7 @@ def _held(value: OptionalValue) -> Value:
 
 
 def _readable(value: Value) -> Value:
-    if isinstance(value, Unread):
+    if isinstance(value, UnreadValue):
         raise NotEvaluatedError("the words of reasons are the server's own")
     return value
 
@@ -296,7 +296,7 @@ def _size(value: Any) -> Value:
     return len(value.members if isinstance(value, MapValue) else value)
 
 
-def _items(of: Type) -> Type:
+def _items(of: CelType) -> CelType:
     return of.items or DYN
 
 
@@ -323,14 +323,14 @@ def _of_lists(kinds: str, call: Callable[[str], Callable[..., Value]], result: R
 
 
 def _converted(
-    name: str, result: Type, parse: Callable[..., Value], signatures: str = "string"
+    name: str, result: CelType, parse: Callable[..., Value], signatures: str = "string"
 ) -> dict[str, tuple[Overload, ...]]:
     """A type of Kubernetes that is made of a text, and the test whether it can be."""
     test = _function(signatures, BOOL, libraries.reads(parse))
     return {result.kind: _function(signatures, result, parse), f"is{name}": test}
 
 
-_ZEROS: Final[Mapping[str, Value]] = {"int": 0, "double": 0.0, "duration": Duration(0)}
+_ZEROS: Final[Mapping[str, Value]] = {"int": 0, "double": 0.0, "duration": CelDuration(0)}
 _ORDERED: Final = "int double bool string duration timestamp"
 
 FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {

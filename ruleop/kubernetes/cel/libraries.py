@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.kubernetes.cel.parser import EvaluationError, NotEvaluatedError
-from ruleop.kubernetes.cel.values import Budget, ListValue, MapValue, Opaque, OptionalValue, Unread, Value, equal
+from ruleop.kubernetes.cel.values import Budget, ListValue, MapValue, Opaque, OptionalValue, UnreadValue, Value, equal
 from ruleop.kubernetes.names import is_label, is_label_key, is_label_value, is_letter_label, is_subdomain
 from ruleop.kubernetes.schema.formats import FORMATS, InvalidPatternError, find_spans
 
@@ -303,4 +303,4 @@ def named_format(name: str) -> Value:
 
 def validate(form: Format, text: str) -> Value:
     """Nothing, or the reasons why it is none, which are open: their words are the server's own."""
-    return OptionalValue(() if NAMED_FORMATS[form.name](text) else (Unread(form.name, "list"),))
+    return OptionalValue(() if NAMED_FORMATS[form.name](text) else (UnreadValue(form.name, "list"),))

@@ -39,7 +39,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class CelName:
     name: str
 
 
@@ -54,7 +54,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CelCall:
     """A function, a method with its `target`, or an operator by its symbol. `&&` and `||` have all their operands;
     `[?]` is an index whose value is optional."""
 
@@ -64,7 +64,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Macro:
+class CelMacro:
     """`target.all(variable, arguments)` and the other comprehensions."""
 
     name: str
@@ -83,7 +83,7 @@ class MapLiteral:
     entries: tuple[tuple[Node, Node], ...]
 
 
-Node: TypeAlias = Literal | Name | Select | Call | Macro | ListLiteral | MapLiteral
+Node: TypeAlias = Literal | CelName | Select | CelCall | CelMacro | ListLiteral | MapLiteral
 
 
 # -- parser ------------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class _Parser:
         if self._takes("?"):
             chosen = self._logical("||")
             self._expect(":")
-            node = Call("?:", None, (node, chosen, self.expression()))
+            node = CelCall("?:", None, (node, chosen, self.expression()))
         self._depth -= 1
         return node
 
@@ -186,7 +186,7 @@ class _Parser:
         operands = [self._operand(symbol)]
         while self._takes(symbol):
             operands.append(self._operand(symbol))
-        return operands[0] if len(operands) == 1 else Call(symbol, None, tuple(operands))
+        return operands[0] if len(operands) == 1 else CelCall(symbol, None, tuple(operands))
 
     def _operand(self, symbol: str) -> Node:
         return self._logical("&&") if symbol == "||" else self._binary(0)
@@ -197,7 +197,7 @@ class _Parser:
         node = self._binary(level + 1)
         while self.token.kind == "symbol" and self.token.text in _LEVELS[level]:
             symbol = self._next().text
-            node = Call(symbol, None, (node, self._binary(level + 1)))
+            node = CelCall(symbol, None, (node, self._binary(level + 1)))
         return node
 
     def _unary(self) -> Node:
@@ -211,7 +211,7 @@ class _Parser:
         if symbol == "-" and count == 1 and self.token.kind in ("int", "double"):
             return self._member(_number(self._next(), sign="-"))
         node = self._member(self._primary())
-        return Call(f"{symbol}_", None, (node,)) if count % 2 else node
+        return CelCall(f"{symbol}_", None, (node,)) if count % 2 else node
 
     def _member(self, node: Node) -> Node:
         while True:
@@ -222,7 +222,7 @@ class _Parser:
                 node = self._call(name, node) if called else Select(node, name, optional=optional)
             elif self._takes("["):
                 symbol = "[?]" if self._takes("?") else "[]"
-                node = Call(symbol, None, (node, self.expression()))
+                node = CelCall(symbol, None, (node, self.expression()))
                 self._expect("]")
             else:
                 return node
@@ -238,7 +238,7 @@ class _Parser:
         if token.kind == "name":
             if token.text in RESERVED:
                 raise InvalidRuleError(f"{token.text} is a reserved word")
-            return self._call(token.text, None) if self._takes("(") else Name(token.text)
+            return self._call(token.text, None) if self._takes("(") else CelName(token.text)
         if token.kind == "symbol" and token.text == "(":
             node = self.expression()
             self._expect(")")
@@ -261,12 +261,12 @@ class _Parser:
             return Select(selected.operand, selected.field, tests=True)
         if target is not None and name in _MACROS and len(arguments) in _MACROS[name]:
             variable = arguments[0]
-            if not isinstance(variable, Name):
+            if not isinstance(variable, CelName):
                 raise InvalidRuleError(f"the first argument of {name}() must be a name")
-            return Macro(name, target, variable.name, arguments[1:])
+            return CelMacro(name, target, variable.name, arguments[1:])
         if target is not None and len(arguments) == _TWO_VARIABLES.get(name):
             raise NotEvaluatedError(f"{name}() with two variables is not implemented")
-        return Call(name, target, arguments)
+        return CelCall(name, target, arguments)
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
         found: list[Node] = []

@@ -24,8 +24,8 @@ from ruleop.kubernetes.schema.schema_findings import SchemaFinding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kubernetes.cel.cel_compiler import Program
-    from ruleop.kubernetes.cel.cel_types import Type
+    from ruleop.kubernetes.cel.cel_compiler import CelProgram
+    from ruleop.kubernetes.cel.cel_types import CelType
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.kubernetes.schema.schema_findings import FieldPath
@@ -36,7 +36,7 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 _STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:[^'\\]|\\['\\])*)'\]")
 
 
-class Verdict(Enum):
+class RuleVerdict(Enum):
     """The verdict of a rule on a value that is not known to be valid."""
 
     BROKEN = "broken"  # the rule is false
@@ -50,11 +50,11 @@ class CelRule:
 
     path: FieldPath  # in the schema
     rule: str
-    program: Program | None
+    program: CelProgram | None
     problem: str
     is_invalid: bool
     message: str
-    message_program: Program | None
+    message_program: CelProgram | None
     reason: str
     field: tuple[str, ...]
     schema_type: str
@@ -66,7 +66,7 @@ class CelRule:
 class BrokenRule:
     """A value that a rule rejects, or of which nothing is known."""
 
-    verdict: Verdict
+    verdict: RuleVerdict
     rule: CelRule
     path: FieldPath
     field: str  # the path as the server writes it
@@ -77,10 +77,10 @@ class BrokenRule:
     def finding(self) -> SchemaFinding:
         """The same in words for authors of rules."""
         rule = self.rule.rule
-        if self.verdict is Verdict.BROKEN:
+        if self.verdict is RuleVerdict.BROKEN:
             own = self.detail != f"failed rule: {rule}"
             return SchemaFinding(self.path, f"{self.detail} (rule: {rule})" if own else f"must satisfy the rule {rule}")
-        what = "cannot be evaluated" if self.verdict is Verdict.FAILED else "is not evaluated"
+        what = "cannot be evaluated" if self.verdict is RuleVerdict.FAILED else "is not evaluated"
         return SchemaFinding(self.path, f"the rule {rule} {what}: {self.detail}")
 
 
@@ -88,7 +88,7 @@ class BrokenRule:
 class _Node:
     """The rules of a schema and of those inside it."""
 
-    type: Type
+    type: CelType
     rules: tuple[CelRule, ...]
     properties: Mapping[str, _Node]
     values: _Node | None  # of additionalProperties
@@ -155,7 +155,7 @@ def _has_rules(schema: Schema) -> bool:
     return any(_has_rules(each) for each in below if isinstance(each, Mapping))
 
 
-def _node(schema: Schema, type_: Type, path: FieldPath) -> _Node:
+def _node(schema: Schema, type_: CelType, path: FieldPath) -> _Node:
     properties, others, items = schema.get("properties") or {}, schema.get("additionalProperties"), schema.get("items")
     below = {
         name: _node(each, type_.properties.get(name) or type_of_schema(each), (*path, "properties", name))
@@ -188,7 +188,7 @@ def _has_field(schema: Schema, field_path: str) -> bool:
     return not _STEP.sub("", field_path)
 
 
-def _rule(given: Mapping[str, Any], type_: Type, schema: Schema, path: FieldPath) -> CelRule:
+def _rule(given: Mapping[str, Any], type_: CelType, schema: Schema, path: FieldPath) -> CelRule:
     field_path = given.get("fieldPath") or ""
     rule = given["rule"].strip()
     program, problem, is_invalid = None, "", False
@@ -220,7 +220,7 @@ def _rule(given: Mapping[str, Any], type_: Type, schema: Schema, path: FieldPath
     )
 
 
-def _program(text: str, type_: Type, old: Type, kind: str) -> Program:
+def _program(text: str, type_: CelType, old: CelType, kind: str) -> CelProgram:
     if type_.kind == "hidden":
         raise NotEvaluatedError("its schema has no type")
     program = compile_rule(text, {"self": type_, "oldSelf": old})
@@ -251,7 +251,7 @@ class _Correlation:
 
     new: JSON
     old: JSON
-    type: Type
+    type: CelType
 
     def key(self, name: str) -> _Correlation | None:
         inner = self.type.properties.get(name, self.type.items)
@@ -278,7 +278,7 @@ class _Correlation:
         return len(new) == len(old) and all(each is not None and each.is_unchanged(budget) for each in inner)
 
 
-def _with_keys_of(item: JSON, old: Sequence[JSON], type_: Type) -> JSON:
+def _with_keys_of(item: JSON, old: Sequence[JSON], type_: CelType) -> JSON:
     """The item of a list with keys before an update."""
     keys = type_.map_keys
     if type_.list_type != "map" or not keys or not isinstance(item, Mapping):
@@ -305,7 +305,7 @@ class _Before:
         old = self.old.get(name) if isinstance(self.old, Mapping) else None
         return self._inner(old, self.correlation.key(name) if self.correlation else None)
 
-    def index(self, item: JSON, index: int, type_: Type) -> _Before:
+    def index(self, item: JSON, index: int, type_: CelType) -> _Before:
         old = _with_keys_of(item, self.old, type_) if isinstance(self.old, list) else None
         return self._inner(old, self.correlation.index(index) if self.correlation else None)
 
@@ -344,7 +344,7 @@ class _Visit:
         if not rule.rule:
             return
         if rule.program is None:
-            yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, rule.problem)
+            yield BrokenRule(RuleVerdict.NOT_EVALUATED, rule, place.path, place.field, rule.problem)
             return
         uses_old = "oldSelf" in rule.program.names
         if uses_old and before.old is None and not rule.is_old_optional:
@@ -366,16 +366,16 @@ class _Visit:
                 detail = _message(rule.message_program, names, self.budget) or detail
             for name in rule.field:
                 place = place.child(name)
-            yield BrokenRule(Verdict.BROKEN, rule, place.path, place.field, detail, scalar)
+            yield BrokenRule(RuleVerdict.BROKEN, rule, place.path, place.field, detail, scalar)
         except EvaluationError as error:
-            yield BrokenRule(Verdict.FAILED, rule, place.path, place.field, str(error), scalar)
+            yield BrokenRule(RuleVerdict.FAILED, rule, place.path, place.field, str(error), scalar)
         except NotEvaluatedError as error:
-            yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, str(error))
+            yield BrokenRule(RuleVerdict.NOT_EVALUATED, rule, place.path, place.field, str(error))
         except RecursionError:  # JSON may be nested a thousand levels deep
-            yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, "the value is nested too deeply")
+            yield BrokenRule(RuleVerdict.NOT_EVALUATED, rule, place.path, place.field, "the value is nested too deeply")
 
 
-def _message(program: Program, names: dict[str, Any], whole: Budget) -> str:
+def _message(program: CelProgram, names: dict[str, Any], whole: Budget) -> str:
     """The text of a messageExpression, if the server uses it."""
     try:
         text = program.evaluate(names, Budget(_STEPS_OF_A_RULE, whole))

@@ -22,11 +22,11 @@ from ruleop.kubernetes.go_durations import duration_parts
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from ruleop.kubernetes.cel.cel_types import Type
+    from ruleop.kubernetes.cel.cel_types import CelType
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class CelDuration:
     nanoseconds: int
 
 
@@ -63,7 +63,7 @@ def parse_timestamp(text: str) -> Timestamp:
     return bounded_time(seconds * _SECOND + int((match[2] or "").ljust(9, "0")))
 
 
-def parse_duration(text: str) -> Duration:
+def parse_duration(text: str) -> CelDuration:
     """The duration, as time.ParseDuration reads it. Raises EvaluationError."""
     if len(text) > 200:
         raise NotEvaluatedError("a duration has more than 200 characters")
@@ -73,7 +73,7 @@ def parse_duration(text: str) -> Duration:
         raise EvaluationError("type conversion error from 'string' to 'duration'") from None
     if any(each.denominator != 1 for each in parts):  # Go rounds it in floating point
         raise NotEvaluatedError(f"{text!r} has parts of a nanosecond")
-    return Duration(int(sum(parts)))
+    return CelDuration(int(sum(parts)))
 
 
 _NO_OVERLOAD: Final = "no such overload"
@@ -101,7 +101,7 @@ class ListValue:
     """A list of the object, whose `elements` are JSON of type `items`, or one that the rule made."""
 
     elements: Sequence[Any]
-    type: Type | None = None
+    type: CelType | None = None
 
     def __len__(self) -> int:
         return len(self.elements)
@@ -120,7 +120,7 @@ class MapValue:
     """A map or an object of the custom resource, or one that the rule made: of values."""
 
     members: Mapping[str, Any]
-    type: Type | None
+    type: CelType | None
 
     def find(self, key: str) -> tuple[bool, Value]:
         """Whether the key is there, and its value. A null counts as missing in an object, not in a map."""
@@ -159,7 +159,7 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadValue:
     """JSON without a type, and text of a format that is not read: only equality with itself is certain."""
 
     raw: Any
@@ -175,16 +175,16 @@ Value: TypeAlias = (
     | MapValue
     | TypeValue
     | Quantity
-    | Duration
+    | CelDuration
     | Timestamp
     | OptionalValue
     | Opaque
-    | Unread
+    | UnreadValue
     | None
 )
 
 
-def to_value(raw: Any, type_: Type) -> Value:
+def to_value(raw: Any, type_: CelType) -> Value:
     """JSON as a value of its type. The schema has admitted it: what has another type is not evaluated."""
     kind, found = type_.kind, type(raw)
     if raw is None:
@@ -212,7 +212,7 @@ def to_value(raw: Any, type_: Type) -> Value:
         with contextlib.suppress(EvaluationError, NotEvaluatedError):  # the server reads more than RFC 3339 in fields
             return parse_timestamp(raw if "T" in raw else f"{raw}T00:00:00Z")
     if kind in ("hidden", "bytes", "timestamp"):
-        return Unread(raw, kind)
+        return UnreadValue(raw, kind)
     raise NotEvaluatedError(f"a value is not of type {kind}")
 
 
@@ -225,7 +225,7 @@ def _text(raw: str) -> str:
 def type_name(value: Value) -> str:
     if isinstance(value, MapValue):
         return "map"
-    if isinstance(value, (Unread, Opaque)):
+    if isinstance(value, (UnreadValue, Opaque)):
         return value.kind
     return _NAMES[type(value)]
 
@@ -239,7 +239,7 @@ _NAMES: Final[Mapping[type, str]] = {
     ListValue: "list",
     TypeValue: "type",
     Quantity: "quantity",
-    Duration: "duration",
+    CelDuration: "duration",
     Timestamp: "timestamp",
     OptionalValue: "optional",
 }
@@ -253,7 +253,7 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     budget.charge()
     if left is None or right is None:
         return left is right
-    if isinstance(left, Unread) or isinstance(right, Unread):
+    if isinstance(left, UnreadValue) or isinstance(right, UnreadValue):
         return _equal_unread(left, right, budget)
     kinds = type_name(left), type_name(right)
     if kinds in (("int", "double"), ("double", "int")):
@@ -276,7 +276,7 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
 
 
 def _equal_unread(left: Value, right: Value, budget: Budget) -> bool:
-    if not (isinstance(left, Unread) and isinstance(right, Unread) and left.kind == right.kind):
+    if not (isinstance(left, UnreadValue) and isinstance(right, UnreadValue) and left.kind == right.kind):
         raise NotEvaluatedError("it compares a value of a type that is not implemented")
     same = same_json(left.raw, right.raw, budget)
     if not same and left.kind != "hidden":
@@ -374,20 +374,20 @@ def add(left: Value, right: Value, budget: Budget) -> Value:
     if isinstance(left, ListValue) and isinstance(right, ListValue):
         budget.charge(len(left) + len(right))
         return ListValue([*left, *right])
-    if isinstance(left, Duration) and isinstance(right, Duration):
-        return Duration(_bounded(left.nanoseconds + right.nanoseconds, "duration overflow"))
+    if isinstance(left, CelDuration) and isinstance(right, CelDuration):
+        return CelDuration(_bounded(left.nanoseconds + right.nanoseconds, "duration overflow"))
     for time, delay in ((left, right), (right, left)):
-        if isinstance(time, Timestamp) and isinstance(delay, Duration):
+        if isinstance(time, Timestamp) and isinstance(delay, CelDuration):
             return bounded_time(time.nanoseconds + delay.nanoseconds)
     return _number(left, right, operator.add)
 
 
 def subtract(left: Value, right: Value) -> Value:
-    if isinstance(left, Duration) and isinstance(right, Duration):
-        return Duration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
+    if isinstance(left, CelDuration) and isinstance(right, CelDuration):
+        return CelDuration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
     if isinstance(left, Timestamp) and isinstance(right, Timestamp):
-        return Duration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
-    if isinstance(left, Timestamp) and isinstance(right, Duration):
+        return CelDuration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
+    if isinstance(left, Timestamp) and isinstance(right, CelDuration):
         return bounded_time(left.nanoseconds - right.nanoseconds)
     return _number(left, right, operator.sub)
 
@@ -443,7 +443,7 @@ def _quotient(left: Any, right: Any) -> Any:
 
 
 def refuse_unread(*values: Value) -> None:
-    if any(isinstance(each, Unread) for each in values):
+    if any(isinstance(each, UnreadValue) for each in values):
         raise NotEvaluatedError("it reads a value in a form that is not implemented")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_shape
-from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.kubernetes.crd.structural import META_FIELDS, drop_unknown
 from ruleop.kubernetes.kinds import Kind, Object
@@ -355,7 +355,7 @@ def _default_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding
 def _broken_rules(value: Any, schema: Schema) -> Iterator[SchemaFinding]:
     around = cel_rules({"type": "object", "properties": {"default": schema}})
     for broken in around.broken({"default": value}):
-        if broken.verdict in (Verdict.BROKEN, Verdict.FAILED):
+        if broken.verdict in (RuleVerdict.BROKEN, RuleVerdict.FAILED):
             yield SchemaFinding(broken.path[1:], broken.finding.message)
 
 

@@ -10,7 +10,7 @@ from ruleop.kubernetes.merge.fields import FieldSet
 from ruleop.kubernetes.merge.ignored import as_sent
 from ruleop.kubernetes.merge.lists import MergeError
 from ruleop.kubernetes.merge.patch import merge_patch, merge_patched
-from ruleop.kubernetes.merge.path import Path, PathError, Selector, parse_path
+from ruleop.kubernetes.merge.path import Path, PathError, PathSelector, parse_path
 from ruleop.kubernetes.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
 from ruleop.kubernetes.merge.server_changes import Learned, UnwritableError, normalise_desired, normalise_ignored
 from ruleop.kubernetes.merge.three_way import Merged, create_fields, three_way
@@ -23,9 +23,9 @@ __all__ = [
     "Merged",
     "Path",
     "PathError",
+    "PathSelector",
     "Record",
     "RecordTooLargeError",
-    "Selector",
     "UnwritableError",
     "as_sent",
     "create_fields",

@@ -26,7 +26,7 @@ Step: TypeAlias = "str | frozenset[tuple[str, JSON]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class MergeConflict:
     """Two items of one list, of which one is desired and the other belongs to someone else."""
 
     path: str  # of the list, in the syntax of `apply.own`
@@ -62,14 +62,14 @@ def conflicting_field(one: Object, other: Object, shape: Shape) -> Unique | None
     return None
 
 
-def conflicts(merged: Object, desired: Object, shape: Shape) -> Iterator[Conflict]:
+def conflicts(merged: Object, desired: Object, shape: Shape) -> Iterator[MergeConflict]:
     """The pairs of a desired item and an item of someone else that the API server rejects in the merged object."""
     return _find_conflicts(merged, desired, shape, (), "")
 
 
 def _find_conflicts(
     merged: JSON, desired: JSON, shape: Shape, place: tuple[Step, ...], path: str
-) -> Iterator[Conflict]:
+) -> Iterator[MergeConflict]:
     if type(merged) is dict and type(desired) is dict and not shape.atomic:
         for name, value in desired.items():
             if type(value) is not dict and type(value) is not list:
@@ -92,7 +92,7 @@ def _find_conflicts(
 
 def _list_conflicts(
     merged: list[JSON], desired_by_key: dict[ItemKey, JSON], shape: Shape, place: tuple[Step, ...], path: str
-) -> Iterator[Conflict]:
+) -> Iterator[MergeConflict]:
     found = [(key, item) for key, item in zip(item_keys(merged, shape), merged, strict=True) if key is not None]
     others = [(key, item) for key, item in found if key not in desired_by_key]
     similar = _Similar([item for _, item in others], shape)
@@ -102,7 +102,7 @@ def _list_conflicts(
             if (unique := conflicting_field(item, other, shape)) is not None:
                 missing = not (item.get(unique.field) and other.get(unique.field))
                 desired, other_path = item_path(key, shape), item_path(other_key, shape)
-                yield Conflict(path, desired, other_path, (*place, _step(other_key, shape)), unique.field, missing)
+                yield MergeConflict(path, desired, other_path, (*place, _step(other_key, shape)), unique.field, missing)
 
 
 class _Similar:

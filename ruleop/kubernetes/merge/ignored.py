@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.merge.lists import desired_items, items_by_key
-from ruleop.kubernetes.merge.path import Path, Segment, Selector, scalar_text
+from ruleop.kubernetes.merge.path import Path, PathSelector, Segment, scalar_text
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Ignored:
 
     whole: bool = False
     names: dict[str, Ignored] = field(default_factory=dict)
-    items: dict[Selector, Ignored] = field(default_factory=dict)
+    items: dict[PathSelector, Ignored] = field(default_factory=dict)
 
     def item(self, item: JSON, shape: Shape) -> Ignored | None:
         """The node of a list item. Several selectors may match one item."""
@@ -51,12 +51,12 @@ def _build_tree(paths: tuple[Path, ...]) -> Ignored:
 
 
 def _child(node: Ignored, segment: Segment) -> Ignored:
-    if isinstance(segment, Selector):
+    if isinstance(segment, PathSelector):
         return node.items.setdefault(segment, Ignored())
     return node.names.setdefault(segment, Ignored())
 
 
-def _matches(selector: Selector, item: JSON, shape: Shape) -> bool:
+def _matches(selector: PathSelector, item: JSON, shape: Shape) -> bool:
     if type(item) is not dict:
         return False
     for name, text in selector.pairs:

@@ -36,13 +36,13 @@ class PathError(RuleopError):
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class PathSelector:
     """Selects the items of a list whose fields have these values, compared as text: `port=80` matches 80 and "80"."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
-Segment: TypeAlias = str | Selector
+Segment: TypeAlias = str | PathSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def parse_path(text: str) -> Path:
         segments.append(segment)
     if not segments:
         raise PathError("the path is empty; name a field, such as spec.replicas", 0)
-    if isinstance(segments[0], Selector):
+    if isinstance(segments[0], PathSelector):
         raise PathError("a path must start with the name of a field", 0)
     return Path(tuple(segments), text)
 
@@ -109,7 +109,7 @@ def _parse_bracket(text: str, offset: int) -> tuple[Segment, int]:
         pairs[word], _, end = _parse_word(text, end + 1)
         closing = text[end : end + 1]
         if closing == "]":
-            return Selector(tuple(pairs.items())), end + 1
+            return PathSelector(tuple(pairs.items())), end + 1
         if closing != ",":
             raise PathError("expected `,` or `]`", end)
         offset = end + 1

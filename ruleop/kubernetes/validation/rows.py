@@ -18,9 +18,9 @@ from typing import Any, Final, TypeAlias, Union
 import orjson
 
 from ruleop.kubernetes.validation.field_errors import FieldError
-from ruleop.kubernetes.validation.rules import At, Check, Errors, Rule, placed, rule
+from ruleop.kubernetes.validation.rules import At, Check, Errors, FieldRule, placed, rule
 
-Rows: TypeAlias = Union[str, Check, Rule, "Mapping[str, Rows]", "tuple[Rows, ...]"]
+Rows: TypeAlias = Union[str, Check, FieldRule, "Mapping[str, Rows]", "tuple[Rows, ...]"]
 
 
 def is_new(_: Any, at: At) -> bool:
@@ -37,11 +37,11 @@ def sub_table(
     when: Callable[[Any, At], bool] = lambda *_: True,
     prepare: Callable[[Any, At], Any] | None = None,
     remembered: bool = False,
-) -> Rule:
+) -> FieldRule:
     """A table for a value that applies only `when` a test holds, or to the value that `prepare` makes of it. If it is
     `remembered`, it is not applied again to an equal value that had no errors: a Deployment's pods are those of its
     ReplicaSet, and often of other Deployments."""
-    compiled = functools.cache(lambda: Table(rows))
+    compiled = functools.cache(lambda: RuleTable(rows))
 
     @functools.lru_cache(maxsize=256)
     def is_valid(value: bytes) -> bool:
@@ -63,7 +63,7 @@ _Visit: TypeAlias = Callable[[Any, _Where, Any, At, list[FieldError]], None]
 """(value, its place, the old value, the place of the whole, errors): adds the errors of a value."""
 
 
-class Table:
+class RuleTable:
     """A table that is ready to be applied."""
 
     def __init__(self, rows: Rows) -> None:
@@ -81,7 +81,7 @@ class Table:
 class _Node:
     """The rules of one value, and those of its parts."""
 
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[FieldRule] = field(default_factory=list)
     fields: dict[str, _Node] = field(default_factory=dict)
     items: _Node | None = None
     is_filled: bool = False  # a missing value is checked as an empty one
@@ -146,7 +146,7 @@ def _add(node: _Node, rows: Rows) -> None:
             for path in paths.split():
                 _add(_below(node, path), inner)
     else:
-        node.rules.append(rows if isinstance(rows, Rule) else Rule(rows))
+        node.rules.append(rows if isinstance(rows, FieldRule) else FieldRule(rows))
 
 
 def _below(node: _Node, path: str) -> _Node:

@@ -45,27 +45,27 @@ Check: TypeAlias = Callable[[Any, At], Errors]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FieldRule:
     check: Check
     missing: bool = False  # it concerns a missing value too
     is_local: bool = True  # the verdict depends on the value alone: its place is found out only if there are errors
 
 
-def missing(check: Check) -> Rule:
-    return Rule(check, missing=True)
+def missing(check: Check) -> FieldRule:
+    return FieldRule(check, missing=True)
 
 
-def placed(check: Check) -> Rule:
+def placed(check: Check) -> FieldRule:
     """A rule that reads the old value, or the whole object."""
-    return Rule(check, is_local=False)
+    return FieldRule(check, is_local=False)
 
 
-def on_update(check: Check) -> Rule:
+def on_update(check: Check) -> FieldRule:
     """A rule that does not concern new objects."""
     return placed(lambda value, at: check(value, at) if at.old_root is not None else ())
 
 
-def invalid(at: str, test: Callable[[Any], bool], words: str, *, shown: Any = None) -> Rule:
+def invalid(at: str, test: Callable[[Any], bool], words: str, *, shown: Any = None) -> FieldRule:
     """A field is valid only if the test holds for the value that it belongs to. `shown`: what the server quotes instead
     of the field."""
 
@@ -74,48 +74,52 @@ def invalid(at: str, test: Callable[[Any], bool], words: str, *, shown: Any = No
         is_valid = given is None or test(value)
         return () if is_valid else (invalid_value(place.child(at), given if shown is None else shown, words),)
 
-    return Rule(check)
+    return FieldRule(check)
 
 
-def forbids(at: str, test: Callable[[Any], bool], words: str) -> Rule:
+def forbids(at: str, test: Callable[[Any], bool], words: str) -> FieldRule:
     """A field may be there only if the test holds."""
-    return Rule(
+    return FieldRule(
         lambda value, place: () if value.get(at) is None or test(value) else (forbidden_value(place.child(at), words),)
     )
 
 
-def requires(at: str, test: Callable[[Any], bool], words: str) -> Rule:
+def requires(at: str, test: Callable[[Any], bool], words: str) -> FieldRule:
     """A field has to be there if the test holds."""
-    return Rule(lambda value, place: (required(place.child(at), words),) if not value.get(at) and test(value) else ())
+    return FieldRule(
+        lambda value, place: (required(place.child(at), words),) if not value.get(at) and test(value) else ()
+    )
 
 
-def holds(test: Callable[[Any], bool], words: str, *, shown: Any = None) -> Rule:
+def holds(test: Callable[[Any], bool], words: str, *, shown: Any = None) -> FieldRule:
     """A value is valid if the test holds. `shown`: what the server quotes instead of the value."""
-    return Rule(
+    return FieldRule(
         lambda value, at: () if test(value) else (invalid_value(at.field, value if shown is None else shown, words),)
     )
 
 
-def needed(words: str = "") -> Rule:
+def needed(words: str = "") -> FieldRule:
     return missing(lambda value, at: () if value else (required(at.field, words),))
 
 
-def one_of(*supported: str, given: bool = False) -> Rule:
+def one_of(*supported: str, given: bool = False) -> FieldRule:
     """`given`: the value may not be missing."""
-    return Rule(lambda value, at: () if value in supported else (unsupported(at.field, value or "", supported),), given)
+    return FieldRule(
+        lambda value, at: () if value in supported else (unsupported(at.field, value or "", supported),), given
+    )
 
 
-def named(problems: Callable[[str], Iterable[str]], *, empty: bool = True, given: bool = False) -> Rule:
+def named(problems: Callable[[str], Iterable[str]], *, empty: bool = True, given: bool = False) -> FieldRule:
     """A text without such problems. `empty`: it may be empty. `given`: a missing one counts as empty."""
 
     def check(value: Any, at: At) -> Errors:
         found = problems(value or "") if value or not empty else ()
         return invalid_values(at.field, value or "", found) if found else ()
 
-    return Rule(check, given)
+    return FieldRule(check, given)
 
 
-def between(least: int, most: int | None, words: str = "", *, given: bool = False) -> Rule:
+def between(least: int, most: int | None, words: str = "", *, given: bool = False) -> FieldRule:
     """A number. `given`: a missing one counts as 0."""
     words = words or (f"must be between {least} and {most}, inclusive" if most is not None else _LEAST[least])
 
@@ -124,13 +128,13 @@ def between(least: int, most: int | None, words: str = "", *, given: bool = Fals
         is_valid = not isinstance(number, int) or (least <= number and (most is None or number <= most))
         return () if is_valid else (invalid_value(at.field, number, words),)
 
-    return Rule(check, given)
+    return FieldRule(check, given)
 
 
 _LEAST: Final = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
 
 
-def quantity(words: str = "must be greater than zero", *, least: int = 1) -> Rule:
+def quantity(words: str = "must be greater than zero", *, least: int = 1) -> FieldRule:
     """A quantity above zero; with `least` 0, one that is not negative."""
 
     def check(value: Any, at: At) -> Errors:
@@ -138,10 +142,10 @@ def quantity(words: str = "must be greater than zero", *, least: int = 1) -> Rul
         is_valid = amount is None or amount > 0 or (not least and not amount)
         return () if is_valid else (invalid_value(at.field, value, words),)
 
-    return Rule(check)
+    return FieldRule(check)
 
 
-def unique(key: str, *, empty: bool = False) -> Rule:
+def unique(key: str, *, empty: bool = False) -> FieldRule:
     """A list of which no two items have the same value of a field. `empty`: nor none."""
 
     def check(items: Any, at: At) -> Iterator[FieldError]:
@@ -151,10 +155,10 @@ def unique(key: str, *, empty: bool = False) -> Rule:
                 yield duplicate(f"{at.field}[{index}].{key}", value)
             seen.add(value)
 
-    return Rule(check)
+    return FieldRule(check)
 
 
-def union(what: str, *order: str, but: Iterable[str] | None = None) -> Rule:
+def union(what: str, *order: str, but: Iterable[str] | None = None) -> FieldRule:
     """One of these members of a value has to be there, and no other: the first in the order of the server. `but`: all
     other members belong to them too, except these."""
 
@@ -165,10 +169,10 @@ def union(what: str, *order: str, but: Iterable[str] | None = None) -> Rule:
             yield required(at.field, f"must specify a {what} type")
         yield from (forbidden_value(at.child(each), f"may not specify more than 1 {what} type") for each in given[1:])
 
-    return Rule(check)
+    return FieldRule(check)
 
 
-def frozen(words: str = "field is immutable", *, at: str = "", forbidden: bool = False) -> Rule:
+def frozen(words: str = "field is immutable", *, at: str = "", forbidden: bool = False) -> FieldRule:
     """The fields of a kind that may not change. `at`: the field that the server names for all of them."""
 
     def check(_: Any, place: At) -> Iterator[FieldError]:
@@ -257,25 +261,25 @@ _RULES: Final = {
     **{f"full-{name}": named(problems, empty=False) for name, problems in _NAMES.items()},
     "needed": needed(),
     "given": missing(lambda value, at: (required(at.field),) if value is None else ()),
-    "filled": Rule(lambda value, at: () if value else (required(at.field),)),
+    "filled": FieldRule(lambda value, at: () if value else (required(at.field),)),
     "segment": missing(_segment),
-    "port": Rule(lambda value, at: _PORT.check(value, at) if value else ()),
+    "port": FieldRule(lambda value, at: _PORT.check(value, at) if value else ()),
     "port-or-name": missing(_port_or_name),
-    "optional-port-or-name": Rule(_port_or_name),
-    "amount": Rule(_amount),
-    "part": Rule(_part),
+    "optional-port-or-name": FieldRule(_port_or_name),
+    "amount": FieldRule(_amount),
+    "part": FieldRule(_part),
     "mode": between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
     "size": quantity(),
-    "selector": Rule(selector_errors),
-    "labels": Rule(lambda value, at: field_names.validate_labels(value, at.field)),
-    "config-keys": Rule(_config_keys),
+    "selector": FieldRule(selector_errors),
+    "labels": FieldRule(lambda value, at: field_names.validate_labels(value, at.field)),
+    "config-keys": FieldRule(_config_keys),
     "address": placed(lambda value, at: validate_address(at.field, value, (at.old,)) if value else ()),
     "given-address": missing(lambda value, at: validate_address(at.field, value or "")),
     "PROTOCOL": one_of("SCTP", "TCP", "UDP"),
 }
 
 
-def rule(word: str) -> Rule:
+def rule(word: str) -> FieldRule:
     """The rule for a word of a table. A value that may not be missing has one that ends with `!`; one that may be
     empty has an enumeration that begins with `|`."""
     if (found := _RULES.get(word)) is not None:
@@ -284,4 +288,4 @@ def rule(word: str) -> Rule:
     if dots:
         return between(int(least), int(most) if most else None, given=word.endswith("!"))
     values = one_of(*word.strip("!|").split("|"), given=word.endswith("!"))
-    return Rule(lambda value, at: values.check(value, at) if value else ()) if word.startswith("|") else values
+    return FieldRule(lambda value, at: values.check(value, at) if value else ()) if word.startswith("|") else values

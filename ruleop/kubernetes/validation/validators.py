@@ -12,7 +12,7 @@ from ruleop.kubernetes.validation.apiextensions.custom_resource_definition impor
     defaulted,
     validate_custom_resource_definition,
 )
-from ruleop.kubernetes.validation.rows import Table
+from ruleop.kubernetes.validation.rows import RuleTable
 from ruleop.kubernetes.validation.rules import At, placed
 from ruleop.kubernetes.validation.tables import (
     apps,
@@ -58,8 +58,8 @@ class Validator:
 
 
 @functools.cache
-def _table(validator: Validator) -> Table:
-    return Table(validator.rows)
+def _table(validator: Validator) -> RuleTable:
+    return RuleTable(validator.rows)
 
 
 ACCEPTING: Final = Validator()

@@ -22,14 +22,14 @@ AGE_COLUMN: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creat
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class DefinitionNames:
     kind: str
     plural: str
     singular: str
     short_names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kind: str) -> Names:
+    def of(cls, kind: str) -> DefinitionNames:
         return cls(kind, plural(kind), kind.lower())
 
 
@@ -46,7 +46,9 @@ class Version:
     deprecated: bool = False
 
 
-def definition_document(group: str, names: Names, versions: Iterable[Version], *, scope: str) -> dict[str, Any]:
+def definition_document(
+    group: str, names: DefinitionNames, versions: Iterable[Version], *, scope: str
+) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": f"{names.plural}.{group}"}
     if f".{group}".endswith(_PROTECTED):
         metadata["annotations"] = {"api-approved.kubernetes.io": "unapproved, not an API of the Kubernetes project"}

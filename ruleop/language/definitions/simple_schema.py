@@ -70,7 +70,7 @@ class UnknownTypeError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SchemaField:
     """A field: its schema, and whether the mapping around it must have it."""
 
     schema: Schema
@@ -85,7 +85,7 @@ class _Marker:
     value_offset: int
 
 
-def parse_field(text: str, resolve: Resolve) -> Field:
+def parse_field(text: str, resolve: Resolve) -> SchemaField:
     """The field that a text describes. Raises SimpleSchemaError."""
     type_text, bar, _ = text.partition("|")
     schema = dict(_type(type_text.rstrip(), len(type_text) - len(type_text.lstrip()), resolve))
@@ -112,7 +112,7 @@ def parse_field(text: str, resolve: Resolve) -> Field:
         schema["x-kubernetes-validations"] = [*schema.get("x-kubernetes-validations", ()), *rules]
     if (marker_of_default := markers.get("default")) is not None:
         schema["default"] = _default(marker_of_default, schema)
-    return Field(schema, flags.get("required", False))
+    return SchemaField(schema, flags.get("required", False))
 
 
 def is_type(text: str) -> bool:

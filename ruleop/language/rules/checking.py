@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
     from ruleop.kubernetes.kinds import GroupKind
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.model import Project
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.rules.loading.loader import Loaded
@@ -113,7 +113,7 @@ def checked(files: RuleFiles, *, environ: Mapping[str, str], probe: Instrument |
 def _check(
     loading: Loading,
     draft: Draft,
-    draft_parts: list[Part],
+    draft_parts: list[RulePart],
     crds: tuple[CustomResourceDefinition, ...],
     used: set[GroupKind],
 ) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ItemStep:
     """An item of a list, by the fields that identify it, or by its position."""
 
     position: int  # among the actual items; -1 for a missing one
@@ -27,7 +27,7 @@ class Item:
         return f"[{inside}]"
 
 
-FieldPath: TypeAlias = tuple[str | Item, ...]
+FieldPath: TypeAlias = tuple[str | ItemStep, ...]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ def _member(data: JSON, key: str | int) -> JSON:
     return data[key] if isinstance(data, list) and isinstance(key, int) and key < len(data) else None
 
 
-def _place(item: Item, data: JSON) -> int:
+def _place(item: ItemStep, data: JSON) -> int:
     """The position of an item in the rendered list; a large number if it is not there."""
     if not item.keys:
         return item.position if item.position >= 0 else 1 << 30
@@ -69,7 +69,7 @@ def _place(item: Item, data: JSON) -> int:
     return 1 << 30
 
 
-def _inside(data: JSON, part: str | Item) -> JSON:
+def _inside(data: JSON, part: str | ItemStep) -> JSON:
     if isinstance(part, str):
         return data.get(part) if isinstance(data, dict) else None
     place = _place(part, data)

@@ -57,8 +57,8 @@ from ruleop.localcluster.api.subresources import (
     scaled,
     token_request,
 )
-from ruleop.localcluster.api.watch_streams import Watch
-from ruleop.localcluster.http.message import Response, Stream
+from ruleop.localcluster.api.watch_streams import OpenWatch
+from ruleop.localcluster.http.message import Response, ResponseStream
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
 from ruleop.localcluster.object_store import Name, Stored, TooLargeError, TooOldError
 from ruleop.localcluster.status_errors import (
@@ -72,11 +72,11 @@ from ruleop.localcluster.status_errors import (
 )
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.api.object_writer import Writer
+    from ruleop.localcluster.api.object_writer import ObjectWriter
     from ruleop.localcluster.audit import Users
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
     from ruleop.localcluster.object_store import Store
 
 MAX_BODY: Final = 3 * 1024 * 1024
@@ -89,12 +89,12 @@ _SUCCESS: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status
 
 
 class Api:
-    def __init__(self, store: Store, registry: Registry, writer: Writer, users: Users) -> None:
+    def __init__(self, store: Store, registry: Registry, writer: ObjectWriter, users: Users) -> None:
         self.store, self.registry, self.writer, self.users = store, registry, writer, users
         self.general = General(store, registry)
         self._at: int | None = None  # of the current request
 
-    def handle(self, request: Request, at: int | None = None) -> Response | Stream:
+    def handle(self, request: Request, at: int | None = None) -> Response | ResponseStream:
         """`at`: a version of the past, for a read that is stale."""
         self.writer.warnings, self._at = [], at
         if len(request.body) > MAX_BODY:
@@ -113,7 +113,7 @@ class Api:
             response = refusal(Rejected(500, "", str(error)))
         return with_warnings(response, self.writer.warnings) if self.writer.warnings else response
 
-    def _response(self, request: Request) -> Response | Stream:
+    def _response(self, request: Request) -> Response | ResponseStream:
         if "timeout" in request.query and not _is_watch(request):
             parse_timeout(request.query)
         route = parse_route(request.path)
@@ -142,7 +142,7 @@ class Api:
 
     # -- collections ---------------------------------------------------------------------------------------------------
 
-    def _collection(self, request: Request, route: Route, served: Served) -> Response | Stream:
+    def _collection(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if request.method == "GET":
             if _is_watch(request):
                 return self._watch(request, route, served)
@@ -157,7 +157,7 @@ class Api:
             return self._delete_collection(request, route, served)
         raise method_not_allowed()
 
-    def _versioned(self, served: Served, route: Route, options: ListOptions) -> tuple[int, list[Stored]]:
+    def _versioned(self, served: ServedKind, route: Route, options: ListOptions) -> tuple[int, list[Stored]]:
         """The objects of a list, and the version of which they are."""
         self._check_reached(options.version)
         version, after = self.store.version, Name("", "")
@@ -180,7 +180,7 @@ class Api:
         if version > self.store.version:
             raise too_large_version(version, self.store.version)
 
-    def _list(self, request: Request, route: Route, served: Served) -> Response:
+    def _list(self, request: Request, route: Route, served: ServedKind) -> Response:
         query, form = request.query, form_asked(request)
         selection, options = parse_selection(query, served), ListOptions.of(query, watches=False)
         number, found = self._versioned(served, route, options)
@@ -195,18 +195,18 @@ class Api:
                 metadata["remainingItemCount"] = rest
         return Response(200, list_bytes(served, found, metadata, form))
 
-    def _watch(self, request: Request, route: Route, served: Served) -> Stream:
+    def _watch(self, request: Request, route: Route, served: ServedKind) -> ResponseStream:
         options, form = ListOptions.of(request.query, watches=True), form_asked(request)
         self._check_reached(options.version)
         selection = parse_selection(request.query, served)
-        return Stream(Watch(self.store, served, route.namespace, selection, options, form).start)
+        return ResponseStream(OpenWatch(self.store, served, route.namespace, selection, options, form).start)
 
-    def _create(self, request: Request, route: Route, served: Served) -> Response:
+    def _create(self, request: Request, route: Route, served: ServedKind) -> Response:
         obj = read_object(request, served)
         options = _write_options(request, "CreateOptions")
         return object_response(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
-    def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
+    def _delete_collection(self, request: Request, route: Route, served: ServedKind) -> Response:
         options = self._delete_options(request, served)
         selection = parse_selection(request.query, served)
         found = [
@@ -220,7 +220,7 @@ class Api:
 
     # -- one object ----------------------------------------------------------------------------------------------------
 
-    def _object(self, request: Request, route: Route, served: Served) -> Response | Stream:
+    def _object(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if request.method == "GET":
             if version := request.query.get("resourceVersion"):
                 self._check_reached(version_of(version))
@@ -235,7 +235,7 @@ class Api:
             return self._create(request, route, served)
         raise method_not_allowed()
 
-    def _find(self, route: Route, served: Served) -> Stored:
+    def _find(self, route: Route, served: ServedKind) -> Stored:
         if served.namespaced and not route.namespace:
             raise unknown_path()
         name = Name(route.namespace, route.name)
@@ -247,7 +247,7 @@ class Api:
             raise not_found(route.group, route.plural, route.name)
         return served.seen(found)
 
-    def _update(self, request: Request, route: Route, served: Served) -> Response:
+    def _update(self, request: Request, route: Route, served: ServedKind) -> Response:
         if served.namespaced and not route.namespace:
             raise unknown_path()
         obj = read_object(request, served)
@@ -255,7 +255,7 @@ class Api:
         found, made = self.writer.replace(served, name, obj, route.subresource, options)
         return object_response(request, served, found, 201 if made else 200)
 
-    def _patch(self, request: Request, route: Route, served: Served) -> Response:
+    def _patch(self, request: Request, route: Route, served: ServedKind) -> Response:
         media = patch_type(request, served)
         options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
         if media == APPLY:
@@ -271,20 +271,20 @@ class Api:
             check_kind(new, served, 422)
         return object_response(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
-    def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
+    def _apply(self, request: Request, route: Route, served: ServedKind, options: WriteOptions) -> Response:
         config = read_configuration(request, served.kind)
         key = Name(route.namespace, route.name)
         found, made = self.writer.apply(served, key, config, route.subresource, options)
         return object_response(request, served, found, 201 if made else 200)
 
-    def _delete_options(self, request: Request, served: Served) -> DeleteOptions:
+    def _delete_options(self, request: Request, served: ServedKind) -> DeleteOptions:
         options = DeleteOptions.of(request.query, read_delete_options(request))
         if served.strategy.orphans and not options.propagation:
             self.writer.warnings.append(_PRESERVED)
             return replace(options, propagation="Orphan")
         return options
 
-    def _delete(self, request: Request, route: Route, served: Served) -> Response:
+    def _delete(self, request: Request, route: Route, served: ServedKind) -> Response:
         options = self._delete_options(request, served)
         found, gone = self.writer.delete(served, self._find(route, served), options)
         if not gone or served.returns_deleted:
@@ -292,7 +292,7 @@ class Api:
         details: dict[str, Any] = {"name": route.name, "group": route.group, "kind": route.plural, "uid": found.uid}
         return json_response({**_SUCCESS, "details": {name: value for name, value in details.items() if value}})
 
-    def _subresource(self, request: Request, route: Route, served: Served) -> Response | Stream:
+    def _subresource(self, request: Request, route: Route, served: ServedKind) -> Response | ResponseStream:
         if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
             return self._object(request, route, served)
         if route.subresource == "scale" and served.scale is not None:
@@ -315,14 +315,14 @@ class Api:
             raise method_not_allowed()
         raise not_found(route.group, route.plural, route.name) if served.is_custom else unknown_path()
 
-    def _token(self, request: Request, route: Route, served: Served) -> Response:
+    def _token(self, request: Request, route: Route, served: ServedKind) -> Response:
         asked = read_unstored(request, TOKEN_REQUEST, self.writer.warnings)
         check_namespace(asked, route.namespace, served)
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
         return json_response(token_request(asked, account, token), 201)
 
-    def _scale(self, request: Request, route: Route, served: Served) -> Response:
+    def _scale(self, request: Request, route: Route, served: ServedKind) -> Response:
         if request.method not in ("GET", "PUT", "PATCH"):
             raise method_not_allowed()
         old = self._find(route, served)
@@ -341,7 +341,7 @@ class Api:
         new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return json_response(scale_of(served, new.obj))
 
-    def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
+    def _apply_scale(self, request: Request, route: Route, served: ServedKind) -> Response:
         config = read_configuration(request, SCALE)
         config["metadata"] = {"name": route.name, **(config.get("metadata") or {})}
         check_name(config, route.name)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
 
 _MAX_DEPTH: Final = 200  # levels of YAML
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
@@ -42,7 +42,7 @@ def _media_type(request: Request, default: str = "") -> str:
     return request.headers.get("content-type", default).partition(";")[0].strip()
 
 
-def patch_type(request: Request, served: Served) -> str:
+def patch_type(request: Request, served: ServedKind) -> str:
     """Raises Rejected."""
     media, known = _media_type(request), [JSON_PATCH, MERGE, *([] if served.is_custom else [STRATEGIC]), APPLY]
     if media not in known:
@@ -126,7 +126,7 @@ def read_delete_options(request: Request) -> Mapping[str, Any]:
     return _decoded(found, _DELETE_OPTIONS, [], "Ignore")
 
 
-def read_object(request: Request, served: Served) -> dict[str, Any]:
+def read_object(request: Request, served: ServedKind) -> dict[str, Any]:
     """The object of a request. Raises Rejected."""
     obj = read_body(request)
     if not served.is_custom:
@@ -167,7 +167,7 @@ def of_kind(obj: Mapping[str, Any], kind: Kind, code: int = 400) -> dict[str, An
     return found
 
 
-def check_kind(obj: Mapping[str, Any], served: Served, code: int = 400) -> None:
+def check_kind(obj: Mapping[str, Any], served: ServedKind, code: int = 400) -> None:
     """Raises Rejected if an object is not of the custom kind, or not of its version."""
     kind, name, version = served.kind, obj.get("kind"), obj.get("apiVersion")
     if not name or not version:
@@ -195,14 +195,14 @@ def check_name(obj: Object, name: str) -> None:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
-def check_namespace(obj: Object, namespace: str, served: Served) -> None:
+def check_namespace(obj: Object, namespace: str, served: ServedKind) -> None:
     """Raises Rejected if an object is of another namespace than its path."""
     given = (obj.get("metadata") or {}).get("namespace")
     if served.namespaced and given and given != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
-def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
+def patched(served: ServedKind, obj: Object, media: str, patch: Any) -> Object:
     """The object after a JSON, merge or strategic merge patch. Raises Rejected."""
     if media == JSON_PATCH:
         return json_patch(obj, patch)

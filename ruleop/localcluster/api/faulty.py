@@ -16,7 +16,7 @@ from ruleop.errors import RuleopError
 from ruleop.localcluster.api.options import parse_timeout
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import parse_route, verb_of
-from ruleop.localcluster.http.message import Disconnect, Later, Stream
+from ruleop.localcluster.http.message import Disconnect, LaterResponse, ResponseStream
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.nearest import did_you_mean
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ruleop.localcluster.api.api import Api
     from ruleop.localcluster.api.route import Route
-    from ruleop.localcluster.http.message import AnyResponse, Request, Sink
+    from ruleop.localcluster.http.message import AnyResponse, Request, ResponseSink
 
 
 class Effect(Enum):
@@ -211,27 +211,27 @@ class FaultyApi:
             return refusal(error)
         if seconds > limit:
             problem = "Timeout: request did not complete within the allotted timeout"
-            return Later(limit, lambda: refusal(Rejected(504, "Timeout", problem)))
-        return Later(seconds, lambda: self._watched(self.api.handle(request), verb, route))
+            return LaterResponse(limit, lambda: refusal(Rejected(504, "Timeout", problem)))
+        return LaterResponse(seconds, lambda: self._watched(self.api.handle(request), verb, route))
 
     def _next(self, verb: str, route: Route, effects: frozenset[Effect]) -> Fault | None:
         resource = f"{route.plural}/{route.subresource}" if route.subresource else route.plural
         return self.faults.next(verb, resource, route.namespace, route.name, effects)
 
     def _watched(self, response: AnyResponse, verb: str, route: Route) -> AnyResponse:
-        if verb != "watch" or not isinstance(response, Stream):
+        if verb != "watch" or not isinstance(response, ResponseStream):
             return response
 
-        def start(sink: Sink) -> Callable[[], None]:
+        def start(sink: ResponseSink) -> Callable[[], None]:
             return response.start(_FaultySink(sink, lambda: self._next("watch", route, OF_WATCHES)))
 
-        return Stream(start, response.content_type, response.headers)
+        return ResponseStream(start, response.content_type, response.headers)
 
 
 class _FaultySink:
     """The sink of a watch that applies faults to its events."""
 
-    def __init__(self, sink: Sink, next_fault: Callable[[], Fault | None]) -> None:
+    def __init__(self, sink: ResponseSink, next_fault: Callable[[], Fault | None]) -> None:
         self.sink, self.next_fault = sink, next_fault
         self._frozen = False
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
     from ruleop.localcluster.object_store import Store
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -88,16 +88,16 @@ def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
 
 
-def _names_of_several(served: Served) -> dict[str, list[str]]:
+def _names_of_several(served: ServedKind) -> dict[str, list[str]]:
     names = {"shortNames": served.short_names, "categories": served.categories}
     return {key: list(each) for key, each in names.items() if each}
 
 
-def _verbs(served: Served) -> list[str]:
+def _verbs(served: ServedKind) -> list[str]:
     return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
 
 
-def _resource(served: Served, registry: Registry) -> dict[str, Any]:
+def _resource(served: ServedKind, registry: Registry) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": served.plural,
         "singularName": served.singular,
@@ -112,7 +112,7 @@ def _resource(served: Served, registry: Registry) -> dict[str, Any]:
     return found | _names_of_several(served)
 
 
-def _subresource(served: Served, subresource: Subresource) -> dict[str, Any]:
+def _subresource(served: ServedKind, subresource: Subresource) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": f"{served.plural}/{subresource.name}",
         "singularName": "",
@@ -146,7 +146,7 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
-def _aggregated_resource(served: Served) -> dict[str, Any]:
+def _aggregated_resource(served: ServedKind) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resource": served.plural,
         "responseKind": _response_kind(served.kind),
@@ -221,7 +221,7 @@ class OpenApiDocuments:
             self._builtin[group, version] = data
         return data
 
-    def _crd_types(self, served: Served) -> dict[str, Schema]:
+    def _crd_types(self, served: ServedKind) -> dict[str, Schema]:
         for each in self.store.all(CRDS):
             crd = parse_crd(each.obj)
             if (crd.group, crd.plural) == served.resource:
@@ -234,7 +234,7 @@ def _path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _described(served: Served) -> ServedResource:
+def _described(served: ServedKind) -> ServedResource:
     return ServedResource(
         ResourceInfo(served.plural, served.namespaced, served.status, served.kind),
         served.singular,

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.localcluster.api.options import WriteOptions
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
 
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
 
 
-def decoded(served: Served, obj: Object, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
+def decoded(served: ServedKind, obj: Object, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
     """The object as it is read from a request, without empty metadata, and warnings. Raises Rejected if it cannot be
     decoded."""
     try:
@@ -65,7 +65,7 @@ def decoded(served: Served, obj: Object, options: WriteOptions) -> tuple[dict[st
     return found, warnings
 
 
-def _without_empty(metadata: dict[str, Any], served: Served) -> dict[str, Any]:
+def _without_empty(metadata: dict[str, Any], served: ServedKind) -> dict[str, Any]:
     """Metadata as Go writes them. A number of zero is a pointer's. An empty list of managers resets those of a built-in
     kind."""
     kept = "" if served.is_custom else "managedFields"
@@ -79,7 +79,7 @@ def _without_empty(metadata: dict[str, Any], served: Served) -> dict[str, Any]:
     return found
 
 
-def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[dict[str, Any], list[FieldError]]:
+def checked(served: ServedKind, obj: dict[str, Any], old: Object | None) -> tuple[dict[str, Any], list[FieldError]]:
     """A custom resource with the defaults of its schema, and why it is invalid. Others have no schema."""
     if not served.is_custom:
         return obj, []
@@ -88,26 +88,26 @@ def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[di
     return found, [*errors, *validate_rules(found, served.schema, old, errors)]
 
 
-def with_defaults(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
+def with_defaults(served: ServedKind, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     """The object with the defaults of its kind, valid or not."""
     if served.is_custom:
         return default(obj, served.schema)
     return completed(served, obj, old)
 
 
-def completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
+def completed(served: ServedKind, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     """An object of a built-in kind with its defaults. Those of a custom resource come with its schema."""
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return served.validator.default(obj)
     return served.validator.default(complete(obj, served.shape, old))
 
 
-def _decoded_builtin(served: Served, obj: Object) -> tuple[dict[str, Any], list[str]]:
+def _decoded_builtin(served: ServedKind, obj: Object) -> tuple[dict[str, Any], list[str]]:
     found = decode(obj, served.shape)
     return found.obj, list(found.unknown)
 
 
-def _decoded_custom(served: Served, obj: Object) -> tuple[dict[str, Any], list[str]]:
+def _decoded_custom(served: ServedKind, obj: Object) -> tuple[dict[str, Any], list[str]]:
     metadata = decode_metadata(obj.get("metadata"))
     whole = with_integers(dict(obj))
     found = prune({**whole, "metadata": metadata.obj}, served.schema)
@@ -124,7 +124,7 @@ _BUDGET: Final = ("policy", "PodDisruptionBudget")
 _PLAIN_FINALIZERS: Final = frozenset({_BUDGET, ("coordination.k8s.io", "Lease")})
 
 
-def validate_new_metadata(served: Served, metadata: Object) -> list[FieldError]:
+def validate_new_metadata(served: ServedKind, metadata: Object) -> list[FieldError]:
     """Errors in the metadata of a new object."""
     return [
         *validate_name(served.kind, metadata.get("name", "")),
@@ -133,7 +133,7 @@ def validate_new_metadata(served: Served, metadata: Object) -> list[FieldError]:
     ]
 
 
-def validate_metadata_update(served: Served, old: Object, new: Object) -> list[FieldError]:
+def validate_metadata_update(served: ServedKind, old: Object, new: Object) -> list[FieldError]:
     """Errors in the metadata of a new version of an object. The server reports some of them twice or thrice."""
     return [
         *_validate_added_finalizer(old, new),
@@ -191,7 +191,7 @@ def _validate_finalizer(finalizers: list[str]) -> Iterator[FieldError]:
         yield invalid_value("metadata.finalizers", finalizers, problem)
 
 
-def _validate_unqualified(served: Served, metadata: Object) -> list[FieldError]:
+def _validate_unqualified(served: ServedKind, metadata: Object) -> list[FieldError]:
     if served.is_custom or (served.kind.group, served.kind.kind) in _PLAIN_FINALIZERS:
         return []
     problem = "name is neither a standard finalizer name nor is it fully qualified"

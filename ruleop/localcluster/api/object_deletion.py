@@ -15,13 +15,13 @@ from ruleop.localcluster.timestamps import as_duration, timestamp
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
     from ruleop.localcluster.object_store import Stored
 
 _IMMORTAL: Final = ("default", "kube-system", "kube-public")
 
 
-def check_identity(served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
+def check_identity(served: ServedKind, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
     group, plural, name = served.kind.group, served.plural, old.name.name
     version = given.get("resourceVersion") or "0"
     if not version.isdecimal():
@@ -44,7 +44,7 @@ def check_identity(served: Served, old: Stored, given: dict[str, Any], options: 
         raise conflict(group, plural, name, MODIFIED)
 
 
-def check_preconditions(served: Served, old: Stored, options: DeleteOptions) -> None:
+def check_preconditions(served: ServedKind, old: Stored, options: DeleteOptions) -> None:
     group, kind, name = served.kind.group, served.kind.kind, old.name.name
     if options.uid and options.uid != old.uid:
         raise conflict(
@@ -66,7 +66,7 @@ def check_preconditions(served: Served, old: Stored, options: DeleteOptions) -> 
         raise forbidden(group, served.plural, name, "this namespace may not be deleted")
 
 
-def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
+def _immutable(served: ServedKind, name: str, field: str, value: Any) -> Rejected:
     """The server checks this twice."""
     error = immutable_value(f"metadata.{field}", value)
     return invalid(served.kind, name, [error, error])
@@ -75,7 +75,7 @@ def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 
-def marked_as_deleted(served: Served, old: Object, options: DeleteOptions, now: float) -> dict[str, Any] | None:
+def marked_as_deleted(served: ServedKind, old: Object, options: DeleteOptions, now: float) -> dict[str, Any] | None:
     """The object with what its deletion leaves to be done; None if nothing keeps it. `now`: in seconds."""
     metadata = dict(old["metadata"])
     finalizers = [each for each in metadata.get("finalizers") or [] if each not in _dropped_by(options.propagation)]
@@ -99,7 +99,7 @@ def marked_as_deleted(served: Served, old: Object, options: DeleteOptions, now: 
     return new
 
 
-def _set_times(served: Served, metadata: dict[str, Any], grace: int, now: float) -> None:
+def _set_times(served: ServedKind, metadata: dict[str, Any], grace: int, now: float) -> None:
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = timestamp(now + as_duration(grace))
         if served.resource not in (NAMESPACES, CRDS):
@@ -110,7 +110,7 @@ def _set_times(served: Served, metadata: dict[str, Any], grace: int, now: float)
         metadata["deletionGracePeriodSeconds"] = grace
 
 
-def _grace(served: Served, obj: Object, options: DeleteOptions) -> int:
+def _grace(served: ServedKind, obj: Object, options: DeleteOptions) -> int:
     if served.strategy.grace is None:
         return 0
     grace = options.grace if options.grace is not None else served.strategy.grace(obj)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.kinds import Kind, Object
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
     from ruleop.localcluster.object_store import Store
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
@@ -64,7 +64,7 @@ _KEPT: Final = (
 )
 
 
-class Writer:
+class ObjectWriter:
     def __init__(
         self,
         store: Store,
@@ -79,7 +79,7 @@ class Writer:
 
     # -- create --------------------------------------------------------------------------------------------------------
 
-    def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
+    def create(self, served: ServedKind, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
         """Stores a new object."""
         obj = self._decoded(served, obj, options)
         check_namespace(obj, namespace, served)
@@ -87,7 +87,7 @@ class Writer:
 
     def _created(
         self,
-        served: Served,
+        served: ServedKind,
         namespace: str,
         obj: Object,
         options: WriteOptions,
@@ -136,7 +136,7 @@ class Writer:
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
         return served.seen(unstored(served.kept(new))) if options.dry_run else self._put(served, new)
 
-    def _new_metadata(self, served: Served, namespace: str, obj: Object, *, is_applied: bool) -> dict[str, Any]:
+    def _new_metadata(self, served: ServedKind, namespace: str, obj: Object, *, is_applied: bool) -> dict[str, Any]:
         metadata = dict(obj["metadata"])
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"][:58] + "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
@@ -152,10 +152,10 @@ class Writer:
             metadata["generation"] = 1
         return metadata
 
-    def _put(self, served: Served, new: dict[str, Any]) -> Stored:
+    def _put(self, served: ServedKind, new: dict[str, Any]) -> Stored:
         return served.seen(self.store.put(served.resource, served.kept(new)))
 
-    def check_namespace(self, served: Served, namespace: str, name: str) -> None:
+    def check_namespace(self, served: ServedKind, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
         if found is None:
             raise not_found("", "namespaces", namespace)
@@ -169,7 +169,7 @@ class Writer:
     # -- update --------------------------------------------------------------------------------------------------------
 
     def update(
-        self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
+        self, served: ServedKind, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
     ) -> Stored:
         """Replaces an object, or its status, by a new one."""
         if not options.is_stored:
@@ -179,7 +179,7 @@ class Writer:
         return self._replaced(served, old, obj, subresource, options)
 
     def replace(
-        self, served: Served, name: Name, obj: Object, subresource: str, options: WriteOptions
+        self, served: ServedKind, name: Name, obj: Object, subresource: str, options: WriteOptions
     ) -> tuple[Stored, bool]:
         """Replaces the object at an address. Returns the object, and whether it is new: of some kinds, what is missing
         is created."""
@@ -195,7 +195,9 @@ class Writer:
         obj["metadata"] = _without(obj["metadata"], {"resourceVersion"})  # ignored here, refused by a POST
         return self._created(served, name.namespace, obj, options, subresource=subresource), True
 
-    def _replaced(self, served: Served, old: Stored, obj: Object, subresource: str, options: WriteOptions) -> Stored:
+    def _replaced(
+        self, served: ServedKind, old: Stored, obj: Object, subresource: str, options: WriteOptions
+    ) -> Stored:
         given = dict(obj["metadata"])
         if options.is_patch and subresource == "status" and served.is_custom:
             given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
@@ -206,7 +208,7 @@ class Writer:
         return self._updated(served, old, new, subresource, options, errors)
 
     def _prepared(
-        self, served: Served, old: Stored, new: dict[str, Any], subresource: str, options: WriteOptions
+        self, served: ServedKind, old: Stored, new: dict[str, Any], subresource: str, options: WriteOptions
     ) -> tuple[dict[str, Any], list[FieldError]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
@@ -227,7 +229,7 @@ class Writer:
 
     def _updated(
         self,
-        served: Served,
+        served: ServedKind,
         old: Stored,
         new: dict[str, Any],
         subresource: str,
@@ -253,14 +255,14 @@ class Writer:
             return stored(new, self.store.delete(served.resource, old.name).version)
         return self._put(served, new)
 
-    def _is_current(self, served: Served, old: Stored) -> bool:
+    def _is_current(self, served: ServedKind, old: Stored) -> bool:
         """Whether an object is stored in the version in which it would be stored now."""
         if not served.is_custom:
             return True
         found = self.store.get(served.resource, old.name)
         return found is None or found.obj["apiVersion"] == f"{served.kind.group}/{served.storage_version}"
 
-    def _with_status(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
+    def _with_status(self, served: ServedKind, old: Object, new: dict[str, Any]) -> dict[str, Any]:
         """The old object with the new status. A custom resource keeps its metadata; a Deployment keeps its labels."""
         found = dict(old)
         if not served.is_custom:
@@ -276,7 +278,7 @@ class Writer:
             found["status"] = new["status"]
         return found
 
-    def with_generation(self, served: Served, old: Object, new: dict[str, Any], subresource: str) -> dict[str, Any]:
+    def with_generation(self, served: ServedKind, old: Object, new: dict[str, Any], subresource: str) -> dict[str, Any]:
         if not (served.strategy.has_generation or served.is_custom):
             return new
         if served.is_custom:
@@ -296,7 +298,7 @@ class Writer:
     # -- server-side apply ---------------------------------------------------------------------------------------------
 
     def apply(
-        self, served: Served, name: Name, config: dict[str, Any], subresource: str, options: WriteOptions
+        self, served: ServedKind, name: Name, config: dict[str, Any], subresource: str, options: WriteOptions
     ) -> tuple[Stored, bool]:
         """Applies a configuration. Returns the object, and whether it is new."""
         old = self.store.get(served.resource, name)
@@ -334,7 +336,7 @@ class Writer:
         new, errors = self._prepared(served, old, body, subresource, options)
         return self._updated(served, old, with_entries(new, entries), subresource, options, errors), False
 
-    def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
+    def _apply_new(self, served: ServedKind, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
         metadata = dict(config.get("metadata") or {})
         if uid := metadata.get("uid"):
             message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -351,7 +353,7 @@ class Writer:
 
     # -- delete --------------------------------------------------------------------------------------------------------
 
-    def delete(self, served: Served, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
+    def delete(self, served: ServedKind, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Deletes an object, or marks it as being deleted. Returns its last version, and whether it is gone."""
         options = options or DeleteOptions()
         check_preconditions(served, old, options)
@@ -371,14 +373,14 @@ class Writer:
     def _now(self) -> str:
         return timestamp(self.clock())
 
-    def _decoded(self, served: Served, obj: Object, options: WriteOptions) -> dict[str, Any]:
+    def _decoded(self, served: ServedKind, obj: Object, options: WriteOptions) -> dict[str, Any]:
         """The object of a request. Raises Rejected if it cannot be decoded."""
         found, warnings = decoded(served, obj, options)
         self.warnings += warnings
         return found
 
     def validate(
-        self, served: Served, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
+        self, served: ServedKind, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
     ) -> None:
         validator, of_status = served.validator, subresource == "status"
         found = [] if of_status else validator.validate(new, old)
@@ -389,7 +391,7 @@ class Writer:
             self.warnings += validator.warn(new, old)
 
     def _tracked(
-        self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
+        self, served: ServedKind, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
     ) -> dict[str, Any]:
         """The object with its managedFields after this write."""
         if not options.manager:
@@ -399,7 +401,7 @@ class Writer:
         when = "" if served.is_custom and subresource == "scale" else self._now()
         return dict(track_update(old, new, tracking, manager=options.manager, now=when))
 
-    def _tracking(self, served: Served, subresource: str) -> Tracking:
+    def _tracking(self, served: ServedKind, subresource: str) -> Tracking:
         kind = served.kind
         key = kind, subresource, id(served)
         found = self._trackings.get(key)

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http.message import Request, Stream
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.http.message import Request, ResponseStream
+    from ruleop.localcluster.kinds.served import ServedKind
     from ruleop.localcluster.object_store import Stored
 
 _TABLES: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _ANY: Final = frozenset({"", "*/*", "application/json", "application/*"})
 
 
-class Form(NamedTuple):
+class ResponseForm(NamedTuple):
     name: str = ""  # "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
     version: str = "v1"  # of meta.k8s.io
     include: str = "Metadata"  # of the objects of a table's rows: None, Metadata or Object
 
 
-PLAIN: Final = Form()
+PLAIN: Final = ResponseForm()
 
 
-def form_asked(request: Request) -> Form:
+def form_asked(request: Request) -> ResponseForm:
     """The first form in the Accept header that is served. Raises Rejected if there is none."""
     for entry in request.headers.get("accept", "").split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
@@ -43,7 +43,7 @@ def form_asked(request: Request) -> Form:
         if media in _ANY and not name:
             return PLAIN
         if media in _ANY and name in _TABLES and found.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
-            return Form(name, version, _included(request))
+            return ResponseForm(name, version, _included(request))
     raise Rejected(406, "NotAcceptable", "only the following media types are accepted: application/json")
 
 
@@ -55,7 +55,7 @@ def _included(request: Request) -> str:
     return include
 
 
-def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
+def object_bytes(served: ServedKind, found: Stored, form: ResponseForm) -> bytes:
     """An object, given as `Served.seen` shows it."""
     if form.name == "Table":
         return orjson.dumps(table(served, [found.obj], str(found.version), form))
@@ -64,15 +64,15 @@ def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
     return found.data
 
 
-def partial(obj: Object, form: Form) -> dict[str, Any]:
+def partial(obj: Object, form: ResponseForm) -> dict[str, Any]:
     return {"kind": "PartialObjectMetadata", "apiVersion": _version(form), "metadata": obj["metadata"]}
 
 
-def _version(form: Form) -> str:
+def _version(form: ResponseForm) -> str:
     return f"meta.k8s.io/{form.version}"
 
 
-def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: Form) -> bytes:
+def list_bytes(served: ServedKind, found: Sequence[Stored], metadata: dict[str, Any], form: ResponseForm) -> bytes:
     if form.name == "Table":
         document = table(served, [each.obj for each in found], metadata["resourceVersion"], form)
         document["metadata"] = metadata
@@ -87,14 +87,14 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
     return b"".join((head[:-1], b',"items":[', b",".join(_items(served, found)), b"]}"))
 
 
-def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
+def _items(served: ServedKind, found: Iterable[Stored]) -> Iterable[bytes]:
     """Items of built-in kinds have no kind and apiVersion, as the real server's."""
     if served.is_custom:
         return (each.data for each in found)
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
 
 
-def table(served: Served, objects: Iterable[Object], version: str, form: Form) -> dict[str, Any]:
+def table(served: ServedKind, objects: Iterable[Object], version: str, form: ResponseForm) -> dict[str, Any]:
     """The rows of `kubectl get`."""
     now = time.time()
     return {
@@ -108,7 +108,7 @@ def table(served: Served, objects: Iterable[Object], version: str, form: Form) -
     }
 
 
-def _row(served: Served, obj: Object, form: Form, now: float) -> dict[str, Any]:
+def _row(served: ServedKind, obj: Object, form: ResponseForm, now: float) -> dict[str, Any]:
     row: dict[str, Any] = {
         "cells": custom_cells(served.columns, obj, now) if served.is_custom else cells(served.kind, obj, now)
     }
@@ -118,11 +118,11 @@ def _row(served: Served, obj: Object, form: Form, now: float) -> dict[str, Any]:
     return row
 
 
-def object_response(request: Request, served: Served, found: Stored, status: int) -> Response:
+def object_response(request: Request, served: ServedKind, found: Stored, status: int) -> Response:
     return Response(status, object_bytes(served, found, form_asked(request)))
 
 
-def with_warnings(response: Response | Stream, warnings: list[str]) -> Response | Stream:
+def with_warnings(response: Response | ResponseStream, warnings: list[str]) -> Response | ResponseStream:
     """The response with a Warning header."""
     header = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in dict.fromkeys(warnings))
     return replace(response, headers={**response.headers, "Warning": header})

@@ -16,7 +16,7 @@ from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Kind, Object
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
 
 Predicate: TypeAlias = Callable[["Object"], bool]
 
@@ -113,7 +113,7 @@ def _field_text(obj: Object, names: tuple[str, ...]) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def parse_selection(query: Mapping[str, str], served: Served) -> Predicate | None:
+def parse_selection(query: Mapping[str, str], served: ServedKind) -> Predicate | None:
     """None selects all. Raises Rejected."""
     labels = label_selector(query.get("labelSelector", ""))
     fields = field_selector(

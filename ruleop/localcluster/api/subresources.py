@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ruleop.localcluster.api.route import Route
     from ruleop.localcluster.audit import Users
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
 
 SCALE: Final = Kind("autoscaling", "v1", "Scale")
 _MOST_REPLICAS: Final = (1 << 31) - 1
 
 
-def scale_of(served: Served, obj: Object) -> dict[str, Any]:
+def scale_of(served: ServedKind, obj: Object) -> dict[str, Any]:
     assert served.scale is not None
     metadata = {
         name: obj["metadata"][name]
@@ -47,7 +47,7 @@ def scale_of(served: Served, obj: Object) -> dict[str, Any]:
     }
 
 
-def scale_configuration(served: Served, scale: Object) -> dict[str, Any]:
+def scale_configuration(served: ServedKind, scale: Object) -> dict[str, Any]:
     """The configuration of an object that applies what a Scale configures. Raises Rejected."""
     assert served.scale is not None
     if served.is_custom:  # a mistake of Kubernetes
@@ -57,7 +57,7 @@ def scale_configuration(served: Served, scale: Object) -> dict[str, Any]:
     return config if replicas is None else _with(config, served.scale.replicas.split("."), replicas)
 
 
-def scaled(served: Served, obj: Object, scale: Object) -> dict[str, Any]:
+def scaled(served: ServedKind, obj: Object, scale: Object) -> dict[str, Any]:
     """The object with the replicas of a Scale, which is decoded."""
     assert served.scale is not None
     replicas = (scale.get("spec") or {}).get("replicas", 0)
@@ -75,7 +75,7 @@ def scaled(served: Served, obj: Object, scale: Object) -> dict[str, Any]:
     return found
 
 
-def validate_scale(served: Served, obj: Object) -> list[FieldError]:
+def validate_scale(served: ServedKind, obj: Object) -> list[FieldError]:
     """Reasons that the replicas of a custom resource, or those in its status, cannot be shown in its scale
     subresource."""
     if served.scale is None:
@@ -101,7 +101,7 @@ def _with(obj: Any, names: list[str], value: Any) -> dict[str, Any]:
     return {**inner, first: _with(inner.get(first), rest, value) if rest else value}
 
 
-def _selector(served: Served, obj: Object) -> str:
+def _selector(served: ServedKind, obj: Object) -> str:
     assert served.scale is not None
     labels = _at(obj, served.scale.selector)
     if served.is_custom:
@@ -112,7 +112,7 @@ def _selector(served: Served, obj: Object) -> str:
 _BINDING: Final = Kind("", "v1", "Binding")
 
 
-def read_binding(request: Request, route: Route, served: Served, warnings: list[str]) -> dict[str, Any]:
+def read_binding(request: Request, route: Route, served: ServedKind, warnings: list[str]) -> dict[str, Any]:
     """The Binding in the body of a request. Raises Rejected."""
     binding = read_unstored(request, _BINDING, warnings)
     check_namespace(binding, route.namespace, served)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.responses import Form, object_bytes, partial, table
+from ruleop.localcluster.api.responses import ResponseForm, object_bytes, partial, table
 from ruleop.localcluster.kinds.custom_kinds import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.object_store import TooOldError, stored
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.options import ListOptions
     from ruleop.localcluster.api.selectors import Predicate
-    from ruleop.localcluster.http.message import Sink
-    from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.object_store import Event, Store, Stored
+    from ruleop.localcluster.http.message import ResponseSink
+    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.object_store import Store, Stored, StoreEvent
 
 BOOKMARK_PERIOD: Final = 60.0  # seconds
 DEFAULT_TIMEOUT: Final = 1800
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
-class Watch:
+class OpenWatch:
     """One watch. `start` is called when its connection is ready."""
 
     def __init__(
         self,
         store: Store,
-        served: Served,
+        served: ServedKind,
         namespace: str,
         selection: Predicate | None,
         options: ListOptions,
-        form: Form,
+        form: ResponseForm,
     ) -> None:
         self.store, self.served, self.namespace = store, served, namespace
         self.selection, self.options, self.form = selection, options, form
-        self._sink: Sink
+        self._sink: ResponseSink
         self._sent_columns = False
         self._timers: list[asyncio.TimerHandle] = []
         self._stop_listening: Callable[[], None] = lambda: None
         self._stop_following: Callable[[], None] = lambda: None
 
-    def start(self, sink: Sink) -> Callable[[], None]:
+    def start(self, sink: ResponseSink) -> Callable[[], None]:
         self._sink = sink
         try:
             self._begin()
@@ -72,7 +72,7 @@ class Watch:
         for timer in self._timers:
             timer.cancel()
 
-    def _definition_changed(self, event: Event) -> None:
+    def _definition_changed(self, event: StoreEvent) -> None:
         """The watches of a kind end with it, and when its definition changes."""
         if resource_of(event.new.obj) != self.served.resource:
             return
@@ -98,7 +98,7 @@ class Watch:
             oldest = self.store.known_since(self.served.resource)
             raise expired(f"too old resource version: {version} ({oldest})") from None
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: StoreEvent) -> None:
         if self.namespace and event.new.name.namespace != self.namespace:
             return
         before = event.old is not None and self._selects(event.old)

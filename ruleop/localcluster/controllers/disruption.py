@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.kubernetes.labels import meets, requirements_of
 from ruleop.localcluster.controllers.machinery import (
-    Controller,
+    LocalController,
     is_being_deleted,
     is_over,
     is_ready,
@@ -19,13 +19,13 @@ from ruleop.localcluster.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.localcluster.object_store import Event, Name, Resource, Stored
+    from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
 
 
-class DisruptionBudgets(Controller):
+class DisruptionBudgets(LocalController):
     resource = BUDGETS
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         yield from super().concerned(resource, event)
         if resource == PODS:
             for each in self.machinery.store.all(BUDGETS, event.new.name.namespace):

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.kinds import Kind
 from ruleop.localcluster.api.object_deletion import FOREGROUND, ORPHAN
 from ruleop.localcluster.api.options import DeleteOptions
-from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, references
+from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, references
 from ruleop.localcluster.object_store import Name, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.localcluster.object_store import Event, Stored
+    from ruleop.localcluster.object_store import Stored, StoreEvent
 
 ALL: Final = Resource("*", "*")
 _SEPARATOR: Final = "\n"
 
 
-class GarbageCollector(Controller):
+class GarbageCollector(LocalController):
     resource = ALL
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if event.deleted:
             for each, name in self.machinery.owners.of(event.new.uid):
                 yield _key(each, name)

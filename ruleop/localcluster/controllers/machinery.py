@@ -18,7 +18,7 @@ import orjson
 
 from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES
-from ruleop.localcluster.object_store import Event, Name, Resource, Stored
+from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import now
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.api.object_writer import Writer
+    from ruleop.localcluster.api.object_writer import ObjectWriter
     from ruleop.localcluster.api.options import DeleteOptions
     from ruleop.localcluster.kinds.registry import Registry
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served import ServedKind
     from ruleop.localcluster.object_store import Store
 
 
@@ -52,13 +52,13 @@ LAST_DELAY: Final = 10.0  # in a real cluster 1,000, for which nobody wants to w
 _LOG = logging.getLogger(__name__)
 
 
-class Controller:
+class LocalController:
     resource: Resource  # whose objects it reconciles
 
     def __init__(self, machinery: Machinery) -> None:
         self.machinery = machinery
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         """The objects that the event of any resource may concern."""
         if resource == self.resource and not event.deleted:
             yield event.new.name
@@ -77,8 +77,8 @@ class Machinery:
         self,
         store: Store,
         registry: Registry,
-        writer: Writer,
-        controllers: Iterable[Callable[[Machinery], Controller]] = (),
+        writer: ObjectWriter,
+        controllers: Iterable[Callable[[Machinery], LocalController]] = (),
     ) -> None:
         self.store, self.registry, self.writer = store, registry, writer
         self.controllers = [controller(self) for controller in controllers]
@@ -103,7 +103,7 @@ class Machinery:
         """Queues all objects for their controllers, as after a restart."""
         for resource in list(self.store.resources()):
             for each in list(self.store.all(resource)):
-                self._event(resource, Event(each.version, None, each))
+                self._event(resource, StoreEvent(each.version, None, each))
 
     def stop(self) -> None:
         for timer in self._timers.values():
@@ -111,11 +111,11 @@ class Machinery:
         self._timers.clear()
         self._loop = None
 
-    def enqueue(self, controller: Controller, name: Name) -> None:
+    def enqueue(self, controller: LocalController, name: Name) -> None:
         self._queue[self.controllers.index(controller), name] = None
         self._plan()
 
-    def after(self, seconds: float, controller: Controller, name: Name) -> None:
+    def after(self, seconds: float, controller: LocalController, name: Name) -> None:
         """Queues an object after some time; a later call replaces an earlier one."""
         self._after(seconds, (self.controllers.index(controller), name))
 
@@ -137,7 +137,7 @@ class Machinery:
 
         self._timers[key] = self._loop.call_later(max(0.0, seconds), due)
 
-    def _event(self, resource: Resource, event: Event) -> None:
+    def _event(self, resource: Resource, event: StoreEvent) -> None:
         self.owners.update(resource, event)
         if resource == EVENTS:
             return
@@ -194,7 +194,7 @@ class Machinery:
     def get(self, resource: Resource, namespace: str, name: str) -> Stored | None:
         return self.store.get(resource, Name(namespace, name))
 
-    def served(self, resource: Resource) -> Served:
+    def served(self, resource: Resource) -> ServedKind:
         found = self.registry.of(resource)
         assert found is not None, resource
         return found
@@ -257,13 +257,13 @@ class Machinery:
         self.writer.delete(self.served(resource), found, options)
 
 
-class OwningController(Controller):
+class OwningController(LocalController):
     """The controller of objects that make others: one is reconciled when it or one of its dependents changes."""
 
     kind: str
     dependents: Resource
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         yield from super().concerned(resource, event)
         if resource == self.dependents and (owner := controller_of(event.new.obj, self.kind)) is not None:
             yield owner
@@ -278,7 +278,7 @@ class OwnerIndex:
     def of(self, uid: str) -> list[tuple[Resource, Name]]:
         return list(self._by_uid.get(uid, ()))
 
-    def update(self, resource: Resource, event: Event) -> None:
+    def update(self, resource: Resource, event: StoreEvent) -> None:
         before = set() if event.old is None else owner_uids(event.old.obj)
         after = set() if event.deleted else owner_uids(event.new.obj)
         key = resource, event.new.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.controllers.machinery import BATCH, Controller, is_being_deleted, with_condition
+from ruleop.localcluster.controllers.machinery import BATCH, LocalController, is_being_deleted, with_condition
 from ruleop.localcluster.kinds.builtin_kinds import CLEANUP
 from ruleop.localcluster.kinds.custom_kinds import resource_of
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.object_store import Event, Stored
+    from ruleop.localcluster.object_store import Stored, StoreEvent
 
 ROOT_CERTIFICATE: Final = "kube-root-ca.crt"
 
 
-class Namespaces(Controller):
+class Namespaces(LocalController):
     resource = NAMESPACES
 
     def __init__(self, machinery: Machinery) -> None:
         super().__init__(machinery)
         self._ending: set[str] = set()
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if resource == NAMESPACES:
             if event.deleted:
                 self._ending.discard(event.new.name.name)
@@ -123,7 +123,7 @@ def _conditions(left: dict[str, int], held: dict[str, int]) -> Iterator[dict[str
     }
 
 
-class Definitions(Controller):
+class Definitions(LocalController):
     """CustomResourceDefinitions that are being deleted wait for their custom resources."""
 
     resource = CRDS
@@ -132,7 +132,7 @@ class Definitions(Controller):
         super().__init__(machinery)
         self._ending: dict[Resource, Name] = {}
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if resource == CRDS:
             if is_being_deleted(event.new.obj) and not event.deleted:
                 self._ending[resource_of(event.new.obj)] = event.new.name

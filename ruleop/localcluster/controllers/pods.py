@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.kubernetes.labels import Requirement, meets
 from ruleop.localcluster.api.options import DeleteOptions
-from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, is_over, with_condition
+from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, is_over, with_condition
 from ruleop.localcluster.kinds.resources import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.timestamps import now, seconds_of
@@ -35,7 +35,7 @@ NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 
-class Nodes(Controller):
+class Nodes(LocalController):
     resource = NODES
 
     def reconcile(self, found: Stored) -> None:
@@ -143,7 +143,7 @@ _KINDS: Final = {"configMap": (CONFIG_MAPS, ("data", "binaryData")), "secret": (
 _SECRET, _CONFIG_MAP = "secret", "configMap"
 
 
-class Configuration:
+class PodConfiguration:
     """The ConfigMaps and Secrets beside a pod."""
 
     def __init__(self, machinery: Machinery, pod: Object) -> None:
@@ -214,7 +214,7 @@ _UNKNOWN: Final = (
 BEHAVIOUR: Final = "local.ruleop.dev/pod"
 
 
-class Pods(Controller):
+class Pods(LocalController):
     resource = PODS
 
     def __init__(self, machinery: Machinery) -> None:
@@ -327,7 +327,7 @@ class Pods(Controller):
     def _waiting(self, pod: Object) -> tuple[bool, dict[str, dict[str, str]]]:
         """Whether the volumes can be mounted, and which containers cannot start, with the reason. Containers that have
         started keep running without it."""
-        configuration, spec = Configuration(self.machinery, pod), pod["spec"]
+        configuration, spec = PodConfiguration(self.machinery, pod), pod["spec"]
         inits, containers = spec.get("initContainers") or [], spec["containers"]
         later = {"reason": "PodInitializing" if inits else "ContainerCreating"}
         if problems := list(configuration.volume_problems()):

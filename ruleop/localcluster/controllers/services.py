@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, is_over, is_ready, reference_to
+from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, is_over, is_ready, reference_to
 from ruleop.localcluster.controllers.pods import NODE
 from ruleop.localcluster.kinds.resources import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.object_store import Event, Name, Resource, Stored
+    from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
 
 ADDRESS: Final = "192.0.2.100"
 
@@ -22,7 +22,7 @@ _ByLabel: TypeAlias = "dict[tuple[str, str, str], dict[Name, None]]"
 """Names of objects by namespace, label and value."""
 
 
-class Services(Controller):
+class Services(LocalController):
     resource = SERVICES
 
     def __init__(self, machinery: Machinery) -> None:
@@ -30,7 +30,7 @@ class Services(Controller):
         self._by_label: _ByLabel = {}  # Services, by a label that they select
         self._pods: _ByLabel = {}  # by their labels
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if resource == SERVICES:
             self._index(event)
             yield event.new.name
@@ -43,7 +43,7 @@ class Services(Controller):
                     if service is not None and service.obj["spec"]["selector"].items() <= labels.items():
                         yield name
 
-    def _index_pod(self, event: Event) -> None:
+    def _index_pod(self, event: StoreEvent) -> None:
         name = event.new.name
         before = set() if event.old is None else set(_labels(event.old).items())
         after = set() if event.deleted else set(_labels(event.new).items())
@@ -52,7 +52,7 @@ class Services(Controller):
         for label in after - before:
             self._pods.setdefault((name.namespace, *label), {})[name] = None
 
-    def _index(self, event: Event) -> None:
+    def _index(self, event: StoreEvent) -> None:
         if event.old is not None and (label := _first_label(event.old)) is not None:
             self._by_label.get(label, {}).pop(event.old.name, None)
         if not event.deleted and (label := _first_label(event.new)) is not None:
@@ -137,7 +137,7 @@ class Services(Controller):
             self.machinery.update(resource, old, {**obj, "metadata": {**old.obj["metadata"], **obj["metadata"]}})
 
 
-class Ingresses(Controller):
+class Ingresses(LocalController):
     resource = INGRESSES
 
     def reconcile(self, found: Stored) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted
+from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted
 from ruleop.localcluster.controllers.pods import claim_names
 from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
@@ -13,18 +13,18 @@ from ruleop.localcluster.object_store import Name, Resource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.localcluster.object_store import Event, Stored
+    from ruleop.localcluster.object_store import Stored, StoreEvent
 
 
 _COMPONENT: Final = "persistentvolume-controller"
 
 
-class ClaimProtection(Controller):
+class ClaimProtection(LocalController):
     """A claim that is being deleted goes when no pod uses it."""
 
     resource = CLAIMS
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if resource == CLAIMS:
             yield event.new.name
         elif resource == CLASSES and not event.deleted:
@@ -133,12 +133,12 @@ class Volumes(ClaimProtection):
                 self.machinery.update_status(VOLUMES, each, {"phase": "Released"})
 
 
-class VolumeProtection(Controller):
+class VolumeProtection(LocalController):
     """A volume is deleted when its claim is gone."""
 
     resource = VOLUMES
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if resource == VOLUMES and not event.deleted and is_being_deleted(event.new.obj):
             yield event.new.name
         elif resource == CLAIMS and event.deleted:

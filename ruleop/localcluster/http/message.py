@@ -29,7 +29,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
 
 
-class Sink(Protocol):
+class ResponseSink(Protocol):
     """Where a stream sends its parts."""
 
     def send(self, data: bytes) -> None: ...
@@ -48,17 +48,17 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ResponseStream:
     """A response without an end that is known in advance. `start` begins it and returns what stops it when the client
     is gone."""
 
-    start: Callable[[Sink], Callable[[], None]]
+    start: Callable[[ResponseSink], Callable[[], None]]
     content_type: str = JSON_TYPE
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class LaterResponse:
     """A response that is worked out after some seconds."""
 
     seconds: float
@@ -70,5 +70,5 @@ class Disconnect:
     """No response: the connection is closed."""
 
 
-AnyResponse: TypeAlias = Response | Stream | Later | Disconnect
+AnyResponse: TypeAlias = Response | ResponseStream | LaterResponse | Disconnect
 Handler: TypeAlias = Callable[[Request], AnyResponse]

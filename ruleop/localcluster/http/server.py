@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, unquote
 import httptools
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.http.message import Disconnect, Later, Request, Response, Stream
+from ruleop.localcluster.http.message import Disconnect, LaterResponse, Request, Response, ResponseStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ _NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}  # where a response sa
 _LOG = logging.getLogger(__name__)
 
 
-class Server:
+class ClusterServer:
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
         self.connections: set[_Connection] = set()
@@ -73,7 +73,7 @@ class Server:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ClusterServer) -> None:
         self.server = server
         self.transport: asyncio.Transport
         self.is_behind = False
@@ -176,18 +176,18 @@ class _Connection(asyncio.Protocol):
             if close:
                 self.transport.close()
             self._done()
-        elif isinstance(response, Stream):
+        elif isinstance(response, ResponseStream):
             self.transport.write(_stream_head(response))
             self._stop = response.start(self)
             if self.transport.is_closing() or not self._busy:  # it ended at once
                 self._stop_stream()
-        elif isinstance(response, Later):
+        elif isinstance(response, LaterResponse):
             loop = asyncio.get_running_loop()
             loop.call_later(response.seconds, lambda: self._respond_later(request, response))
         elif isinstance(response, Disconnect):
             self.transport.abort()
 
-    def _respond_later(self, request: Request, response: Later) -> None:
+    def _respond_later(self, request: Request, response: LaterResponse) -> None:
         if not self.transport.is_closing():
             self._respond(request, response.response())
 
@@ -252,7 +252,7 @@ def _head(response: Response, *, close: bool = False) -> bytes:
     return _status_line(response.status) + "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
 
 
-def _stream_head(stream: Stream) -> bytes:
+def _stream_head(stream: ResponseStream) -> bytes:
     headers = {
         **_NOT_KEPT,
         "Date": _date(),

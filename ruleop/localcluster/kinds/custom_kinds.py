@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.kubernetes.schema.shape import EMPTY
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.localcluster.kinds.served import Scale, Served, priority
+from ruleop.localcluster.kinds.served import Scale, ServedKind, priority
 from ruleop.localcluster.object_store import Resource
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.kinds.registry import Registry
-    from ruleop.localcluster.object_store import Event, Store
+    from ruleop.localcluster.object_store import Store, StoreEvent
 _SCALE: Final = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
 
 
 def follow(store: Store, registry: Registry) -> None:
     """Serves what the stored definitions define, now and from now on."""
 
-    def changed(event: Event) -> None:
+    def changed(event: StoreEvent) -> None:
         resource = resource_of(event.new.obj)
         if event.deleted:
             registry.stop_serving(resource)
@@ -61,7 +61,7 @@ def resource_of(crd: Object) -> Resource:
     return Resource(group, plural)
 
 
-def _served(document: Object) -> Iterator[Served]:
+def _served(document: Object) -> Iterator[ServedKind]:
     try:
         crd = parse_crd(document)
     except SchemaError:  # checked when it is written
@@ -69,7 +69,7 @@ def _served(document: Object) -> Iterator[Served]:
     yield from served_versions(crd, document)
 
 
-def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> Iterator[Served]:
+def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> Iterator[ServedKind]:
     """The versions of a custom kind. `document`: its definition, if scales and selectable fields matter."""
     storage = next((each for each in crd.versions if each.storage), crd.versions[0])
     shapes = {each.name: crd_shape(each.schema) for each in crd.versions}
@@ -81,7 +81,7 @@ def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> 
         more = versions.get(version.name, EMPTY)
         scale = _scale((more.get("subresources") or EMPTY).get("scale"))
         own = (Subresource("status", info.kind, _SCALE.verbs),) if version.status_subresource else ()
-        yield Served(
+        yield ServedKind(
             kind=info.kind,
             plural=crd.plural,
             singular=crd.singular,

@@ -10,7 +10,7 @@ from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.kubernetes.validation.validators import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
-from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served, priority
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, ServedKind, priority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,17 +53,17 @@ def is_builtin_group(group: str) -> bool:
 
 class Registry:
     def __init__(self) -> None:
-        self._by_path: dict[tuple[str, str, str], Served] = {}
-        self._custom: dict[Resource, tuple[Served, ...]] = {}
-        self._stored: dict[Resource, Served | None] = {}  # by `of`
-        self._versions: dict[tuple[str, str], list[Served]] = {}  # by `in_group_version`
+        self._by_path: dict[tuple[str, str, str], ServedKind] = {}
+        self._custom: dict[Resource, tuple[ServedKind, ...]] = {}
+        self._stored: dict[Resource, ServedKind | None] = {}  # by `of`
+        self._versions: dict[tuple[str, str], list[ServedKind]] = {}  # by `in_group_version`
         for served in _builtin():
             self._by_path[served.kind.group, served.kind.version, served.plural] = served
 
-    def get(self, group: str, version: str, plural: str) -> Served | None:
+    def get(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_path.get((group, version, plural))
 
-    def of(self, resource: Resource) -> Served | None:
+    def of(self, resource: Resource) -> ServedKind | None:
         """The resource in the version in which its objects are stored."""
         if resource not in self._stored:
             found = [each for each in self.all() if each.resource == resource and each.stored_as is None]
@@ -71,10 +71,10 @@ class Registry:
             self._stored[resource] = next(stored, found[0] if found else None)
         return self._stored[resource]
 
-    def of_kind(self, kind: Kind) -> Served | None:
+    def of_kind(self, kind: Kind) -> ServedKind | None:
         return next((each for each in self.in_group_version(kind.group, kind.version) if each.kind == kind), None)
 
-    def all(self) -> Iterator[Served]:
+    def all(self) -> Iterator[ServedKind]:
         return iter(tuple(self._by_path.values()))
 
     def group_versions(self) -> list[tuple[str, str]]:
@@ -88,13 +88,13 @@ class Registry:
             first.setdefault(group, f"{version}.{group}")
         return [*builtin, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
 
-    def in_group_version(self, group: str, version: str) -> list[Served]:
+    def in_group_version(self, group: str, version: str) -> list[ServedKind]:
         if (group, version) not in self._versions:
             found = [each for each in self.all() if (each.kind.group, each.kind.version) == (group, version)]
             self._versions[group, version] = found
         return self._versions[group, version]
 
-    def serve(self, resource: Resource, versions: Iterable[Served]) -> None:
+    def serve(self, resource: Resource, versions: Iterable[ServedKind]) -> None:
         """Serves the versions of a custom resource, instead of those that were served so far."""
         self.stop_serving(resource)
         self._custom[resource] = tuple(versions)
@@ -111,12 +111,12 @@ class Registry:
 
 
 @cache
-def _builtin() -> tuple[Served, ...]:
+def _builtin() -> tuple[ServedKind, ...]:
     """The built-in resources, which all registries share."""
     return tuple(_served_builtin())
 
 
-def _served_builtin() -> Iterator[Served]:
+def _served_builtin() -> Iterator[ServedKind]:
     for resource in served_resources():
         kind = resource.info.kind
         if (kind.api_version, kind.kind) in _NOT_SERVED:
@@ -127,7 +127,7 @@ def _served_builtin() -> Iterator[Served]:
             for each in resource.subresources
             if each.name not in _NOT_ANSWERED and (scales or each.name != "scale")
         )
-        yield Served(
+        yield ServedKind(
             kind=kind,
             plural=resource.info.plural,
             singular=resource.singular,

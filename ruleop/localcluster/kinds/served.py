@@ -85,7 +85,7 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedKind:
     kind: Kind
     plural: str
     singular: str
@@ -138,9 +138,9 @@ class Served:
         return default(prune(in_storage, self.storage_schema), self.storage_schema)
 
 
-def open_kind(kind: Kind, *, namespaced: bool = True) -> Served:
+def open_kind(kind: Kind, *, namespaced: bool = True) -> ServedKind:
     """A custom kind whose objects may have any fields."""
-    return Served(
+    return ServedKind(
         kind=kind,
         plural=f"{kind.kind.lower()}s",
         singular=kind.kind.lower(),

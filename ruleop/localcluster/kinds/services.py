@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.validation.field_errors import FieldError
-    from ruleop.localcluster.object_store import Event, Store
+    from ruleop.localcluster.object_store import Store, StoreEvent
 
 
 def gets_node_ports(spec: Object) -> bool:
@@ -111,7 +111,7 @@ class Allocations:
             self._count(each.obj, 1)
         store.listen(SERVICES, self._changed)
 
-    def _changed(self, event: Event) -> None:
+    def _changed(self, event: StoreEvent) -> None:
         if event.old is not None:
             self._count(event.old.obj, -1)
         if not event.deleted:

@@ -64,7 +64,7 @@ _STRIPPED: Final[FieldSet] = {
 """Fields of the server, which no manager owns."""
 
 
-class Manager(NamedTuple):
+class FieldManager(NamedTuple):
     """The client that wrote, and its operation."""
 
     name: str
@@ -81,7 +81,7 @@ class Manager(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManagedEntry:
     """The fields that a manager owns."""
 
     api_version: str
@@ -89,7 +89,7 @@ class Entry:
     time: str = ""
 
 
-Managers: TypeAlias = dict[Manager, Entry]
+Managers: TypeAlias = dict[FieldManager, ManagedEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ class Tracking:
             return self.shape
         return next((shape for version, shape in self.versions if version == api_version), None)
 
-    def manager(self, name: str, operation: str) -> Manager:
+    def manager(self, name: str, operation: str) -> FieldManager:
         version = self.api_version if operation == UPDATE else ""
-        return Manager(name or "unknown", operation, version, self.subresource)
+        return FieldManager(name or "unknown", operation, version, self.subresource)
 
 
 def ignored_fields(group: str, kind: str, *, subresource: str = "", has_status: bool) -> FieldSet:
@@ -157,13 +157,13 @@ def read_managers(entries: JSON) -> Managers:
             raise InvalidFieldsError(f"missing fieldsType in managed fields entry {index}")
         if fields_type != "FieldsV1":
             raise InvalidFieldsError(f'invalid fieldsType "{fields_type}" in managed fields entry {index}')
-        manager = Manager(
+        manager = FieldManager(
             entry.get("manager", ""),
             operation,
             api_version if operation == UPDATE else "",
             entry.get("subresource", ""),
         )
-        managers[manager] = Entry(api_version, entry.get("fieldsV1") or LEAF, entry.get("time") or "")
+        managers[manager] = ManagedEntry(api_version, entry.get("fieldsV1") or LEAF, entry.get("time") or "")
     return managers
 
 
@@ -229,7 +229,7 @@ def write_managers(managers: Managers) -> list[JSON]:
     return [_written(manager, entry) for _, _, manager, entry in rows]
 
 
-def _written(manager: Manager, entry: Entry) -> dict[str, JSON]:
+def _written(manager: FieldManager, entry: ManagedEntry) -> dict[str, JSON]:
     written: dict[str, JSON] = {
         "apiVersion": entry.api_version,
         "fieldsType": "FieldsV1",
@@ -274,7 +274,7 @@ def strip(fields: FieldSet, ignored: FieldSet = LEAF) -> FieldSet:
     return difference(without(fields, ignored) if ignored else fields, _STRIPPED)
 
 
-def strip_entry(managers: Managers, manager: Manager) -> None:
+def strip_entry(managers: Managers, manager: FieldManager) -> None:
     entry = managers[manager]
     fields = strip(entry.fields)
     if fields:
@@ -291,7 +291,7 @@ BEFORE_FIRST_APPLY: Final = "before-first-apply"
 class Conflict:
     """A field that another manager owns, with another value."""
 
-    manager: Manager
+    manager: FieldManager
     path: FieldPath
 
     @property
@@ -333,7 +333,7 @@ def apply(
     _check_config(config, tracking)
     if live is None:
         fields = strip(field_set(config, tracking.shape), tracking.ignored)
-        entries = {tracking.manager(manager, APPLY): Entry(tracking.api_version, fields, now)} if fields else {}
+        entries = {tracking.manager(manager, APPLY): ManagedEntry(tracking.api_version, fields, now)} if fields else {}
         return with_managers(config, entries)
     managers = read_managers((live.get("metadata") or {}).get("managedFields"))
     body = without_managers(live)
@@ -417,7 +417,7 @@ def _applied(
     fields = field_set(config, shape)
     if tracking.ignored:
         fields = fieldsets.without(fields, tracking.ignored)
-    after[identity] = Entry(tracking.api_version, fields, last.time if last else "")
+    after[identity] = ManagedEntry(tracking.api_version, fields, last.time if last else "")
     merged: Object = merge(live, config, shape)
     if last is not None:
         try:
@@ -441,7 +441,7 @@ def _updated(old: Object, new: Object, managers: Managers, tracking: Tracking, n
         identity = tracking.manager(name, UPDATE)
         previous = after.get(identity)
         joined = fieldsets.union(fields, previous.fields) if previous else fields
-        after[identity] = Entry(tracking.api_version, joined, now)
+        after[identity] = ManagedEntry(tracking.api_version, joined, now)
     return after
 
 
@@ -463,7 +463,7 @@ def _taken_over(
     old: Object,
     new: Object,
     tracking: Tracking,
-    own: Manager | None,
+    own: FieldManager | None,
     *,
     force: bool,
 ) -> Managers:
@@ -529,7 +529,7 @@ def _changed_and_removed(changes: Comparison, ignored: FieldSet) -> tuple[FieldS
     return fieldsets.without(changed, ignored), fieldsets.without(changes.removed, ignored)
 
 
-def _pruned(merged: Object, managers: Managers, fields: FieldSet, last: Entry, tracking: Tracking) -> Object:
+def _pruned(merged: Object, managers: Managers, fields: FieldSet, last: ManagedEntry, tracking: Tracking) -> Object:
     """The merged object without what the manager applied before, does not apply now, and nobody else owns."""
     shape = tracking.shape_in(last.api_version)
     if shape is None:
@@ -602,7 +602,7 @@ def _with_last_applied(merged: Object, config: Object) -> Object:
 def _conflict_message(conflicts: tuple[Conflict, ...]) -> str:
     if len(conflicts) == 1:
         return f"Apply failed with 1 conflict: {conflicts[0].message}: {conflicts[0].field}"
-    by_manager: dict[Manager, list[str]] = {}
+    by_manager: dict[FieldManager, list[str]] = {}
     for conflict in conflicts:
         by_manager.setdefault(conflict.manager, []).append(conflict.field)
     lines = []

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.operator.cache.cache_view import CacheView, Share
+from ruleop.operator.cache.cache_view import CacheView, WatchedShare
 from ruleop.operator.cache.informers import Informer, InformerSnapshot
-from ruleop.operator.wire.watch.store import Entry, State
+from ruleop.operator.wire.watch.store import StoreEntry, StoreState
 from ruleop.planning.model.marks import PART_OF
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Cache(CacheView[Informer]):
         self.api = api
         self.lookup = lookup
         self.namespaces = namespaces
-        self.share = Share()
+        self.share = WatchedShare()
         self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # all that the rules of a watched kind need
         self.primary: dict[GroupKind, Informer] = {}
         # The watches of the same CRs: first that of the default version, then those of other versions that rules name.
@@ -53,7 +53,7 @@ class Cache(CacheView[Informer]):
         """Whether each store that the rules of a watched kind need is synced, unserved or forbidden. A store is pending
         while it is listed again; an object that is missing from it then may exist."""
         required = self.required.get(kind)
-        return required is not None and all(informer.state is not State.PENDING for informer in required)
+        return required is not None and all(informer.state is not StoreState.PENDING for informer in required)
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
@@ -65,12 +65,12 @@ class Cache(CacheView[Informer]):
                 return store.get(key) if store is not None else None
         return None
 
-    def resources(self, kind: GroupKind) -> Iterable[tuple[ObjectKey, Entry]]:
+    def resources(self, kind: GroupKind) -> Iterable[tuple[ObjectKey, StoreEntry]]:
         """All CRs of a kind that this process watches."""
         informer = self.primary.get(kind)
         return informer.entries() if informer is not None else ()
 
-    def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
+    def parse(self, informer: Informer, key: ObjectKey, entry: StoreEntry) -> Object | None:
         store = informer.store_for(key)
         return store.parse(entry) if store is not None else None
 
@@ -82,7 +82,8 @@ class Cache(CacheView[Informer]):
         them."""
         informers = self.children_of.get(kind, ())
         return next(
-            (informer for informer in informers if informer.state is State.SYNCED), informers[0] if informers else None
+            (informer for informer in informers if informer.state is StoreState.SYNCED),
+            informers[0] if informers else None,
         )
 
     # -- a plan in another thread --------------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ class Cache(CacheView[Informer]):
         """The synced stores that hold the object if it exists and is a CR or a child."""
         for informer in (*self.primaries.get(key.group_kind, ()), *self.children_of.get(key.group_kind, ())):
             store = informer.store_for(key)
-            if store is not None and store.state is State.SYNCED:
+            if store is not None and store.state is StoreState.SYNCED:
                 yield store
 
 

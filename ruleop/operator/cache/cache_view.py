@@ -15,7 +15,7 @@ from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.operator.cache.informers import Informer, InformerSnapshot, WatchSpec
 from ruleop.operator.cache.watch_specs import child_need, observe_need
-from ruleop.operator.wire.watch.store import State, Store, StoreSnapshot
+from ruleop.operator.wire.watch.store import Store, StoreSnapshot, StoreState
 from ruleop.planning import KindInfo, Query, Served
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WatchedShare:
     """The CRs that a label selector matches, and whose uids are in these buckets."""
 
     selector: str = ""
@@ -176,10 +176,10 @@ Known = TypeVar("Known", Informer, InformerSnapshot)
 Stored = TypeVar("Stored", Store, StoreSnapshot)
 
 _SERVED = {
-    State.SYNCED: Served.SYNCED,
-    State.FORBIDDEN: Served.FORBIDDEN,
-    State.UNSERVED: Served.UNSERVED,
-    State.PENDING: Served.PENDING,
+    StoreState.SYNCED: Served.SYNCED,
+    StoreState.FORBIDDEN: Served.FORBIDDEN,
+    StoreState.UNSERVED: Served.UNSERVED,
+    StoreState.PENDING: Served.PENDING,
 }
 
 
@@ -188,7 +188,7 @@ class CacheView(Generic[Known]):
 
     lookup: Callable[[Kind], ResourceInfo | None]
     namespaces: tuple[str, ...]
-    share: Share
+    share: WatchedShare
     children_of: dict[GroupKind, list[Known]]  # one per version that rules write
     observed: dict[GroupKind, list[Known]]
     patched_kinds: dict[GroupKind, list[Known]]  # of `observed`, those whose objects rules patch
@@ -314,4 +314,4 @@ def _serves(informer: Informer | InformerSnapshot, version: str, *, partial: boo
 
 def _synced_or_all(stores: list[Stored]) -> list[Stored]:
     """The synced stores; if there are none, all of them, with the objects that they held last."""
-    return [store for store in stores if store.state is State.SYNCED] or stores
+    return [store for store in stores if store.state is StoreState.SYNCED] or stores

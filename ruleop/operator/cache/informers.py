@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ruleop.kubernetes.buckets import BUCKETS, bucket_of, hash_range
 from ruleop.kubernetes.names import BUCKET_LABEL
 from ruleop.kubernetes.permissions import FOLLOW
-from ruleop.operator.wire.client.requests import Source
-from ruleop.operator.wire.watch.store import Change, Entry, State, Store, StoreSnapshot
+from ruleop.operator.wire.client.requests import ObjectSource
+from ruleop.operator.wire.watch.store import Store, StoreChange, StoreEntry, StoreSnapshot, StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning.model.managers import FieldsManager
 from ruleop.planning.model.marks import names_an_owner, owner_uid
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Held = TypeVar("Held", Store, StoreSnapshot)
 
-WORST_FIRST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
+WORST_FIRST = (StoreState.PENDING, StoreState.FORBIDDEN, StoreState.UNSERVED, StoreState.SYNCED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class _Stores(Generic[Held]):
         raise NotImplementedError
 
     @property
-    def state(self) -> State:
+    def state(self) -> StoreState:
         if len(stores := self.stores()) == 1:
             return stores[0].state
         states = {store.state for store in stores}
-        return next((state for state in WORST_FIRST if state in states), State.UNSERVED)
+        return next((state for state in WORST_FIRST if state in states), StoreState.UNSERVED)
 
-    def state_in(self, namespace: str) -> State:
+    def state_in(self, namespace: str) -> StoreState:
         """The state of the watch of this namespace; without one, the worst state of all watches."""
         for store in self.stores() if namespace else ():
             if store.source.namespace == namespace:
@@ -115,7 +115,7 @@ class Informer(_Stores[Store]):
     def problem(self) -> str:
         return next((watcher.store.problem for watcher in self.watchers if watcher.store.problem), "")
 
-    def entries(self) -> Iterator[tuple[ObjectKey, Entry]]:
+    def entries(self) -> Iterator[tuple[ObjectKey, StoreEntry]]:
         for store in self.stores():
             yield from store.entries()
 
@@ -139,7 +139,7 @@ class Informers:
     changes. `needed` returns the verbs that the rules need on a kind: a watch that is denied logs them, because it is
     the first request that a missing permission affects."""
 
-    changed: Callable[[Informer, Change], None]
+    changed: Callable[[Informer, StoreChange], None]
     state_changed: Callable[[Informer], None]
     needed: Callable[[GroupKind], Iterable[str]]
 
@@ -162,7 +162,7 @@ class Informers:
 
     def connect(
         self,
-        changed: Callable[[Informer, Change], None],
+        changed: Callable[[Informer, StoreChange], None],
         state_changed: Callable[[Informer], None],
         needed: Callable[[GroupKind], Iterable[str]] = lambda _: FOLLOW,
     ) -> None:
@@ -250,7 +250,7 @@ class Informers:
         informer.watchers = []
 
 
-def _source(need: WatchSpec, resource: ResourceInfo, namespace: str) -> Source:
+def _source(need: WatchSpec, resource: ResourceInfo, namespace: str) -> ObjectSource:
     """The server leaves out most of what is in other buckets. Children without the label of their bucket are listed
     everywhere; they were made by a single process."""
     labels, hashes = need.labels, None
@@ -258,4 +258,4 @@ def _source(need: WatchSpec, resource: ResourceInfo, namespace: str) -> Source:
         labels = f"{labels},{BUCKET_LABEL} notin ({','.join(map(str, others))})"
     elif need.buckets:
         hashes = hash_range(need.buckets)
-    return Source(resource, namespace, labels, need.fields, need.metadata_only, hashes)
+    return ObjectSource(resource, namespace, labels, need.fields, need.metadata_only, hashes)

@@ -41,13 +41,13 @@ PATIENCE = 60.0  # seconds that a CR waits for its stores
 
 class OwnWrites:
     def __init__(self) -> None:
-        self._writes: dict[ObjectKey, Write] = {}
+        self._writes: dict[ObjectKey, OwnWrite] = {}
 
     @contextlib.contextmanager
-    def writing(self, key: ObjectKey) -> Iterator[Write]:
+    def writing(self, key: ObjectKey) -> Iterator[OwnWrite]:
         """Holds events about an object during a write. The caller adds the version of the response to
         `Write.versions`; without one, all events are reported at the end."""
-        write = self._writes.setdefault(key, Write())
+        write = self._writes.setdefault(key, OwnWrite())
         write.under_way += 1
         try:
             yield write
@@ -69,7 +69,7 @@ class OwnWrites:
 
 
 @dataclass(slots=True)
-class Write:
+class OwnWrite:
     """The running writes of one object: two CRs with the same child may write it concurrently."""
 
     under_way: int = 0

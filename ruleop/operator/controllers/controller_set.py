@@ -19,7 +19,7 @@ from ruleop.kubernetes.permissions import FOLLOW
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.cache.watch_specs import child_needs, observe_need
 from ruleop.operator.queue.work_queue import START, Request, Urgency
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning.child.field_patches import patched_key
 from ruleop.planning.model.observed import KindInfo
 from ruleop.planning.model.rule_permissions import LEFT, verbs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import GroupKind, ObjectKey
     from ruleop.language.rules import Project, ProjectErrors, Rule
-    from ruleop.operator.cache.cache_view import Share
+    from ruleop.operator.cache.cache_view import WatchedShare
     from ruleop.operator.cache.informers import Informer, Informers
     from ruleop.operator.cache.published_schemas import PublishedSchemas
     from ruleop.operator.controllers.controllers import Controller, Controllers
@@ -54,10 +54,10 @@ class UnservedKinds:
         self.log = structlog.get_logger()
 
     def report(self, informers: Iterable[Informer], controllers: Iterable[Controller]) -> None:
-        states: dict[Kind, set[State]] = {}
+        states: dict[Kind, set[StoreState]] = {}
         for informer in informers:
             states.setdefault(informer.need.kind, set()).add(informer.state)
-        served = {kind.versionless for kind, found in states.items() if found != {State.UNSERVED}}
+        served = {kind.versionless for kind, found in states.items() if found != {StoreState.UNSERVED}}
         needed = {
             kind: (watched, optional)
             for kind, watched, optional, choice in _needed(controllers)
@@ -67,10 +67,10 @@ class UnservedKinds:
         for kind in sorted(needed):
             if kind not in states:
                 continue
-            if states[kind] == {State.UNSERVED} and kind not in self._reported:
+            if states[kind] == {StoreState.UNSERVED} and kind not in self._reported:
                 self._reported.add(kind)
                 self._warn(kind, *needed[kind])
-            elif kind in self._reported and states[kind] & {State.SYNCED, State.FORBIDDEN}:
+            elif kind in self._reported and states[kind] & {StoreState.SYNCED, StoreState.FORBIDDEN}:
                 # Not yet while it is being listed: the first list of a new kind may be answered with 404 again.
                 self._reported.remove(kind)
                 self.log.info("kind is served; resumed", kind=str(kind))
@@ -373,7 +373,7 @@ class ControllerSet:
         """Returns when the reconciles that run now are done."""
         await asyncio.gather(*(controller.workers.finish_running() for controller in self.controllers))
 
-    def set_share(self, share: Share, keeps: Callable[[str], bool]) -> None:
+    def set_share(self, share: WatchedShare, keeps: Callable[[str], bool]) -> None:
         """Watches this part of the CRs. The state of CRs whose uid it does not keep is removed."""
         if share == self.cache.share:
             return

@@ -18,14 +18,14 @@ from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.operator.cache.informers import Informer, Informers, WatchSpec
 from ruleop.operator.controllers.controller_set import CRD, ControllerSet
-from ruleop.operator.wire.watch.store import Change, State
+from ruleop.operator.wire.watch.store import StoreChange, StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.operator.cache.cache import Cache
     from ruleop.operator.cache.published_schemas import PublishedSchemas
-    from ruleop.operator.wire.client.discovery import Difference, Discovery
+    from ruleop.operator.wire.client.discovery import Discovery, DiscoveryDifference
 
 DISCOVERY_LAG = 0.2  # seconds until discovery is repeated after a CRD changed; doubles each time
 DISCOVERY_INTERVAL = 60.0  # seconds between discoveries where CRDs cannot be watched
@@ -54,7 +54,7 @@ class DiscoverySync:
         self._refreshing = asyncio.Event()
         self._deleted: set[GroupKind] = set()  # kinds whose CRD was deleted
 
-    def definition_changed(self, informer: Informer, change: Change) -> None:
+    def definition_changed(self, informer: Informer, change: StoreChange) -> None:
         entry = change.new or change.old
         obj = self.cache.parse(informer, change.key, entry) if entry is not None else None
         if obj is None or (not change.outside_status and not _established_changed(change)):
@@ -89,7 +89,7 @@ class DiscoverySync:
         pause, last_error = DISCOVERY_LAG, ""
         while True:
             crds = self.informers.informers[WatchSpec(CRD)]
-            wait = None if crds.state is State.SYNCED else DISCOVERY_INTERVAL
+            wait = None if crds.state is StoreState.SYNCED else DISCOVERY_INTERVAL
             outdated = self._is_outdated()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause if outdated else wait):
@@ -137,7 +137,7 @@ class DiscoverySync:
             yield from (Kind(kind.group, version.name, kind.kind) for version in definition.versions)
         yield from (found.info.kind for kind in self._deleted if (found := self.discovery.get(kind)) is not None)
 
-    def _apply(self, difference: Difference) -> None:
+    def _apply(self, difference: DiscoveryDifference) -> None:
         """Updates the watches after kinds appeared, disappeared or changed."""
         if difference:
             self.cache.invalidate()
@@ -182,5 +182,5 @@ class DiscoverySync:
             self.controller_set.open_workers()
 
 
-def _established_changed(change: Change) -> bool:
+def _established_changed(change: StoreChange) -> bool:
     return change.old is None or change.new is None or change.old.status != change.new.status

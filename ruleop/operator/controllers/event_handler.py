@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.operator.controllers.controller_set import CRD
 from ruleop.operator.queue.work_queue import START, Request, Urgency
-from ruleop.operator.wire.watch.store import Change, Origin
+from ruleop.operator.wire.watch.store import EntryOrigin, StoreChange
 
 if TYPE_CHECKING:
     from ruleop.operator.cache.cache import Cache
@@ -40,13 +40,13 @@ class EventHandler:
         self.discovery_sync = discovery_sync
         self.status_changes = status_changes
 
-    def changed(self, informer: Informer, change: Change) -> None:
+    def changed(self, informer: Informer, change: StoreChange) -> None:
         if informer.need.kind == CRD:
             self.discovery_sync.definition_changed(informer, change)
             return
         kind = change.key.group_kind
-        urgency = Urgency.RESYNC if change.origin is Origin.LIST else Urgency.CHANGE
-        cause = START if change.origin is Origin.LIST and change.old is None else change.key
+        urgency = Urgency.RESYNC if change.origin is EntryOrigin.LIST else Urgency.CHANGE
+        cause = START if change.origin is EntryOrigin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
         if self.rollouts is not None:
             if informer.need == self.rollouts.need:
@@ -60,7 +60,9 @@ class EventHandler:
             and (
                 change.outside_status
                 or self.status_changes
-                or (change.origin is not Origin.WRITE and controller.reads_status())  # a pass knows of its own writes
+                or (
+                    change.origin is not EntryOrigin.WRITE and controller.reads_status()
+                )  # a pass knows of its own writes
             )
         ):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
@@ -69,14 +71,14 @@ class EventHandler:
             return
         # A kind that is both a child and observed is in two stores, and one of them is behind: a CR reconciled when the
         # first changed may have read the old object from the second. So a change in either queues owner and observers.
-        if change.origin is not Origin.WRITE:
+        if change.origin is not EntryOrigin.WRITE:
             enqueue = partial(self._enqueue_owners, change, cause, urgency)
             if not self.own_writes.hold(change.key, change.new.version if change.new is not None else 0, enqueue):
                 enqueue()
         if observed:
             self._enqueue_observers(informer, change, cause, urgency)
 
-    def _enqueue_owners(self, change: Change, cause: Cause, urgency: Urgency) -> None:
+    def _enqueue_owners(self, change: StoreChange, cause: Cause, urgency: Urgency) -> None:
         owners = {entry.part_of for entry in (change.old, change.new) if entry is not None and entry.part_of}
         for part_of in sorted(owners):
             for controller in self.controllers:
@@ -84,7 +86,7 @@ class EventHandler:
                 if request is not None:
                     controller.workers.add(request, cause, urgency)
 
-    def _enqueue_observers(self, informer: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
+    def _enqueue_observers(self, informer: Informer, change: StoreChange, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
             obj = self.cache.parse(informer, change.key, entry) if entry is not None else None
             if obj is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.operator.controllers.controllers import Controller
     from ruleop.operator.passes.pass_log import Reported
     from ruleop.operator.wire.client.event_recorder import EventRecorder
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 GAUGES = {
     "controller_runtime_active_workers": ("Reconciles that are running.", ("controller",)),
@@ -77,7 +77,7 @@ class StateCollector(Collector):
         controllers: Iterable[Controller],
         informers: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
-        rollouts: Callable[[], Mapping[str, Record]] = dict,
+        rollouts: Callable[[], Mapping[str, RolloutRecord]] = dict,
         on_loop: Callable[[Callable[[], Snapshot]], Snapshot],
     ) -> None:
         self.controllers = controllers

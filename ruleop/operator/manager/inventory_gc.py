@@ -20,7 +20,7 @@ import structlog
 
 from ruleop.errors import RuleopError
 from ruleop.operator.controllers.inventory import NOTHING, InventoryEntry, entry_of_rules
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import Owner
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class InventoryCollector:
         if controller is None or not controller.rules:
             held = (controller is not None or entry.finalizer) and self._may_carry_finalizer(kind)
             return entry if held else NOTHING
-        if self.cache.primary[kind].state is not State.SYNCED:
+        if self.cache.primary[kind].state is not StoreState.SYNCED:
             return entry
         possible = entry_of_rules(controller.in_force)
         return InventoryEntry(
@@ -111,7 +111,7 @@ class InventoryCollector:
     def _unrecorded(self, controller: Controller) -> InventoryEntry:
         """Existing children and finalizers that are missing from the inventory."""
         kind = controller.kind.versionless
-        if self.cache.primary[kind].state is not State.SYNCED:
+        if self.cache.primary[kind].state is not StoreState.SYNCED:
             return NOTHING
         unknown = entry_of_rules(controller.in_force).children - self.inventory.of(kind).children
         children = frozenset(each for each in unknown if self._exists(controller, each))
@@ -124,9 +124,9 @@ class InventoryCollector:
 
     def _may_exist(self, controller: Controller, child: GroupKind) -> bool:
         informer = self.cache.child_informer(child)
-        if informer is None or informer.state is State.UNSERVED:
+        if informer is None or informer.state is StoreState.UNSERVED:
             return not self._is_gone(child)
-        return informer.state is not State.SYNCED or self._exists(controller, child)
+        return informer.state is not StoreState.SYNCED or self._exists(controller, child)
 
     def _exists(self, controller: Controller, child: GroupKind) -> bool:
         """Whether a CR of the controller's kind has a child of this kind."""
@@ -138,9 +138,9 @@ class InventoryCollector:
     def _may_be_patched(self, controller: Controller, patched: ObjectKey) -> bool:
         """Whether an object has fields of a CR of the controller's kind, as far as its watches know."""
         informers = self.cache.patched_kinds.get(patched.group_kind, ())
-        if not informers or all(informer.state is State.UNSERVED for informer in informers):
+        if not informers or all(informer.state is StoreState.UNSERVED for informer in informers):
             return not self._is_gone(patched.group_kind)
-        if any(informer.state not in {State.SYNCED, State.UNSERVED} for informer in informers):
+        if any(informer.state not in {StoreState.SYNCED, StoreState.UNSERVED} for informer in informers):
             return True
         stores = [store for informer in informers for store in informer.stores()]
         parents = self.cache.primary[controller.kind.versionless]
@@ -149,9 +149,9 @@ class InventoryCollector:
 
     def _may_carry_finalizer(self, kind: GroupKind) -> bool:
         informer, needle = self.cache.primary.get(kind), f'"{self.finalizer}"'.encode()
-        if informer is None or informer.state is State.UNSERVED:
+        if informer is None or informer.state is StoreState.UNSERVED:
             return not self._is_gone(kind)
-        return informer.state is not State.SYNCED or any(
+        return informer.state is not StoreState.SYNCED or any(
             needle in entry.body and self.finalizer in (entry.parsed()["metadata"].get("finalizers") or ())
             for _, entry in informer.entries()
         )

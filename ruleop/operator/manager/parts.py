@@ -18,7 +18,7 @@ from ruleop.kubernetes.buckets import BUCKETS
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import RESERVED_PREFIX, lease_name
 from ruleop.operator.cache.cache import Cache
-from ruleop.operator.cache.cache_view import Share
+from ruleop.operator.cache.cache_view import WatchedShare
 from ruleop.operator.cache.informers import Informers, WatchSpec, belief, selection
 from ruleop.operator.cache.own_writes import OwnWrites
 from ruleop.operator.cache.published_schemas import PublishedSchemas
@@ -34,7 +34,7 @@ from ruleop.operator.passes.other_operators import OtherOperators
 from ruleop.operator.passes.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.passes.pass_log import Events
 from ruleop.operator.passes.reconciler import Reconciler
-from ruleop.operator.passes.shared_objects import Environment
+from ruleop.operator.passes.shared_objects import PassEnvironment
 from ruleop.operator.passes.status import StatusSchemas
 from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.workers import Workers
@@ -99,7 +99,7 @@ class Knowledge:
         api, resource, namespace, name = server.api, server.discovery.resource, server.namespace, options.name
         self._namespace, self._options = namespace, options
         self.cache = Cache(api, resource, namespaces=options.namespaces)
-        self.cache.share = Share(options.selector)
+        self.cache.share = WatchedShare(options.selector)
         self.informers = Informers(
             server.client,
             resource,
@@ -230,9 +230,9 @@ class Work:
         roster = Roster(self._known.lease_key().name, duration=duration)
         return BySelector(roster, options.selector, leases, self.events, unowned)
 
-    def _environment(self) -> Environment:
+    def _environment(self) -> PassEnvironment:
         server, known, options = self._server, self._known, self._options
-        return Environment(
+        return PassEnvironment(
             cache=known.cache,
             executor=Executor(server.api, known.cache, self.own_writes, proofs=known.owner_key.proofs),
             inventory=known.inventory,

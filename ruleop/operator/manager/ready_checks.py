@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.operator.telemetry.probes import Check
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ruleop.operator.rollouts.rollouts import Rollouts
 
 _MESSAGES = {
-    State.PENDING: "not listed yet",
-    State.UNSERVED: "not served by the cluster",
-    State.FORBIDDEN: "not permitted",
+    StoreState.PENDING: "not listed yet",
+    StoreState.UNSERVED: "not served by the cluster",
+    StoreState.FORBIDDEN: "not permitted",
 }
 
 
@@ -54,8 +54,8 @@ def of_watch(informer: Informer) -> Check:
     """A kind that is not served or not permitted concerns only what needs it. A watch without an event for too long is
     outdated."""
     name, state = f"watch {_describe(informer.need)}", informer.state
-    if state is not State.SYNCED:
-        return Check(name, False, informer.problem or _MESSAGES[state], counts=state is State.PENDING)
+    if state is not StoreState.SYNCED:
+        return Check(name, False, informer.problem or _MESSAGES[state], counts=state is StoreState.PENDING)
     age = max(watcher.age() or 0.0 for watcher in informer.watchers)
     if any(watcher.overdue for watcher in informer.watchers):
         return Check(name, False, f"no event for {age:.0f} s" + (f": {informer.problem}" if informer.problem else ""))
@@ -75,7 +75,9 @@ def of_controller(controller: Controller, controller_set: ControllerSet) -> Chec
     if not controller_set.leading:
         return Check(name, True, "standby")
     informers = controller_set.informers.informers
-    pending = [_describe(need) for need in sorted(controller.needs, key=str) if informers[need].state is State.PENDING]
+    pending = [
+        _describe(need) for need in sorted(controller.needs, key=str) if informers[need].state is StoreState.PENDING
+    ]
     return Check(name, False, f"waiting for {', '.join(pending) or 'schemas of the kinds that it writes'}")
 
 

@@ -22,7 +22,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import PATCH_MANAGER
 from ruleop.operator.server_api import ServerApi
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import Owner, choose_rule
 from ruleop.planning.child.field_patches import patch_targets, patches_on
 from ruleop.planning.model.item_records import ITEM, item_on
@@ -88,7 +88,7 @@ class Remarking:
         unlisted, left, count = set(), 0, 0
         for kind, informers in self.cache.children_of.items():
             for informer in informers:
-                if informer.state in {State.PENDING, State.FORBIDDEN}:
+                if informer.state in {StoreState.PENDING, StoreState.FORBIDDEN}:
                     unlisted.add(str(kind))
                 for key, entry in list(informer.entries()):
                     live = self.cache.parse(informer, key, entry) if _ANNOTATION in entry.body else None
@@ -104,7 +104,7 @@ class Remarking:
         labels = self._labels() if self.cache.patched_kinds else {}
         for kind, informers in self.cache.patched_kinds.items():
             for informer in informers:
-                if informer.state in {State.PENDING, State.FORBIDDEN}:
+                if informer.state in {StoreState.PENDING, StoreState.FORBIDDEN}:
                     unlisted.add(str(kind))
                 for key, entry in list(informer.entries()):
                     live = self.cache.parse(informer, key, entry) if _MANAGER in entry.body else None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.operator.clock import Clock
     from ruleop.operator.passes.executor import Executor
     from ruleop.operator.passes.pass_log import PassLog
-    from ruleop.operator.passes.shared_objects import Environment
+    from ruleop.operator.passes.shared_objects import PassEnvironment
     from ruleop.operator.queue.work_queue import Request
     from ruleop.operator.telemetry.metrics import ControllerMetrics
     from ruleop.planning import History, Objects, Query, Read
@@ -144,7 +144,7 @@ class PassPlanning:
     """Plans the passes of one watched kind."""
 
     def __init__(
-        self, kind: Kind, environment: Environment, metrics: ControllerMetrics, pass_log: PassLog, index: Index
+        self, kind: Kind, environment: PassEnvironment, metrics: ControllerMetrics, pass_log: PassLog, index: Index
     ) -> None:
         self.kind, self.environment, self.metrics = kind, environment, metrics
         self.pass_log, self.index = pass_log, index

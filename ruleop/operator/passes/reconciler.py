@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.rules import Rule
     from ruleop.operator.passes.executor import Executor
-    from ruleop.operator.passes.shared_objects import Environment
+    from ruleop.operator.passes.shared_objects import PassEnvironment
     from ruleop.operator.queue.work_queue import Request
     from ruleop.operator.queue.workers import Workers
     from ruleop.planning import Failure, Outcome, Requeue
@@ -90,7 +90,7 @@ class _Written:
 
 
 class Reconciler:
-    def __init__(self, kind: Kind, rules: Sequence[Rule], environment: Environment, workers: Workers) -> None:
+    def __init__(self, kind: Kind, rules: Sequence[Rule], environment: PassEnvironment, workers: Workers) -> None:
         self.rules = tuple(rules)
         self.kind = kind
         self.environment, self.workers = environment, workers

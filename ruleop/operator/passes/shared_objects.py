@@ -34,7 +34,7 @@ class Inventoried(Protocol):
     def patched(self) -> frozenset[ObjectKey]: ...
 
 
-class Inventory(Protocol):
+class InventoryReader(Protocol):
     """The record of what current and earlier rules wrote. The manager keeps it, which this wing does not know."""
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None: ...
@@ -42,12 +42,12 @@ class Inventory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class PassEnvironment:
     """The parts that all reconcilers share."""
 
     cache: Cache
     executor: Executor
-    inventory: Inventory
+    inventory: InventoryReader
     owner_key: OwnerKey
     events: Events
     metrics: Metrics

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.operator.cache.own_writes import ControllerExpectations
     from ruleop.operator.passes.pass_log import PassLog
     from ruleop.operator.passes.pass_planning import CurrentPass
-    from ruleop.operator.passes.shared_objects import Environment
+    from ruleop.operator.passes.shared_objects import PassEnvironment
     from ruleop.operator.queue.work_queue import Request
     from ruleop.planning import KindInfo, Kinds, Plan
     from ruleop.planning.model.actions import StatusWrite
@@ -85,7 +85,7 @@ each pod of a rollout changes them, and each write notifies all watchers of the 
 
 
 class StatusWriter:
-    def __init__(self, environment: Environment, pass_log: PassLog, expectations: ControllerExpectations) -> None:
+    def __init__(self, environment: PassEnvironment, pass_log: PassLog, expectations: ControllerExpectations) -> None:
         self.environment, self.pass_log, self.expectations = environment, pass_log, expectations
         self.executor, self.clock = environment.executor, environment.clock
         self._written: dict[Request, float] = {}  # when the status was written last

@@ -21,10 +21,10 @@ from ruleop.kubernetes.permissions import FOLLOW, STORED, grant, place
 from ruleop.operator.cache.informers import WatchSpec
 from ruleop.operator.rollouts.rollout_store import kind_of, watch_key
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
-from ruleop.planning.rollout.rollout_record import Record, Revision, begun, member_of
-from ruleop.planning.rollout.waves import View, advance
+from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, begun, member_of
+from ruleop.planning.rollout.waves import WaveView, advance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ruleop.operator.rollouts.rollout_store import RolloutStore
     from ruleop.operator.rollouts.rollouts import Rollouts
     from ruleop.operator.wire.leader.shards import ProcessLease
-    from ruleop.operator.wire.watch.store import Entry
+    from ruleop.operator.wire.watch.store import StoreEntry
 
 OWN_LABEL: Final = "app.kubernetes.io/managed-by=ruleop"
 INTERVAL: Final = 0.25
@@ -66,7 +66,7 @@ class _Known(NamedTuple):
     version: int
     project: Project  # on disk
     rule: Rule | None  # of this project
-    view: View
+    view: WaveView
 
 
 def watch_of_record(key: ObjectKey) -> WatchSpec:
@@ -144,7 +144,7 @@ class RolloutDriver:
         self.leading = True
         self.wake()
 
-    def take(self, records: Mapping[str, Record]) -> None:
+    def take(self, records: Mapping[str, RolloutRecord]) -> None:
         """Goes by these records from now on. The CRs that have another revision than before are queued; all CRs of a
         watch, if its phase has changed, because some of them report that."""
         before, disk = self.rollouts.records, self.rollouts.disk
@@ -225,16 +225,16 @@ class RolloutDriver:
         for watch, record in records.items():
             self._log(watch, before.get(watch), record)
 
-    def _next(self, rule: Rule, record: Record | None, views: list[View] | None) -> Record:
+    def _next(self, rule: Rule, record: RolloutRecord | None, views: list[WaveView] | None) -> RolloutRecord:
         assert rule.rollout is not None
         record = self._begun(rule, record)
         return advance(rule.rollout, record, views, time.time()) if views is not None else record
 
-    def _begun(self, rule: Rule, record: Record | None) -> Record:
+    def _begun(self, rule: Rule, record: RolloutRecord | None) -> RolloutRecord:
         """The record, if the rules on disk are the target."""
         assert self.rollouts.disk is not None
-        revision = Revision(rule.revision, self.rollouts.disk.revision)
-        return begun(record, revision) if record is not None else Record.complete(revision)
+        revision = RolloutRevision(rule.revision, self.rollouts.disk.revision)
+        return begun(record, revision) if record is not None else RolloutRecord.complete(revision)
 
     def _informer(self, rule: Rule) -> Informer | None:
         """The informer of all CRs that take part."""
@@ -242,13 +242,13 @@ class RolloutDriver:
             return self.cache.primary.get(rule.kind.versionless)
         return self.informers.informers.get(WatchSpec(rule.kind))
 
-    async def _views_of(self, rule: Rule, watch: str) -> list[View] | None:
+    async def _views_of(self, rule: Rule, watch: str) -> list[WaveView] | None:
         """The CRs that take part. None if there is no rollout, or not all CRs are known: without them, it could seem to
         be complete. Others run in between, because there may be many."""
         informer, disk = self._informer(rule), self.rollouts.disk
         if self._begun(rule, self.rollouts.records.get(watch)).is_complete:
             return None
-        if disk is None or informer is None or informer.state is not State.SYNCED:
+        if disk is None or informer is None or informer.state is not StoreState.SYNCED:
             return None
         found = []
         for number, (key, entry) in enumerate(list(informer.entries())):
@@ -260,16 +260,16 @@ class RolloutDriver:
                 found.append(known.view)
             if number % CHUNK == CHUNK - 1:
                 await asyncio.sleep(0)
-        return found if informer.state is State.SYNCED else None
+        return found if informer.state is StoreState.SYNCED else None
 
-    def _known(self, entry: Entry, rule: Rule, disk: Project) -> _Known:
+    def _known(self, entry: StoreEntry, rule: Rule, disk: Project) -> _Known:
         resource = {"apiVersion": rule.kind.api_version, "kind": rule.kind.kind, **entry.parsed()}
         is_owned = self.other_owner is None or self.other_owner(resource) is None
         chosen = choose_rule(disk.rules, resource) if is_owned else None
         label = chosen.rollout.label if chosen is not None and chosen.rollout is not None else ""
-        return _Known(entry.version, disk, chosen, View.of(resource, label))
+        return _Known(entry.version, disk, chosen, WaveView.of(resource, label))
 
-    def _log(self, watch: str, before: Record | None, record: Record) -> None:
+    def _log(self, watch: str, before: RolloutRecord | None, record: RolloutRecord) -> None:
         log = self.log.bind(watch=watch, revision=record.target.short)
         if before is None or before == record:
             return
@@ -287,9 +287,9 @@ class RolloutDriver:
                 log.info("rollout complete", resources=record.total)
 
 
-def _counts(record: Record) -> dict[str, int]:
+def _counts(record: RolloutRecord) -> dict[str, int]:
     return {"held_back": record.held_back, "pending": len(record.pending), "failed": len(record.failed)}
 
 
-def _differ(old: Record, new: Record, member: str) -> bool:
+def _differ(old: RolloutRecord, new: RolloutRecord, member: str) -> bool:
     return old.revision_of(member).rule != new.revision_of(member).rule

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
     from ruleop.operator.server_api import StoredData
-    from ruleop.planning.rollout.rollout_record import Record
+    from ruleop.planning.rollout.rollout_record import RolloutRecord
 
 
 def rollouts_key(namespace: str, name: str) -> ObjectKey:
@@ -49,9 +49,9 @@ def kind_of(watch: str) -> GroupKind:
     return GroupKind(group, kind)
 
 
-def decode_records(data: Mapping[str, str]) -> dict[str, Record]:
+def decode_records(data: Mapping[str, str]) -> dict[str, RolloutRecord]:
     """The records in the ConfigMap. An invalid one, for example after an edit by hand, is left out."""
-    records: dict[str, Record] = {}
+    records: dict[str, RolloutRecord] = {}
     for watch, text in data.items():
         try:
             records[watch] = decode(text)
@@ -67,7 +67,7 @@ class RolloutStore:
         self.version = 0  # of the last known content; 0: there is no ConfigMap
         self.data: Mapping[str, str] = {}
 
-    async def read(self) -> dict[str, Record]:
+    async def read(self) -> dict[str, RolloutRecord]:
         found = await self.store.read()
         if found is None:
             return self.removed()
@@ -78,18 +78,18 @@ class RolloutStore:
     def is_new(self, version: str) -> bool:
         return int(version) > self.version
 
-    def seen(self, obj: Object) -> dict[str, Record]:
+    def seen(self, obj: Object) -> dict[str, RolloutRecord]:
         self.version, self.data = int(obj["metadata"]["resourceVersion"]), obj.get("data") or {}
         return self._records()
 
-    def _records(self) -> dict[str, Record]:
+    def _records(self) -> dict[str, RolloutRecord]:
         return {watch: each for watch, each in decode_records(self.data).items() if is_of(watch, self.prefix)}
 
-    def removed(self) -> dict[str, Record]:
+    def removed(self) -> dict[str, RolloutRecord]:
         self.version, self.data = 0, {}
         return {}
 
-    async def write(self, records: Mapping[str, Record]) -> bool:
+    async def write(self, records: Mapping[str, RolloutRecord]) -> bool:
         """Returns when the records are stored; nothing is sent if they are already. False if something else wrote the
         ConfigMap meanwhile, before or after."""
         others = {watch: text for watch, text in self.data.items() if not is_of(watch, self.prefix)}

@@ -18,7 +18,7 @@ import structlog
 
 from ruleop.operator.rollouts.rollout_store import watch_key
 from ruleop.planning import choose_rule
-from ruleop.planning.rollout.rollout_record import Record, Revision, member_of
+from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, member_of
 from ruleop.planning.rollout.waves import condition_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 RETRY_INTERVAL: Final = 60.0  # seconds until a revision that cannot be loaded is looked up again
 
 
-class Choice(NamedTuple):
+class RuleChoice(NamedTuple):
     """The rules of one custom resource."""
 
     rule: Rule | None  # None: no rule matches it
@@ -45,30 +45,30 @@ class Rollouts:
     def __init__(self, revisions: RevisionStore, prefix: str = "") -> None:
         self.revisions = revisions
         self.prefix = prefix  # of the records of this process
-        self.records: Mapping[str, Record] = {}  # as stored, by watch
+        self.records: Mapping[str, RolloutRecord] = {}  # as stored, by watch
         self.disk: Project | None = None
-        self.projects: dict[Revision, Project] = {}  # of revisions that differ from the rules on disk
+        self.projects: dict[RolloutRevision, Project] = {}  # of revisions that differ from the rules on disk
         self._retry_at = 0.0
-        self._missing: set[Revision] = set()  # those that cannot be loaded
+        self._missing: set[RolloutRevision] = set()  # those that cannot be loaded
         self.log = structlog.get_logger()
 
-    def choose(self, rules: Sequence[Rule], resource: Object) -> Choice:
+    def choose(self, rules: Sequence[Rule], resource: Object) -> RuleChoice:
         """The rule for a custom resource. `rules`: those on disk, of its kind."""
         rule = choose_rule(rules, resource)
         record = (
             self.records.get(watch_key(rule, self.prefix)) if rule is not None and rule.rollout is not None else None
         )
         if rule is None or record is None:
-            return Choice(rule)
+            return RuleChoice(rule)
         uid = resource["metadata"].get("uid") or ""
         revision, condition = record.revision_of(member_of(uid)), condition_of(record, uid)
-        if self.disk is not None and revision.is_same(Revision(rule.revision, self.disk.revision)):
-            return Choice(rule, condition)
+        if self.disk is not None and revision.is_same(RolloutRevision(rule.revision, self.disk.revision)):
+            return RuleChoice(rule, condition)
         if (project := self.projects.get(revision)) is not None:
-            return Choice(choose_rule(project.rules, resource), condition)
+            return RuleChoice(choose_rule(project.rules, resource), condition)
         if resource["metadata"].get("deletionTimestamp"):
-            return Choice(rule)
-        return Choice(None, condition, is_frozen=True)
+            return RuleChoice(rule)
+        return RuleChoice(None, condition, is_frozen=True)
 
     # -- the rules on disk ---------------------------------------------------------------------------------------------
 
@@ -79,14 +79,14 @@ class Rollouts:
         if before is None:
             return
         known = {watch_key(rule, self.prefix): rule for rule in before.rules}
-        adopted: dict[str, Record] = {}
+        adopted: dict[str, RolloutRecord] = {}
         for rule in project.rules:
             if rule.rollout is None or (old := known.get(watch_key(rule, self.prefix))) is None:
                 continue
-            revision = Revision(old.revision, before.revision)
+            revision = RolloutRevision(old.revision, before.revision)
             record = self.records.get(watch_key(rule, self.prefix))
             if record is None:  # the edit adds `rollout`
-                record = adopted[watch_key(rule, self.prefix)] = Record.complete(revision)
+                record = adopted[watch_key(rule, self.prefix)] = RolloutRecord.complete(revision)
             for each in (revision, *record.revisions):
                 if each.rule == old.revision:
                     self.projects[each] = before
@@ -114,11 +114,11 @@ class Rollouts:
         self._missing &= needed
         return before != self.projects.keys()
 
-    def _needed(self) -> set[Revision]:
+    def _needed(self) -> set[RolloutRevision]:
         on_disk = {rule.revision for rule in self.disk.rules} if self.disk is not None else set()
         return {each for record in self.records.values() for each in record.revisions if each.rule not in on_disk}
 
-    async def _load(self, revision: Revision) -> Project | None:
+    async def _load(self, revision: RolloutRevision) -> Project | None:
         now = time.monotonic()
         if revision in self._missing and now < self._retry_at:
             return None
@@ -136,6 +136,6 @@ class Rollouts:
         return None
 
     @property
-    def frozen(self) -> frozenset[Revision]:
+    def frozen(self) -> frozenset[RolloutRevision]:
         """Revisions that custom resources have and that cannot be loaded."""
         return frozenset(self._missing)

@@ -21,11 +21,11 @@ from ruleop.kubernetes.labels import labels_of, meets
 from ruleop.kubernetes.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
 from ruleop.kubernetes.permissions import READ, STORED, grant, place
 from ruleop.kubernetes.selector_text import matched_by_none
-from ruleop.operator.cache.cache_view import Share
+from ruleop.operator.cache.cache_view import WatchedShare
 from ruleop.operator.telemetry.probes import Check
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import reading
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.leader.election import LEASES
 from ruleop.operator.wire.leader.shards import (
@@ -39,7 +39,7 @@ from ruleop.operator.wire.leader.shards import (
     Shard,
     requirements,
 )
-from ruleop.operator.wire.watch.store import Change, State
+from ruleop.operator.wire.watch.store import StoreChange, StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from ruleop.planning import Event
 
@@ -97,7 +97,7 @@ class ProcessLeases:
 
     async def list(self) -> list[ProcessLease]:
         """As they are now: the server reads them from its storage. Raises ApiError."""
-        source = Source(LEASES, self.namespace, f"{OPERATOR_LABEL}={self.name}")
+        source = ObjectSource(LEASES, self.namespace, f"{OPERATOR_LABEL}={self.name}")
         request = requests.list_page(source, limit=0)
         response = await self.client.send(request)
         with reading(request):
@@ -238,7 +238,7 @@ class Sharding:
         self._problem = ""
         self._unowned_since: dict[int, float] = {}
         key = pod.stateful_set
-        source = Source(STATEFUL_SETS, key.namespace, fields=f"metadata.name={key.name}")
+        source = ObjectSource(STATEFUL_SETS, key.namespace, fields=f"metadata.name={key.name}")
         self.watcher = Watcher(leases.client, source, needed=lambda: READ)
         self.watcher.store.subscribe(self._read)
         self.watcher.store.subscribe_state(lambda _: self._changed.set())
@@ -270,7 +270,7 @@ class Sharding:
 
     def _missing(self) -> str:
         store, key = self.watcher.store, self.pod.stateful_set
-        if store.state is State.SYNCED and key not in store:
+        if store.state is StoreState.SYNCED and key not in store:
             return f"StatefulSet {key.namespace}/{key.name} not found: --shards auto is for its pods"
         return store.problem or f"StatefulSet {key.namespace}/{key.name} is not read yet"
 
@@ -281,7 +281,7 @@ class Sharding:
 
     # -- the count -----------------------------------------------------------------------------------------------------
 
-    def _read(self, change: Change) -> None:
+    def _read(self, change: StoreChange) -> None:
         if change.new is None:
             return  # its pods will end; until then the count stays
         spec = change.new.parsed().get("spec") or {}
@@ -290,7 +290,7 @@ class Sharding:
             self.shard.aim(Epoch(change.new.version, count))
             self._changed.set()
 
-    async def share(self) -> Share:
+    async def share(self) -> WatchedShare:
         """Waits until the count is known. What is to be watched while this process waits for its Lease."""
         self.watcher.start()
         while self.shard.target is None:
@@ -298,7 +298,7 @@ class Sharding:
             await self._changed.wait()
             if self.shard.target is None:
                 log.warning("the number of shards is not known", problem=self._missing())
-        return Share(buckets=buckets_of(self.shard.ordinal, self.shard.target.count))
+        return WatchedShare(buckets=buckets_of(self.shard.ordinal, self.shard.target.count))
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class Sharding:
         that."""
         self.ready &= self.shard.held
         await self.controller_set.finish_running()
-        self.controller_set.set_share(Share(buckets=step.buckets), lambda uid: bucket_of(uid) in step.buckets)
+        self.controller_set.set_share(WatchedShare(buckets=step.buckets), lambda uid: bucket_of(uid) in step.buckets)
         self.shard.drained(step.buckets)
 
     async def _list(self, load_inventory: Callable[[], Awaitable[None]]) -> None:

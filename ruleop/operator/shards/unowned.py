@@ -13,7 +13,7 @@ import structlog
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.telemetry.probes import Check
 from ruleop.operator.wire.client.client import reading
-from ruleop.operator.wire.client.requests import Source, list_page
+from ruleop.operator.wire.client.requests import ObjectSource, list_page
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.planning import choose_rule
 
@@ -89,13 +89,13 @@ class UnownedResources:
                 continue
             kind = {"apiVersion": controller.kind.api_version, "kind": controller.kind.kind}
             for namespace in controller_set.informers.namespaces if resource.namespaced else ("",):
-                source = Source(resource, namespace, labels, metadata_only=True, hashes=hashes)
+                source = ObjectSource(resource, namespace, labels, metadata_only=True, hashes=hashes)
                 async for metadata in self._pages(source):
                     found = {**kind, "metadata": metadata}
                     if choose_rule(controller.rules, found) is not None:
                         yield found
 
-    async def _pages(self, source: Source) -> AsyncIterator[Mapping[str, Any]]:
+    async def _pages(self, source: ObjectSource) -> AsyncIterator[Mapping[str, Any]]:
         token: str | None = ""
         while token is not None:
             request = list_page(source, limit=PAGE, token=token)

@@ -8,7 +8,7 @@ from ruleop.kubernetes.names import DEFAULT_OPERATOR
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessFlags:
     kubeconfig: str = ""
     context: str = ""
     namespace: str = ""  # of the custom resources; empty: the context's

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.merge.conflicts import Conflict, Step
+    from ruleop.kubernetes.merge.conflicts import MergeConflict, Step
     from ruleop.kubernetes.schema.shape import Shape
     from ruleop.language.rules import Child
     from ruleop.language.secrets.secrecy import Secrecy
@@ -107,7 +107,7 @@ def conflict_in_words(merged: Object, desired: Object, shape: Shape, managed: It
     return f"{what}: remove or change it by hand, or let the child own the whole list with `apply: {{own: [{own}]}}`"
 
 
-def _managers(conflict: Conflict, managed: Iterable[Mapping[str, Any]]) -> str:
+def _managers(conflict: MergeConflict, managed: Iterable[Mapping[str, Any]]) -> str:
     names = {str(entry.get("manager")) for entry in managed if _holds(entry.get("fieldsV1"), conflict.place)}
     return ", ".join(sorted(names - {RULEOP}))
 

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from ruleop.planning.child.field_patches import PatchedObject
     from ruleop.planning.history import History
     from ruleop.planning.model.marks import Claim, Owner
-    from ruleop.planning.rendering.items import Item
-    from ruleop.planning.rendering.scope import Scope
+    from ruleop.planning.rendering.items import LoopItem
+    from ruleop.planning.rendering.scope import ResourceScope
     from ruleop.planning.rendering.work import Work
 
 MAX_LOCATED: Final = 4
@@ -164,7 +164,7 @@ class PassContext:
     """All that the plans of the children of one CR share in a pass. It refers to none of them: a pass leaves nothing
     for the garbage collector."""
 
-    scope: Scope
+    scope: ResourceScope
     history: History
     owner: Owner
     existing: Sequence[Existing]
@@ -230,11 +230,11 @@ class ChildPlan(ABC):
 
     # -- by the form of the child --------------------------------------------------------------------------------------
 
-    def items(self) -> Iterable[Item] | None:
+    def items(self) -> Iterable[LoopItem] | None:
         """The items for which it has objects. None: it has no items."""
         return items_of(self.child, self.context.scope) if self.child.for_each else None
 
-    def desired(self, item: Item) -> list[Desired] | None:
+    def desired(self, item: LoopItem) -> list[Desired] | None:
         """The objects for an item, or of a child without items; None if there shall be none. Raises ChildWaits and
         ChildFails."""
         child = self.child
@@ -246,9 +246,9 @@ class ChildPlan(ABC):
         return found if found or child.many else None
 
     @abstractmethod
-    def render(self, item: Item) -> list[Desired]: ...
+    def render(self, item: LoopItem) -> list[Desired]: ...
 
-    def failures(self, failed: Sequence[tuple[Item, ChildFails]]) -> list[ChildFails]:
+    def failures(self, failed: Sequence[tuple[LoopItem, ChildFails]]) -> list[ChildFails]:
         """One failure for all failed items: there may be thousands with the same cause."""
         item, first = failed[0]
         if first.reason not in {"RenderFailed", "OnceFailed"}:  # such as a missing permission

@@ -31,7 +31,7 @@ from ruleop.planning.model.observed import Served
 from ruleop.planning.model.rule_permissions import missing_list_permission
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, line_sites
 from ruleop.planning.rendering.desired import Desired, render
-from ruleop.planning.rendering.items import MAX_OBJECTS, Item
+from ruleop.planning.rendering.items import MAX_OBJECTS, LoopItem
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
 from ruleop.planning.rendering.work import Work
 
@@ -131,7 +131,7 @@ class Children:
             elif (items := child_plan.items()) is not None:
                 desired = self._desired_of_items(child_plan, items)
             else:
-                desired = child_plan.desired(Item(0, self.scope.names))
+                desired = child_plan.desired(LoopItem(0, self.scope.names))
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
@@ -157,10 +157,10 @@ class Children:
         served = [kind for kind in child.kinds if self.observed.kinds.info(kind).state is not Served.UNSERVED]
         return {kind.versionless for kind in served} == {kind.versionless for kind in child.kinds}
 
-    def _desired_of_items(self, child_plan: ChildPlan, items: Iterable[Item]) -> list[Desired]:
+    def _desired_of_items(self, child_plan: ChildPlan, items: Iterable[LoopItem]) -> list[Desired]:
         """An item that waits or fails does not delay other items."""
         found: list[Desired] = []
-        failed: list[tuple[Item, ChildFails]] = []
+        failed: list[tuple[LoopItem, ChildFails]] = []
         for item in items:
             try:
                 found += child_plan.desired(item) or ()

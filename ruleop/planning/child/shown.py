@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates import Expression
     from ruleop.planning.child.children import Children
     from ruleop.planning.model.actions import Wait
-    from ruleop.planning.rendering.scope import Scope
+    from ruleop.planning.rendering.scope import ResourceScope
 
 MISSING: Final = "not available yet"
 _OF_THE_RESOURCE: Final = frozenset({"cr", "metadata", "spec", "status", "vars", "ready", "index"})
@@ -183,7 +183,7 @@ def find_masks(children: Children) -> Masks:
     return Masks(hidden, known_values(secrets, computed, public))
 
 
-def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
+def _observed(observe: Observe, scope: ResourceScope) -> Iterator[Object]:
     """The observed Secrets that a template can read."""
     if observe.kind.versionless != SECRET:
         return

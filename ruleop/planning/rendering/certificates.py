@@ -37,7 +37,7 @@ _COSTS = {"ecdsa": 500, "rsa": 150_000}  # microseconds, about
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CertificateRequest:
     """The fields of a certificate to be issued."""
 
     cn: str
@@ -66,7 +66,7 @@ class Authority:
 
 def request(
     name: str, cn: Any, days: Any, key_type: Any, *, is_ca: bool = False, ips: Any = (), dns: Any = ()
-) -> Request:
+) -> CertificateRequest:
     if not isinstance(cn, str) or not 1 <= len(cn) <= 64:
         raise Fault(f"{name}: the common name is text of 1 to 64 characters; longer names belong in dns")
     if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MAX_DAYS:
@@ -80,7 +80,7 @@ def request(
         addresses = tuple(map(ipaddress.ip_address, _texts(name, "ips", ips)))
     except ValueError:
         raise Fault(f"{name}: ips takes addresses such as 10.0.0.1 or fd00::1") from None
-    return Request(cn, days, key_type, is_ca, addresses, names)
+    return CertificateRequest(cn, days, key_type, is_ca, addresses, names)
 
 
 def _texts(name: str, what: str, value: Any) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def authority(name: str, value: Any) -> Authority:
     return Authority(cert, key)
 
 
-def issue(name: str, requested: Request, by: Authority | None, now: datetime, draw: Draw) -> dict[str, str]:
+def issue(name: str, requested: CertificateRequest, by: Authority | None, now: datetime, draw: Draw) -> dict[str, str]:
     """The certificate and its key, in PEM; self-signed without an authority."""
     from cryptography import x509  # noqa: PLC0415 - an extra, and large; `check` reports it if it is missing
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
@@ -154,7 +154,7 @@ def _new_key(key_type: str, draw: Draw) -> PrivateKey:
 
 
 def _extended(
-    builder: CertificateBuilder, requested: Request, key: PrivateKey, signer: PrivateKey
+    builder: CertificateBuilder, requested: CertificateRequest, key: PrivateKey, signer: PrivateKey
 ) -> CertificateBuilder:
     from cryptography import x509  # noqa: PLC0415
     from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415

@@ -11,7 +11,7 @@ from ruleop.errors import RenderError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.language.templates import Tree
-from ruleop.language.templates.field_sites import FieldPath, Item, Walk
+from ruleop.language.templates.field_sites import FieldPath, ItemStep, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,11 +43,11 @@ def field_site(child: Child, desired: Desired, fields: Iterable[str], sent: Obje
 
 def lines_of(obj: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
     """Each field and each item of an object, as YAML has a line for it, with its value."""
-    steps: Iterable[tuple[str | Item, JSON]] = ()
+    steps: Iterable[tuple[str | ItemStep, JSON]] = ()
     if isinstance(obj, dict):
         steps = obj.items()
     elif isinstance(obj, list):
-        steps = ((Item(position), each) for position, each in enumerate(obj))
+        steps = ((ItemStep(position), each) for position, each in enumerate(obj))
     for step, inner in steps:
         yield (*path, step), inner
         yield from lines_of(inner, (*path, step))
@@ -82,7 +82,7 @@ def _path(field: str, sent: JSON, shape: Shape) -> FieldPath:
     return tuple(_steps(field, sent, shape))
 
 
-def _steps(field: str, data: JSON, shape: Shape) -> Iterator[str | Item]:
+def _steps(field: str, data: JSON, shape: Shape) -> Iterator[str | ItemStep]:
     for match in _STEP.finditer(field.removeprefix(".")):
         quoted, inner, name = match.groups()
         if inner is not None and not isinstance(data, dict):
@@ -97,7 +97,7 @@ def _steps(field: str, data: JSON, shape: Shape) -> Iterator[str | Item]:
         shape = shape.fields.get(step) or shape.values or UNKNOWN
 
 
-def _item(inner: str, items: Any, shape: Shape) -> Item:
+def _item(inner: str, items: Any, shape: Shape) -> ItemStep:
     """An item by its keys, which are the same in the rendered list; or by its position, if it has none."""
     entries = [each if isinstance(each, dict) else {} for each in items] if isinstance(items, list) else []
     if inner.isdecimal():
@@ -105,11 +105,11 @@ def _item(inner: str, items: Any, shape: Shape) -> Item:
         found = entries[position] if position < len(entries) else {}
         keys = {name: found[name] for name in shape.keys if shape.list_type == "map" and name in found}
         is_unique = sum(keys.items() <= each.items() for each in entries) == 1
-        return Item(position, tuple(keys.items()) if is_unique else ())
+        return ItemStep(position, tuple(keys.items()) if is_unique else ())
     pairs = dict(_PAIR.findall(inner))
     for position, found in enumerate(entries):
         known = {name: found[name] for name in pairs if name in found}  # the server may have added others
         named = (found.get("metadata") or {}).get("name", found.get("name"))
         if all(str(value) == pairs[name] for name, value in known.items()) if known else named == inner:
-            return Item(position, tuple(known.items()))
-    return Item(-1)
+            return ItemStep(position, tuple(known.items()))
+    return ItemStep(-1)

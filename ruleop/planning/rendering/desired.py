@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Child
     from ruleop.language.templates import Expression, StringTemplate
     from ruleop.planning.model.observed import Kinds
-    from ruleop.planning.rendering.scope import Scope
+    from ruleop.planning.rendering.scope import ResourceScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,12 @@ def wait_for(condition: Expression, names: Mapping[str, Any]) -> None:
 
 
 def render(
-    child: Child, scope: Scope, names: Mapping[str, Any], index: int, *, selected: Iterable[ObjectKey] | None = None
+    child: Child,
+    scope: ResourceScope,
+    names: Mapping[str, Any],
+    index: int,
+    *,
+    selected: Iterable[ObjectKey] | None = None,
 ) -> list[Desired]:
     """The desired objects of one item. `selected`: the objects that a body without a name is for.
 
@@ -132,7 +137,7 @@ def render(
 
 def _rendered(
     child: Child,
-    scope: Scope,
+    scope: ResourceScope,
     names: Mapping[str, Any],
     *,
     selected: Iterable[ObjectKey] | None = None,
@@ -189,7 +194,7 @@ def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
 
 
 def _desired(
-    child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str
+    child: Child, scope: ResourceScope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str
 ) -> Desired:
     site = child.body.site
     if not isinstance(document, dict):
@@ -277,7 +282,7 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: Ti
 
 
 def _choose_namespace(
-    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: Title
+    child: Child, scope: ResourceScope, rendered: Any, default: str, info: KindInfo, title: Title
 ) -> tuple[str, bool]:
     """The object's namespace ('' for a cluster-scoped kind), and whether it differs from the rendered one."""
     site = child.body.site

@@ -20,7 +20,7 @@ from ruleop.planning.rendering.unplanned import ChildFails, child_error
 
 if TYPE_CHECKING:
     from ruleop.language.rules import Child, Loop
-    from ruleop.planning.rendering.scope import Scope
+    from ruleop.planning.rendering.scope import ResourceScope
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _KEYS: Final = ("id", "name", "key")
 _NAME: Final = re.compile(r"[^\s/\[\],]{1,63}")
 
 
-class Item(NamedTuple):
+class LoopItem(NamedTuple):
     """An item of `forEach`, or a child without items: its place among all, its scope, and its position or key in each
     loop. One that has ended has the record of what it was instead."""
 
@@ -47,7 +47,7 @@ class Item(NamedTuple):
         return f"item {', '.join(f'{loop.name}[{shortened(str(at))}]' for loop, at in loops)} of forEach"
 
 
-def items_of(child: Child, scope: Scope) -> Iterator[Item]:
+def items_of(child: Child, scope: ResourceScope) -> Iterator[LoopItem]:
     """The items of `forEach`: all combinations, if it has several loops. Raises ChildWaits and ChildFails."""
     site = child.for_each[0].over.site
     try:
@@ -57,10 +57,10 @@ def items_of(child: Child, scope: Scope) -> Iterator[Item]:
     except Exhausted as limit:
         raise ChildFails(limit.reason, site, limit=True) from None
     for index, (address, names) in enumerate(found):
-        yield Item(index, scope.with_items(names, index), address)
+        yield LoopItem(index, scope.with_items(names, index), address)
 
 
-def recorded(child: Child, item: Item) -> ItemRecord:
+def recorded(child: Child, item: LoopItem) -> ItemRecord:
     """The record of an item for its end. Raises ChildFails if it is too large."""
     site = child.for_each[0].over.site
     try:

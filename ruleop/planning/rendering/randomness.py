@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.language.templates import Fault, TemplateFunction
 from ruleop.language.templates.functions import FUNCTIONS
 from ruleop.language.templates.values.cost import Exhausted
-from ruleop.planning.rendering.certificates import Authority, Request, authority, issue, request
+from ruleop.planning.rendering.certificates import Authority, CertificateRequest, authority, issue, request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,7 +166,7 @@ class RandomFunctions:
             "genSelfSignedCert", request("genSelfSignedCert", cn, days, key_type, ips=ips, dns=dns), None
         )
 
-    def _issued(self, name: str, requested: Request, by: Authority | None) -> dict[str, str]:
+    def _issued(self, name: str, requested: CertificateRequest, by: Authority | None) -> dict[str, str]:
         purpose = self._purpose()
         if not self.is_real:
             stand_in = draw(self.seed, purpose, 16).hex()

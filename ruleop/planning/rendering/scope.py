@@ -55,7 +55,7 @@ class OwnedTargets:
     has_more: bool = False  # too many owners: not all observed objects are known
 
 
-class Scope:
+class ResourceScope:
     """The names of one pass over one CR. Children are added when they are planned."""
 
     def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:

@@ -32,7 +32,7 @@ class RecordError(ValueError):
     """The stored record is invalid."""
 
 
-class Revision(NamedTuple):
+class RolloutRevision(NamedTuple):
     """One state of the rules of a watch. Two are the same with the same digest of the watch; or of the files, which
     another version of ruleop may read as a watch with another digest.
 
@@ -52,10 +52,10 @@ class Revision(NamedTuple):
     def short(self) -> str:
         return self.number[:SHORT]
 
-    def is_same(self, other: Revision) -> bool:
+    def is_same(self, other: RolloutRevision) -> bool:
         return self.rule == other.rule or self.project == other.project
 
-    def numbered_as(self, other: Revision) -> Revision:
+    def numbered_as(self, other: RolloutRevision) -> RolloutRevision:
         return self._replace(edit=other.number if other.number != self.project else "")
 
 
@@ -65,32 +65,34 @@ def member_of(uid: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RolloutRecord:
     """The rollout of one watch."""
 
-    target: Revision
-    base: Revision  # of all custom resources that are not named below
+    target: RolloutRevision
+    base: RolloutRevision  # of all custom resources that are not named below
     phase: Phase = "Complete"
     reason: str = ""  # why it is paused or stopped
     released: Mapping[str, Health] = field(default_factory=dict)  # those with the target, and how they were before
-    earlier: tuple[tuple[Revision, frozenset[str]], ...] = ()  # those with revisions of rollouts that were replaced
+    earlier: tuple[
+        tuple[RolloutRevision, frozenset[str]], ...
+    ] = ()  # those with revisions of rollouts that were replaced
     pending: Mapping[str, float] = field(default_factory=dict)  # released, not ready yet: the time of their release
     failed: Mapping[str, str] = field(default_factory=dict)  # released ones that failed, with a description
     resumed: bool = False  # `pauseAfter` has no effect any more
     undo: bool = False  # the target is an earlier revision
-    rejected: Revision | None = None  # it was reverted, and is not rolled out again
-    previous: Revision | None = None  # what all had before the last rollout that is complete
+    rejected: RolloutRevision | None = None  # it was reverted, and is not rolled out again
+    previous: RolloutRevision | None = None  # what all had before the last rollout that is complete
     total: int = 0  # custom resources of the watch, when the record was last written
 
     @classmethod
-    def complete(cls, revision: Revision) -> Record:
+    def complete(cls, revision: RolloutRevision) -> RolloutRecord:
         return cls(revision, revision)
 
     @property
     def is_complete(self) -> bool:
         return self.phase == "Complete"
 
-    def revision_of(self, member: str) -> Revision:
+    def revision_of(self, member: str) -> RolloutRevision:
         if member in self.released:
             return self.target
         for revision, members in self.earlier:
@@ -101,12 +103,12 @@ class Record:
     def names(self, member: str) -> bool:
         return member in self.released or any(member in members for _, members in self.earlier)
 
-    def shown(self, member: str) -> Revision:
+    def shown(self, member: str) -> RolloutRevision:
         """The revision that the status of a custom resource names."""
         return self.target if self.has_target(member) else self.revision_of(member)
 
     @property
-    def before(self) -> Revision | None:
+    def before(self) -> RolloutRevision | None:
         """The revision to which `undo` goes back; None if it is refused."""
         goal = self.previous if self.is_complete else self.base
         return None if self.undo or goal is None or goal.rule == self.target.rule else goal
@@ -125,11 +127,11 @@ class Record:
         same = sum(len(members) for each, members in self.earlier if each.rule == self.target.rule)
         return max(0, self.total - len(self.released) - same)
 
-    def counts(self) -> dict[Revision, int | None]:
+    def counts(self) -> dict[RolloutRevision, int | None]:
         """The number of custom resources that have each revision, when the record was last written; None: all."""
         if self.is_complete:
             return {self.target: None}
-        found: dict[Revision, int | None] = {self.target: len(self.released)} if self.released else {}
+        found: dict[RolloutRevision, int | None] = {self.target: len(self.released)} if self.released else {}
         named = set(self.released)
         for revision, members in self.earlier:
             if others := members - named:
@@ -140,7 +142,7 @@ class Record:
         return found
 
     @property
-    def revisions(self) -> Iterator[Revision]:
+    def revisions(self) -> Iterator[RolloutRevision]:
         """All that a custom resource may have."""
         yield from (self.target, self.base)
         yield from (revision for revision, _ in self.earlier)
@@ -149,7 +151,7 @@ class Record:
 # -- changes of the target ---------------------------------------------------------------------------------------------
 
 
-def begun(record: Record, revision: Revision) -> Record:
+def begun(record: RolloutRecord, revision: RolloutRevision) -> RolloutRecord:
     """The record when the rules on disk are these. A rollout that is not complete is replaced by one to the newest
     revision; each custom resource keeps the revision that it has, until its wave."""
     if revision.is_same(record.target):
@@ -163,15 +165,15 @@ def begun(record: Record, revision: Revision) -> Record:
     return _towards(record, revision)
 
 
-def _towards(record: Record, revision: Revision) -> Record:
+def _towards(record: RolloutRecord, revision: RolloutRevision) -> RolloutRecord:
     """A rollout to this revision, in which each custom resource keeps what it has."""
     sets = [(known, members - record.released.keys()) for known, members in record.earlier]
-    found: dict[Revision, frozenset[str]] = {}
+    found: dict[RolloutRevision, frozenset[str]] = {}
     for known, members in (*sets, (record.target, frozenset(record.released))):
         if members and known.rule != record.base.rule:
             same = next((each for each in found if each.rule == known.rule), known)
             found[same] = found.get(same, frozenset()) | members
-    return Record(
+    return RolloutRecord(
         revision,
         record.base,
         "Progressing",
@@ -185,13 +187,13 @@ class Refused(Exception):  # noqa: N818 - the answer to a command, not an error 
     """The command has no meaning for this record."""
 
 
-def paused(record: Record) -> Record:
+def paused(record: RolloutRecord) -> RolloutRecord:
     if record.phase != "Progressing":
         raise Refused(f"no rollout is in progress: it is {record.phase}")
     return replace(record, phase="Paused", reason="`ruleop rollout pause`")
 
 
-def resumed(record: Record) -> Record:
+def resumed(record: RolloutRecord) -> RolloutRecord:
     """Failures so far no longer count. After `undo`, the rules on disk are rolled out again."""
     if record.rejected is not None:
         return replace(record, rejected=None)
@@ -201,7 +203,7 @@ def resumed(record: Record) -> Record:
     return replace(record, phase="Progressing", reason="", resumed=True, released=released, failed={})
 
 
-def reverted(record: Record, to: Revision | None = None) -> Record:
+def reverted(record: RolloutRecord, to: RolloutRevision | None = None) -> RolloutRecord:
     """A rollout back to an earlier revision: the last one that all custom resources had, or a given one. The rules on
     disk are rolled out again when they change, or after `resume`."""
     if to is not None:
@@ -213,7 +215,7 @@ def reverted(record: Record, to: Revision | None = None) -> Record:
     return replace(_towards(record, record.before), undo=True, rejected=record.target)
 
 
-def _reverted_to(record: Record, to: Revision) -> Record:
+def _reverted_to(record: RolloutRecord, to: RolloutRevision) -> RolloutRecord:
     if to.is_same(record.target):
         raise Refused(f"the rules of revision {to.short} are those that are rolled out already")
     if record.rejected is not None and to.is_same(record.rejected):
@@ -224,7 +226,7 @@ def _reverted_to(record: Record, to: Revision) -> Record:
 # -- as stored ---------------------------------------------------------------------------------------------------------
 
 
-def encode(record: Record) -> str:
+def encode(record: RolloutRecord) -> str:
     members = {
         health: "".join(sorted(each for each, before in record.released.items() if before == health))
         for health in _HEALTHS
@@ -247,14 +249,14 @@ def encode(record: Record) -> str:
     return orjson.dumps({key: value for key, value in plain.items() if value}, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def decode(text: str) -> Record:
+def decode(text: str) -> RolloutRecord:
     """Raises RecordError if it is invalid, for example after an edit by hand."""
     try:
         found = orjson.loads(text)
         released: dict[str, Health] = {
             member: health for health in _HEALTHS for member in _split(found.get("released", {}).get(health, ""))
         }
-        record = Record(
+        record = RolloutRecord(
             target=_revision(found["target"]),
             base=_revision(found["base"]),
             phase=found["phase"],
@@ -276,13 +278,13 @@ def decode(text: str) -> Record:
     return record
 
 
-def _stored(revision: Revision) -> list[str]:
+def _stored(revision: RolloutRevision) -> list[str]:
     return [*revision] if revision.edit else [*revision[:2]]
 
 
-def _revision(found: Any) -> Revision:
+def _revision(found: Any) -> RolloutRevision:
     rule, project, *edit = found
-    return Revision(str(rule), str(project), *map(str, edit[:1]))
+    return RolloutRevision(str(rule), str(project), *map(str, edit[:1]))
 
 
 def _split(text: str) -> list[str]:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rollout
-    from ruleop.planning.rollout.rollout_record import Health, Record
+    from ruleop.planning.rollout.rollout_record import Health, RolloutRecord
 
 MAX_LISTED: Final = 20  # failures whose descriptions are kept
 _MAX_TEXT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WaveView:
     """One custom resource, as far as a rollout depends on it: its metadata and its status."""
 
     title: str  # with its namespace
@@ -46,7 +46,7 @@ class View:
     exempt: bool  # it is paused, or being deleted: nothing is expected of it
 
     @classmethod
-    def of(cls, resource: Object, label: str) -> View:
+    def of(cls, resource: Object, label: str) -> WaveView:
         metadata = resource["metadata"]
         ready, stalled = find_condition(resource, "Ready"), find_condition(resource, "Stalled")
         is_current = ready.get("observedGeneration", metadata.get("generation")) == metadata.get("generation")
@@ -78,7 +78,7 @@ def _seconds(time: object) -> float:
         return 0.0
 
 
-def advance(rollout: Rollout, record: Record, views: Sequence[View], now: float) -> Record:
+def advance(rollout: Rollout, record: RolloutRecord, views: Sequence[WaveView], now: float) -> RolloutRecord:
     """The record after the next step. It is the same if there is nothing to do. `views`: all custom resources of the
     watch; `now`: seconds since 1970."""
     if record.is_complete:
@@ -105,7 +105,7 @@ def advance(rollout: Rollout, record: Record, views: Sequence[View], now: float)
     return _released(rollout, found, views, waiting, now)
 
 
-def _judged(rollout: Rollout, record: Record, views: Sequence[View], now: float) -> Record:
+def _judged(rollout: Rollout, record: RolloutRecord, views: Sequence[WaveView], now: float) -> RolloutRecord:
     """The record with what has become of the released custom resources."""
     pending: dict[str, float] = {}
     failed = dict(record.failed)
@@ -126,7 +126,9 @@ def _judged(rollout: Rollout, record: Record, views: Sequence[View], now: float)
     return replace(record, pending=pending, failed=failed)
 
 
-def _verdict(record: Record, view: View, before: Health, *, late: bool) -> Literal["done", "pending", "failed"]:
+def _verdict(
+    record: RolloutRecord, view: WaveView, before: Health, *, late: bool
+) -> Literal["done", "pending", "failed"]:
     if view.reported != record.target.short:
         return ("failed" if before == "ready" else "done") if late else "pending"
     if view.health == "ready" or before == "stalled":
@@ -138,7 +140,9 @@ def _verdict(record: Record, view: View, before: Health, *, late: bool) -> Liter
     return "failed" if late else "pending"
 
 
-def _released(rollout: Rollout, record: Record, views: Sequence[View], waiting: Iterable[View], now: float) -> Record:
+def _released(
+    rollout: Rollout, record: RolloutRecord, views: Sequence[WaveView], waiting: Iterable[WaveView], now: float
+) -> RolloutRecord:
     total = len(views)
     free = size_of_wave(rollout, total) - len(record.pending)
     if rollout.pause_after is not None and not record.resumed and not record.undo:
@@ -161,13 +165,13 @@ def size_of_wave(rollout: Rollout, total: int) -> int:
     return max(1, rollout.max_unavailable.of(total, round_up=True))
 
 
-def in_order(rollout: Rollout, views: Iterable[View]) -> list[View]:
+def in_order(rollout: Rollout, views: Iterable[WaveView]) -> list[WaveView]:
     """The views in the order of `order`."""
     by_age = sorted(views, key=lambda view: (view.created, view.title), reverse=rollout.order == "newest")
     return sorted(by_age, key=_by_label) if rollout.order == "label" else by_age
 
 
-def _by_label(view: View) -> tuple[bool, bool, int, str]:
+def _by_label(view: WaveView) -> tuple[bool, bool, int, str]:
     """Numbers by their value, then other texts."""
     is_number = view.order.isascii() and view.order.isdecimal()
     return not view.has_order, not is_number, int(view.order) if is_number else 0, view.order
@@ -176,7 +180,7 @@ def _by_label(view: View) -> tuple[bool, bool, int, str]:
 # -- what a custom resource says ---------------------------------------------------------------------------------------
 
 
-def condition_of(record: Record, uid: str) -> Condition:
+def condition_of(record: RolloutRecord, uid: str) -> Condition:
     """The condition that names the revision. In progress, those that wait need no write."""
     revision = record.shown(member_of(uid))
     if revision.rule == record.target.rule or record.phase == "Progressing":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.kubernetes.cel import CelRules, Verdict, cel_rules
+from ruleop.kubernetes.cel import CelRules, RuleVerdict, cel_rules
 
 
 def schema(rule: str, /, **keywords: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_a_rule_that_is_not_evaluated_has_a_reason(rule: str, keywords: Any, pro
     (each,) = CelRules(found).not_evaluated
     assert each.problem == problem
     (verdict,) = CelRules(found).broken({"spec": {"s": "x", "port": 1}})
-    assert verdict.verdict is Verdict.NOT_EVALUATED
+    assert verdict.verdict is RuleVerdict.NOT_EVALUATED
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import Path, Sources
     from ruleop.language.rules import Findings
-    from ruleop.language.templates.bodies.body import Body, Field, FieldPath, Printed
+    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath, Printed
 
 _CERTIFICATE: Final = re.compile(
     r"(.*[._-])?(crt|cert|certificate|pub|public)|ca(\.pem)?|.*ca-?bundle(\.pem|\.crt)?", re.IGNORECASE
@@ -69,7 +69,7 @@ def _is_data(secrets: Mapping[str, bool], path: Path) -> bool:
     return not inner or (is_secret_field(inner) and not (_CERTIFICATE.fullmatch(key) or _ADDRESS.fullmatch(key)))
 
 
-def _readable(body: Body) -> Iterator[tuple[Field, str, str]]:
+def _readable(body: Body) -> Iterator[tuple[BodyField, str, str]]:
     """The fields of a body that others than the readers of Secrets can read: what it is, and what to do instead."""
     if body.kind.versionless == SECRET:
         return

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
-    from ruleop.language.templates.bodies.body import Body, Field, FieldPath
+    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _HOST: Final = frozenset({"hostNetwork", "hostPID", "hostIPC", "hostUsers"})
@@ -51,7 +51,7 @@ def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
             _report(found, part, sources, findings)
 
 
-def _report(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
+def _report(found: list[tuple[BodyField, str]], part: RulePart, sources: Sources, findings: Findings) -> None:
     texts = sources.places(part, sources.free(part), clean=NUMBERS)
     named = {what for _, what in found}
     any_value = sources.places(part, sources.is_of_spec) if named & _ANY_VALUE else frozenset()
@@ -79,7 +79,7 @@ def _is_no_image(is_free: IsSource, path: Path) -> bool:
     return "image" not in (path[-1] or "").lower() and is_free(path)
 
 
-def _sensitive(body: Body) -> Iterator[tuple[Field, str]]:
+def _sensitive(body: Body) -> Iterator[tuple[BodyField, str]]:
     if body.kind.group == _RBAC:
         for field in fields_of(body):
             if field.path[:1] in {("rules",), ("subjects",), ("roleRef",), ("aggregationRule",)} or not field.path:
@@ -90,7 +90,7 @@ def _sensitive(body: Body) -> Iterator[tuple[Field, str]]:
             yield field, what
 
 
-def _in_pod(field: Field, path: FieldPath) -> str:
+def _in_pod(field: BodyField, path: FieldPath) -> str:
     """The sensitive subject that a field of a Pod's spec decides; "" if it decides none."""
     if not path:
         return "image" if field.spread else ""
@@ -106,7 +106,7 @@ def _in_pod(field: Field, path: FieldPath) -> str:
     return _in_container(field, path[2:]) if first in CONTAINERS else ""
 
 
-def _in_container(field: Field, path: FieldPath) -> str:
+def _in_container(field: BodyField, path: FieldPath) -> str:
     if not path:
         return "image"  # whole containers
     if path[0] == "securityContext":

@@ -23,7 +23,7 @@ from ruleop.language.templates.filters.registry import filters_that_give
 if TYPE_CHECKING:
     from ruleop.kubernetes.crd.crds import CustomResourceDefinition
     from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import SlotPlace
     from ruleop.language.templates.bodies.body import Body
@@ -51,10 +51,10 @@ class Sources:
     _bodies: dict[int, tuple[Body, ...]] = field(default_factory=dict)
 
     @property
-    def body_parts(self) -> list[Part]:
+    def body_parts(self) -> list[RulePart]:
         return [part for part in self.watch.parts if part.body]
 
-    def bodies(self, part: Part) -> tuple[Body, ...]:
+    def bodies(self, part: RulePart) -> tuple[Body, ...]:
         found = self._bodies.get(id(part))
         if found is None:
             found = self._bodies[id(part)] = bodies(part, self.loaded.library)
@@ -74,7 +74,7 @@ class Sources:
 
     def places(
         self,
-        part: Part,
+        part: RulePart,
         is_source: IsSource,
         *,
         clean: frozenset[str] = frozenset(),
@@ -106,7 +106,7 @@ class Sources:
 
         return slots_from(self._origins_in(part, clean=clean, functions=functions, by_item=by_item), accepts)
 
-    def random_places(self, part: Part) -> frozenset[SlotPlace]:
+    def random_places(self, part: RulePart) -> frozenset[SlotPlace]:
         """The slots whose values differ each time they are rendered."""
         if not any(name in NONDETERMINISTIC for name, _ in part.compiled.calls):
             return frozenset()
@@ -114,7 +114,7 @@ class Sources:
 
     def _origins_in(
         self,
-        part: Part,
+        part: RulePart,
         *,
         clean: frozenset[str],
         functions: frozenset[str] = frozenset(),
@@ -146,7 +146,7 @@ class Sources:
         known = takewhile(lambda step: step is not None, path)
         return version is None or declares(version.schema, tuple(step for step in known if step))
 
-    def free(self, part: Part) -> IsSource:
+    def free(self, part: RulePart) -> IsSource:
         """Whether the author of a CR decides the text of a field: neither the CRD bounds it, nor does `validate` or
         `when` of the child read it. The same function for equal children."""
         checked = frozenset(
@@ -175,7 +175,7 @@ class Sources:
         names: dict[str, list[Path]] = {name: [(_OTHER, name)] for name in others}
         return names | {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
 
-    def _names(self, part: Part, *, by_item: bool) -> dict[str, list[Path]]:
+    def _names(self, part: RulePart, *, by_item: bool) -> dict[str, list[Path]]:
         names = self._plain_names() | {each.let: [(_LET, each.let)] for each in self.watch.parts if each.let}
         if part.view.index:
             names["index"] = [(_ITEM, "index")]
@@ -183,12 +183,12 @@ class Sources:
             names |= {item: [(_ITEM, item)] for item in part.view.items}
         return names
 
-    def _loop(self, part: Part) -> list[syntax.Template]:
+    def _loop(self, part: RulePart) -> list[syntax.Template]:
         """Loops that give the items of `forEach` their values."""
         loops = [each for each in self.watch.parts if each.gives_items_to(part)]
         return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
 
-    def _of(self, part: Part) -> list[syntax.Template]:
+    def _of(self, part: RulePart) -> list[syntax.Template]:
         found = self._trees.get(id(part))
         if found is None:
             library = self.loaded.library

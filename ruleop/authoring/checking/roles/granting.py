@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.roles.needed_permissions import Permission, Scope
-from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
+from ruleop.authoring.checking.roles.needed_permissions import Permission, PermissionScope
+from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas
 from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.type_findings import Report
 from ruleop.kubernetes.permissions import ANY
 from ruleop.language.rules import Findings
-from ruleop.language.templates.bodies.body import Members, Scalar, literal_data, member
+from ruleop.language.templates.bodies.body import BodyMembers, Scalar, literal_data, member
 from ruleop.planning.model.rule_permissions import RBAC, Granting
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.errors import Site
     from ruleop.language.rules import PolicyRule
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body
 
 Rules = list[dict[str, Any]]
@@ -68,7 +68,7 @@ class GrantingChild:
                 yield self._permission("", "", verbs, urls=urls)
 
     def _permission(self, group: str, resource: str, verbs: tuple[str, ...], **fields: Any) -> Permission:
-        scope = Scope.CLUSTER if self.is_wide else Scope.WATCHED
+        scope = PermissionScope.CLUSTER if self.is_wide else PermissionScope.WATCHED
         everywhere = f"a {self.kind} grants permissions in the whole cluster" if self.is_wide else ""
         reason = f"the child {self.id} {'binds' if self.granting.verb == 'bind' else 'grants'} it"
         return Permission(group, resource, verbs, scope, reason, site=self.site, everywhere=everywhere, **fields)
@@ -107,7 +107,7 @@ def granting_children(sources: Sources) -> Iterator[GrantingChild]:
     for part in sources.body_parts:
         for body in sources.bodies(part):
             document = body.document
-            if body.kind.group != RBAC or not isinstance(document, Members):
+            if body.kind.group != RBAC or not isinstance(document, BodyMembers):
                 continue
             granting = Granting.of(literal_data(document))
             if granting is None:
@@ -120,15 +120,15 @@ def granting_children(sources: Sources) -> Iterator[GrantingChild]:
             yield GrantingChild(id_, body.kind.kind, site, granting, names, rules, sources.watch.rule.reach.rbac)
 
 
-def _enumerated(part: Part, site: Site, sources: Sources) -> tuple[str, ...]:
+def _enumerated(part: RulePart, site: Site, sources: Sources) -> tuple[str, ...]:
     """The possible names of the role that a binding refers to, if the schema enumerates them."""
     loaded = sources.loaded
     runner = Runner.of(loaded.library, Report(Findings({})))
-    types = WatchTypes(sources.watch, runner, Kinds(loaded.project.crds))
+    types = WatchTypes(sources.watch, runner, KindSchemas(loaded.project.crds))
     types.check()
     found: set[str] = set()
     for document, printed in types.bodies.typed(part):
-        reference = document.entries.get("roleRef") if isinstance(document, Members) else None
+        reference = document.entries.get("roleRef") if isinstance(document, BodyMembers) else None
         if reference is None or reference.key.site != site:
             continue
         name = member(reference.value, "name")

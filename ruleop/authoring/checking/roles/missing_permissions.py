@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.roles.granting import granting_children
 from ruleop.authoring.checking.roles.needed_permissions import (
     Permission,
-    Scope,
-    Settings,
+    PermissionScope,
+    RoleSettings,
     is_by_hand,
     needed_permissions,
 )
@@ -32,7 +32,7 @@ UNKNOWN: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NeededEntry:
     """One rule of a role."""
 
     groups: frozenset[str]
@@ -57,7 +57,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Grants:
     files: str  # their names, for messages
-    entries: tuple[Entry, ...]
+    entries: tuple[NeededEntry, ...]
     roles: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)  # rules by kind and name
 
     @classmethod
@@ -83,7 +83,7 @@ class Grants:
         """Whether they grant all that these rules of another role grant."""
         return all(self._covers(entry, namespace) for entry in _entries(rules, ANYWHERE))
 
-    def _covers(self, asked: Entry, namespace: str | None) -> bool:
+    def _covers(self, asked: NeededEntry, namespace: str | None) -> bool:
         urls = (
             any(verb in each.verbs or ANY in each.verbs for each in self.entries if {url, ANY} & each.urls)
             for url in asked.urls
@@ -131,11 +131,11 @@ def _places(role: Object, bound: dict[str, set[str] | None]) -> frozenset[str] |
     return frozenset(places) if places is not None else ANYWHERE
 
 
-def _entries(rules: Iterable[dict[str, Any]], namespaces: frozenset[str] | None) -> Iterator[Entry]:
+def _entries(rules: Iterable[dict[str, Any]], namespaces: frozenset[str] | None) -> Iterator[NeededEntry]:
     for rule in rules:
         groups, resources, verbs = (_words(rule, key) for key in ("apiGroups", "resources", "verbs"))
         names, urls = _words(rule, "resourceNames"), _words(rule, "nonResourceURLs")
-        yield Entry(groups, resources, verbs, names, urls, namespaces)
+        yield NeededEntry(groups, resources, verbs, names, urls, namespaces)
 
 
 def _words(rule: dict[str, Any], key: str) -> frozenset[str]:
@@ -148,14 +148,14 @@ class Roles:
     """The roles of the operator, and the flags that it is started with."""
 
     grants: Grants
-    settings: Settings
+    settings: RoleSettings
     operator_namespace: str = ""
 
-    def places(self, scope: Scope) -> tuple[str | None, ...]:
+    def places(self, scope: PermissionScope) -> tuple[str | None, ...]:
         """The namespaces in which a permission is needed; None for everywhere."""
-        if scope is Scope.OPERATOR:
+        if scope is PermissionScope.OPERATOR:
             return (self.operator_namespace or UNKNOWN,)
-        return self.settings.namespaces or (ANYWHERE,) if scope is Scope.WATCHED else (ANYWHERE,)
+        return self.settings.namespaces or (ANYWHERE,) if scope is PermissionScope.WATCHED else (ANYWHERE,)
 
 
 def check_permissions(every_source: Sequence[Sources], roles: Roles, findings: Findings) -> None:
@@ -197,7 +197,7 @@ def _report(permissions: list[Permission], roles: Roles, loaded: Loaded, finding
             message += f"; it needs {listed(needed)}"
         if namespace is ANYWHERE and not any(_missing(each, grants, UNKNOWN) for each in permissions):
             message += " in all namespaces: it needs a ClusterRole with a ClusterRoleBinding"
-            message += ", or --namespaces" if first.scope is Scope.WATCHED else ""
+            message += ", or --namespaces" if first.scope is PermissionScope.WATCHED else ""
         if first.without:
             findings.warning("missing-permission", f"{message}: without it, {first.without}", site)
         else:
@@ -212,8 +212,8 @@ def _missing(permission: Permission, grants: Grants, namespace: str | None) -> l
     return list(dict.fromkeys(verb for verbs in missing for verb in verbs))
 
 
-def _where(scope: Scope, namespace: str | None) -> str:
-    if scope is Scope.OPERATOR and not namespace:
+def _where(scope: PermissionScope, namespace: str | None) -> str:
+    if scope is PermissionScope.OPERATOR and not namespace:
         return " in the operator's namespace"
     return place(namespace) if namespace else ""
 
@@ -229,7 +229,7 @@ def _named(permissions: list[Permission]) -> str:
 def _check_granting(child: GrantingChild, roles: Roles, findings: Findings) -> None:
     """The operator may not grant more than it has."""
     granting, grants = child.granting, roles.grants
-    for namespace in roles.places(Scope.CLUSTER if child.is_wide else Scope.WATCHED):
+    for namespace in roles.places(PermissionScope.CLUSTER if child.is_wide else PermissionScope.WATCHED):
         missing = any(
             grants.missing(RBAC, granting.resource, [granting.verb], namespace=namespace, name=name)
             for name in child.names or ("",)

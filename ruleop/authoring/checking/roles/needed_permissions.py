@@ -28,7 +28,7 @@ _OF_CLUSTER_SCOPED = "default"
 """The namespace of the Events on cluster-scoped objects."""
 
 
-class Scope(Enum):
+class PermissionScope(Enum):
     """Where a permission is needed."""
 
     CLUSTER = "cluster"  # a ClusterRole and a ClusterRoleBinding
@@ -44,7 +44,7 @@ class Permission:
     group: str
     resource: str  # the plural; of a subresource "sites/status"
     verbs: tuple[str, ...]
-    scope: Scope
+    scope: PermissionScope
     reason: str
     kind: str = ""
     site: Site | None = None
@@ -63,7 +63,7 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RoleSettings:
     """The flags of `run` that change what is needed."""
 
     name: str = DEFAULT_OPERATOR
@@ -74,7 +74,7 @@ class Settings:
     shards: bool = False
 
 
-def needed_permissions(project: Project, kinds: Kinds, settings: Settings) -> Iterator[Permission]:
+def needed_permissions(project: Project, kinds: Kinds, settings: RoleSettings) -> Iterator[Permission]:
     """In the order of the rules, then those of the operator itself. Several may be for one resource."""
     builtin = map(builtin_resource, builtin_kinds())
     cluster_scoped = {each.title for each in builtin if each is not None and not each.namespaced}
@@ -107,7 +107,7 @@ def _on_kind(kind: Kind, info: KindInfo, need: Need, subresource: str = "") -> P
         group if plural else kind.group,
         f"{plural}{subresource}",
         need.verbs,
-        Scope.FIXED if fixed else Scope.WATCHED if info.namespaced else Scope.CLUSTER,
+        PermissionScope.FIXED if fixed else PermissionScope.WATCHED if info.namespaced else PermissionScope.CLUSTER,
         need.reason,
         kind.kind,
         need.site,
@@ -124,7 +124,7 @@ def _impersonation(rule: Rule, write_as: StringTemplate) -> Permission:
         "",
         "serviceaccounts",
         (IMPERSONATE,),
-        Scope.FIXED if namespace else Scope.WATCHED,
+        PermissionScope.FIXED if namespace else PermissionScope.WATCHED,
         f"`writeAs` of {rule.kind.kind}",
         "ServiceAccount",
         write_as.site,
@@ -144,7 +144,7 @@ def _by_hand(policy: PolicyRule, rule: Rule, cluster_scoped: set[str]) -> Iterat
                 why = "a child grants permissions in the whole cluster" if is_wide else ""
             else:
                 why = f"{plural} are cluster-scoped" if f"{plural}.{group}".rstrip(".") in cluster_scoped else ""
-            scope = Scope.CLUSTER if why else Scope.WATCHED
+            scope = PermissionScope.CLUSTER if why else PermissionScope.WATCHED
             permission = Permission(group, resource, policy.verbs, scope, "`rbac`", site=policy.site)
             yield replace(permission, names=policy.names, everywhere=why)
 
@@ -158,7 +158,7 @@ def is_by_hand(permission: Permission, rules: Sequence[Rule]) -> bool:
     )
 
 
-def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Iterator[Permission]:
+def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: RoleSettings) -> Iterator[Permission]:
     name = settings.name
     yield from _stored("", "configmaps", f"{name}-inventory", "the inventory")
     yield from _stored("", "configmaps", f"{name}-revisions", "revisions of the rules", "they are not kept")
@@ -169,20 +169,25 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
     if settings.shards:
         # How many Leases there are changes with the number of pods.
         verbs = ordered(("list", *STORED))
-        yield Permission("coordination.k8s.io", "leases", verbs, Scope.OPERATOR, "the Leases of the shards")
-        yield Permission("apps", "statefulsets", READ, Scope.OPERATOR, "the number of shards", names=(name,))
+        yield Permission("coordination.k8s.io", "leases", verbs, PermissionScope.OPERATOR, "the Leases of the shards")
+        yield Permission("apps", "statefulsets", READ, PermissionScope.OPERATOR, "the number of shards", names=(name,))
     elif settings.leader_elect:
         lease = lease_name(name, selector=settings.selector)
         yield from _stored("coordination.k8s.io", "leases", lease, "leader election")
         late = "another process that reconciles the same custom resources is not noticed"
         yield Permission(
-            "coordination.k8s.io", "leases", ("list",), Scope.OPERATOR, "other processes of the operator", without=late
+            "coordination.k8s.io",
+            "leases",
+            ("list",),
+            PermissionScope.OPERATOR,
+            "other processes of the operator",
+            without=late,
         )
     namespaced = [rule for rule in rules if kinds.info(rule.kind).namespaced]
     unsaid = "no Events are written"
     for scope, namespace, needed in (
-        (Scope.WATCHED, "", bool(namespaced)),
-        (Scope.FIXED, _OF_CLUSTER_SCOPED, len(namespaced) < len(rules)),
+        (PermissionScope.WATCHED, "", bool(namespaced)),
+        (PermissionScope.FIXED, _OF_CLUSTER_SCOPED, len(namespaced) < len(rules)),
     ):
         if needed:
             why = "Events on cluster-scoped custom resources" if namespace else "Events on custom resources"
@@ -190,7 +195,12 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
     if not settings.namespaces:
         late = "changed CRDs are noticed once a minute, by discovery"
         yield Permission(
-            "apiextensions.k8s.io", "customresourcedefinitions", FOLLOW, Scope.CLUSTER, "changes of CRDs", without=late
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            FOLLOW,
+            PermissionScope.CLUSTER,
+            "changes of CRDs",
+            without=late,
         )
     if any(
         rule.finalize or rule.has_order or rule.patches or (rule.reach.write_as is not None and rule.annotates_children)
@@ -198,17 +208,22 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
     ):
         late = "the deletion of a namespace is noticed when a write in it is rejected"
         yield Permission(
-            "", "namespaces", ("get",), Scope.WATCHED, "`finalize`, `patch` and orders of deletion", without=late
+            "",
+            "namespaces",
+            ("get",),
+            PermissionScope.WATCHED,
+            "`finalize`, `patch` and orders of deletion",
+            without=late,
         )
     if settings.metrics_auth:
         for group, resource in REVIEWS:
             why = "tokens hold in the whole cluster"
-            yield Permission(group, resource, ("create",), Scope.CLUSTER, "--metrics-auth", everywhere=why)
+            yield Permission(group, resource, ("create",), PermissionScope.CLUSTER, "--metrics-auth", everywhere=why)
 
 
 def _stored(
     group: str, resource: str, name: str, reason: str, without: str = "", verbs: tuple[str, ...] = NAMED
 ) -> Iterator[Permission]:
     """An object of the operator's own. A role cannot limit the creation of objects to a name."""
-    yield Permission(group, resource, ("create",), Scope.OPERATOR, reason, without=without)
-    yield Permission(group, resource, verbs, Scope.OPERATOR, reason, names=(name,), without=without)
+    yield Permission(group, resource, ("create",), PermissionScope.OPERATOR, reason, without=without)
+    yield Permission(group, resource, verbs, PermissionScope.OPERATOR, reason, names=(name,), without=without)

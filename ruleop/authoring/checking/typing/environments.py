@@ -22,14 +22,14 @@ Path: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class TypeEnvironment:
     names: Mapping[str, Type] = field(default_factory=dict)
     facts: Mapping[Path, Type] = field(default_factory=dict)
     """Types that are narrower than those of the schema: inside `{% if spec.tls is defined %}`."""
     truths: frozenset[tuple[str, bool]] = frozenset()
     """Conditions that are known to hold, or not to."""
 
-    def with_names(self, names: Mapping[str, Type]) -> Environment:
+    def with_names(self, names: Mapping[str, Type]) -> TypeEnvironment:
         """Names that are set here hide what was known of outer ones."""
         if not names:
             return self
@@ -39,21 +39,21 @@ class Environment:
         truths = self.truths
         if truths and any(name in text for text, _ in truths for name in names):
             truths = frozenset(each for each in truths if not any(name in each[0] for name in names))
-        return Environment({**self.names, **names}, facts, truths)
+        return TypeEnvironment({**self.names, **names}, facts, truths)
 
-    def with_fact(self, path: Path, narrowed: Type) -> Environment:
+    def with_fact(self, path: Path, narrowed: Type) -> TypeEnvironment:
         kept = {known: each for known, each in self.facts.items() if known[: len(path)] != path or known == path}
         return replace(self, facts={**kept, path: narrowed})
 
-    def with_truth(self, text: str, truth: bool) -> Environment:
+    def with_truth(self, text: str, truth: bool) -> TypeEnvironment:
         return replace(self, truths=self.truths | {(text, truth)})
 
 
-def joined(environments: Iterable[Environment]) -> Environment:
+def joined(environments: Iterable[TypeEnvironment]) -> TypeEnvironment:
     """The environment after branches: only the facts that hold after all of them."""
     all_of = list(environments)
     if not all_of:
-        return Environment()
+        return TypeEnvironment()
     first, *rest = all_of
     if not rest:
         return first
@@ -69,7 +69,7 @@ def joined(environments: Iterable[Environment]) -> Environment:
         if all(path in each.facts for each in rest)
     }
     truths = first.truths.intersection(*(each.truths for each in rest))
-    return Environment(names, facts, truths)
+    return TypeEnvironment(names, facts, truths)
 
 
 def canonical(node: syntax.Node) -> str:

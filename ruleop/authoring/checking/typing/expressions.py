@@ -6,8 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.typing import narrowing, operator_types
-from ruleop.authoring.checking.typing.environments import Environment, is_membership
-from ruleop.authoring.checking.typing.filters import Applied, argument_problem, members_of, result_of, result_of_method
+from ruleop.authoring.checking.typing.environments import TypeEnvironment, is_membership
+from ruleop.authoring.checking.typing.filters import (
+    FilterCall,
+    argument_problem,
+    members_of,
+    result_of,
+    result_of_method,
+)
 from ruleop.authoring.checking.typing.inference import Let
 from ruleop.authoring.checking.typing.lookups import Lookup, below, field
 from ruleop.authoring.checking.typing.types import (
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.inference import Inference, Visit
 
 
-def infer_filter(inference: Inference, node: syntax.Filter, env: Environment) -> Type:
+def infer_filter(inference: Inference, node: syntax.Filter, env: TypeEnvironment) -> Type:
     if node.value is None:
         return STRING
     value = inference.infer(node.value, env)
@@ -60,7 +66,7 @@ def infer_filter(inference: Inference, node: syntax.Filter, env: Environment) ->
     return result.maybe(waits)
 
 
-def _argument(inference: Inference, node: syntax.Expr, env: Environment, *, keeps: bool) -> Type:
+def _argument(inference: Inference, node: syntax.Expr, env: TypeEnvironment, *, keeps: bool) -> Type:
     found = inference.infer(node, env)
     return found if keeps else inference.use(found, node, omits=True)
 
@@ -84,9 +90,9 @@ def _apply(
             return UNKNOWN
         inner = syntax.Filter(node.args[1:], node.kwargs, value=None, name=name, site=node.site)
         _check_call(inference, inner, item)
-        return result_of(Applied(item, args[1:], kwargs, inner, attribute, apply))
+        return result_of(FilterCall(item, args[1:], kwargs, inner, attribute, apply))
 
-    return result_of(Applied(value, args, kwargs, node, attribute, apply))
+    return result_of(FilterCall(value, args, kwargs, node, attribute, apply))
 
 
 def _check_call(inference: Inference, node: syntax.Filter, value: Type) -> None:
@@ -103,7 +109,7 @@ def _check_call(inference: Inference, node: syntax.Filter, value: Type) -> None:
     inference.problem("type-mismatch", message, node, source_of(node.value), node.name, warn=possible)
 
 
-def infer_test(inference: Inference, node: syntax.Test, env: Environment) -> Type:
+def infer_test(inference: Inference, node: syntax.Test, env: TypeEnvironment) -> Type:
     value = inference.infer(node.value, env)
     for each in (*node.args, *node.kwargs.values()):
         inference.used(each, env)
@@ -129,7 +135,7 @@ def _defined(inference: Inference, node: syntax.Test, value: Type) -> Type:
     return of_constant(truth)
 
 
-def _tested(inference: Inference, node: syntax.Test, value: Type, env: Environment) -> bool | None:
+def _tested(inference: Inference, node: syntax.Test, value: Type, env: TypeEnvironment) -> bool | None:
     test = TESTS.get(node.name)
     if test is None:
         return None
@@ -145,7 +151,7 @@ def _tested(inference: Inference, node: syntax.Test, value: Type, env: Environme
     return False if not value.kinds & kinds else None
 
 
-def infer_call(inference: Inference, node: syntax.Call, env: Environment) -> Type:
+def infer_call(inference: Inference, node: syntax.Call, env: TypeEnvironment) -> Type:
     if node.method is not None:
         return _method(inference, node, node.method, env)
     given = (*node.args, *node.kwargs.values())
@@ -172,7 +178,7 @@ def infer_call(inference: Inference, node: syntax.Call, env: Environment) -> Typ
     return mapping_of(dict.fromkeys(function.fields, STRING)) if function.fields else declared(function.gives)
 
 
-def _method(inference: Inference, node: syntax.Call, method: syntax.Field, env: Environment) -> Type:
+def _method(inference: Inference, node: syntax.Call, method: syntax.Field, env: TypeEnvironment) -> Type:
     base = inference.infer(method.of, env)
     if base.code == MODULE and base.fields is not None and method.name in base.fields:
         for each in node.args:
@@ -210,7 +216,7 @@ def _get(inference: Inference, node: syntax.Call, method: syntax.Field, base: Ty
     return join((value.defined(), fallback)) if value.kinds else fallback
 
 
-def infer_name(inference: Inference, node: syntax.Name, env: Environment) -> Type:
+def infer_name(inference: Inference, node: syntax.Name, env: TypeEnvironment) -> Type:
     if (node.name,) in env.facts:
         return env.facts[(node.name,)]
     found = env.names.get(node.name)
@@ -224,7 +230,7 @@ def infer_name(inference: Inference, node: syntax.Name, env: Environment) -> Typ
     return found
 
 
-def _let(inference: Inference, found: Type, env: Environment) -> Type:
+def _let(inference: Inference, found: Type, env: TypeEnvironment) -> Type:
     """The type of a let where it is used: with what is known there of the fields that it reads."""
     key = (id(found), id(env.facts), id(env.truths))
     if key not in inference.lets:
@@ -240,11 +246,11 @@ def _step(inference: Inference, node: syntax.Field | syntax.Item, base: Type, ke
     return found.type
 
 
-def infer_field(inference: Inference, node: syntax.Field, env: Environment) -> Type:
+def infer_field(inference: Inference, node: syntax.Field, env: TypeEnvironment) -> Type:
     return _step(inference, node, inference.infer(node.of, env), node.name)
 
 
-def infer_slice(inference: Inference, node: syntax.Slice, env: Environment) -> Type:
+def infer_slice(inference: Inference, node: syntax.Slice, env: TypeEnvironment) -> Type:
     base = inference.infer(node.of, env)
     for bound in children(node)[1:]:
         inference.used(bound, env)
@@ -252,7 +258,7 @@ def infer_slice(inference: Inference, node: syntax.Slice, env: Environment) -> T
     return sliced.only({"list", "string"}) if "list" not in sliced.kinds else list_of(item_of(sliced))
 
 
-def infer_item(inference: Inference, node: syntax.Item, env: Environment) -> Type:
+def infer_item(inference: Inference, node: syntax.Item, env: TypeEnvironment) -> Type:
     base = inference.infer(node.of, env)
     if isinstance(node.key, syntax.Const):
         return _step(inference, node, base, node.key.value)
@@ -270,12 +276,12 @@ def infer_item(inference: Inference, node: syntax.Item, env: Environment) -> Typ
     return join(found).maybe(base.undefined) if found else UNKNOWN
 
 
-def infer_list(inference: Inference, node: syntax.List | syntax.Tuple, env: Environment) -> Type:
+def infer_list(inference: Inference, node: syntax.List | syntax.Tuple, env: TypeEnvironment) -> Type:
     items = [inference.use(inference.infer(each, env), each, omits=True) for each in node.items]
     return replace(list_of(join(items) if items else None, least=len(items)), elements=tuple(items))
 
 
-def infer_dict(inference: Inference, node: syntax.Dict, env: Environment) -> Type:
+def infer_dict(inference: Inference, node: syntax.Dict, env: TypeEnvironment) -> Type:
     fields: dict[str, Type] = {}
     is_open = False
     for pair in node.items:
@@ -290,7 +296,7 @@ def infer_dict(inference: Inference, node: syntax.Dict, env: Environment) -> Typ
     return Type(frozenset({"mapping"})) if is_open else mapping_of(fields)
 
 
-def infer_condition(inference: Inference, node: syntax.Conditional, env: Environment) -> Type:
+def infer_condition(inference: Inference, node: syntax.Conditional, env: TypeEnvironment) -> Type:
     truth = inference.condition(node.test, env)
     branches: list[Type] = []
     if truth is not False:
@@ -303,7 +309,7 @@ def infer_condition(inference: Inference, node: syntax.Conditional, env: Environ
     return join(branches)
 
 
-def infer_and(inference: Inference, node: syntax.And, env: Environment) -> Type:
+def infer_and(inference: Inference, node: syntax.And, env: TypeEnvironment) -> Type:
     left = inference.used(node.left, env)
     if truth_of(left) is False:
         return left
@@ -311,7 +317,7 @@ def infer_and(inference: Inference, node: syntax.And, env: Environment) -> Type:
     return right if truth_of(left) is True else join((narrowing.falsy(left), inference.use(right, node.right)))
 
 
-def infer_or(inference: Inference, node: syntax.Or, env: Environment) -> Type:
+def infer_or(inference: Inference, node: syntax.Or, env: TypeEnvironment) -> Type:
     if is_membership(node):
         inference.report_constants(node)
     left = inference.used(node.left, env)
@@ -321,12 +327,12 @@ def infer_or(inference: Inference, node: syntax.Or, env: Environment) -> Type:
     return right if truth_of(left) is False else join((narrowing.truthy(left), right))
 
 
-def infer_not(inference: Inference, node: syntax.Not, env: Environment) -> Type:
+def infer_not(inference: Inference, node: syntax.Not, env: TypeEnvironment) -> Type:
     truth = inference.condition(node.value, env)
     return BOOLEAN if truth is None else of_constant(not truth)
 
 
-def infer_operation(inference: Inference, node: syntax.Operation, env: Environment) -> Type:
+def infer_operation(inference: Inference, node: syntax.Operation, env: TypeEnvironment) -> Type:
     left, right = inference.used(node.left, env), inference.used(node.right, env)
     outcome = operator_types.arithmetic(node.operator, left, right)
     if outcome.problem is not None:
@@ -335,12 +341,12 @@ def infer_operation(inference: Inference, node: syntax.Operation, env: Environme
     return outcome.type
 
 
-def infer_sign(inference: Inference, node: syntax.Sign, env: Environment) -> Type:
+def infer_sign(inference: Inference, node: syntax.Sign, env: TypeEnvironment) -> Type:
     value = inference.used(node.value, env)
     return value.only({"integer", "number", "boolean"}) if value.kinds & {"integer", "number"} else UNKNOWN
 
 
-def infer_concat(inference: Inference, node: syntax.Concat, env: Environment) -> Type:
+def infer_concat(inference: Inference, node: syntax.Concat, env: TypeEnvironment) -> Type:
     for each in node.parts:
         value = inference.used(each, env)
         if value.is_known and value.kinds and value.kinds <= CONTAINERS:
@@ -349,7 +355,7 @@ def infer_concat(inference: Inference, node: syntax.Concat, env: Environment) ->
     return STRING
 
 
-def infer_compare(inference: Inference, node: syntax.Compare, env: Environment) -> Type:
+def infer_compare(inference: Inference, node: syntax.Compare, env: TypeEnvironment) -> Type:
     left, left_node = inference.used(node.first, env), node.first
     results: list[bool | None] = []
     for operand in node.others:

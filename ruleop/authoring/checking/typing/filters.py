@@ -45,7 +45,7 @@ _NUMBERS: Final = frozenset({"boolean", "integer", "number"})
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class FilterCall:
     """A filter with its input and arguments. `attribute` looks up a field of an item and reports unknown ones."""
 
     value: Type
@@ -94,11 +94,11 @@ def entries_of(mapping: Type) -> Type:
     return list_of(entry_of(STRING, members_of(mapping)), least=mapping.least)
 
 
-def _same_items(given: Applied) -> Type:
+def _same_items(given: FilterCall) -> Type:
     return list_of(items_of(given.value))
 
 
-def _with_attribute(given: Applied, position: int | None = None) -> Type:
+def _with_attribute(given: FilterCall, position: int | None = None) -> Type:
     """The items, after the attribute that the filter reads of them was looked up."""
     name = given.constant(position, "attribute") if position is not None else given.constant(99, "attribute")
     item = items_of(given.value)
@@ -108,19 +108,19 @@ def _with_attribute(given: Applied, position: int | None = None) -> Type:
     return replace(list_of(item), least=given.value.least)
 
 
-def _kept(given: Applied) -> int:
+def _kept(given: FilterCall) -> int:
     """The items that are left for certain: those without an attribute are skipped, and equal ones may be one."""
     return 0 if given.constant(99, "attribute") is not None else min(given.value.least, 1)
 
 
-def _one(given: Applied) -> Type:
+def _one(given: FilterCall) -> Type:
     item = _with_attribute(given).item or UNKNOWN
     if given.value.least > 0 or not given.value.is_known:
         return item
     return item.maybe(Undefined("empty", given.value.path, given.node.name))
 
 
-def _map(given: Applied) -> Type:
+def _map(given: FilterCall) -> Type:
     item = items_of(given.value)
     name = given.constant(99, "attribute")
     if isinstance(name, str):
@@ -134,7 +134,7 @@ def _map(given: Applied) -> Type:
     return list_of(result, least=given.value.least)
 
 
-def _selected_by_attribute(given: Applied) -> Type:
+def _selected_by_attribute(given: FilterCall) -> Type:
     item = items_of(given.value)
     name, test = given.constant(0), given.constant(1)
     if not isinstance(name, str):
@@ -147,7 +147,7 @@ def _selected_by_attribute(given: Applied) -> Type:
     return list_of(item)
 
 
-def _grouped(given: Applied) -> Type:
+def _grouped(given: FilterCall) -> Type:
     item = items_of(given.value)
     name = given.constant(0, "attribute")
     found = given.attribute(item, name).type.defined() if isinstance(name, str) else UNKNOWN
@@ -155,30 +155,30 @@ def _grouped(given: Applied) -> Type:
     return list_of(replace(group, fields={"grouper": found, "list": list_of(item, least=1)}))
 
 
-def _sum(given: Applied) -> Type:
+def _sum(given: FilterCall) -> Type:
     _with_attribute(given)
     start = given.arg(1, "start")
     return NUMBER if start is None or start.kinds <= _NUMBERS else UNKNOWN
 
 
-def _dict2items(given: Applied) -> Type:
+def _dict2items(given: FilterCall) -> Type:
     key, value = given.constant(0, "key_name") or "key", given.constant(1, "value_name") or "value"
     return list_of(mapping_of({str(key): STRING, str(value): members_of(given.value)}))
 
 
-def _joined(given: Applied) -> Type:
+def _joined(given: FilterCall) -> Type:
     _with_attribute(given, 1)
     return STRING
 
 
-def _items2dict(given: Applied) -> Type:
+def _items2dict(given: FilterCall) -> Type:
     item = items_of(given.value)
     given.attribute(item, str(given.constant(0, "key_name") or "key"))
     found = given.attribute(item, str(given.constant(1, "value_name") or "value")).type
     return Type(frozenset({"mapping"}), fields={}, values=found.defined() if found.kinds else UNKNOWN)
 
 
-def _default(given: Applied) -> Type:
+def _default(given: FilterCall) -> Type:
     fallback = given.arg(0, "default_value") or STRING
     value = given.value.defined()
     if truth_of(given.arg(1, "boolean") or NULL):
@@ -190,13 +190,13 @@ def _default(given: Applied) -> Type:
     return join((value, fallback))
 
 
-def _required(given: Applied) -> Type:
+def _required(given: FilterCall) -> Type:
     value = given.value
     waits = value.undefined is not None and value.undefined.waits
     return (value if waits else value.defined()).without({"null"})
 
 
-def _merged(given: Applied) -> Type:
+def _merged(given: FilterCall) -> Type:
     parts = [given.value, *given.args]
     if given.kwargs or not all(each.fields is not None and each.node is None and not each.partial for each in parts):
         return MAPPING
@@ -210,7 +210,7 @@ def _merged(given: Applied) -> Type:
     return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
 
 
-def _of_each(given: Applied, part: Callable[[Type], Type]) -> Type:
+def _of_each(given: FilterCall, part: Callable[[Type], Type]) -> Type:
     """The result of a filter that takes a mapping, or each mapping of a list."""
     kinds = given.value.kinds if given.value.is_known else frozenset({"mapping", "list"})
     found = [part(given.value.only({"mapping"}))] if "mapping" in kinds else []
@@ -219,7 +219,7 @@ def _of_each(given: Applied, part: Callable[[Type], Type]) -> Type:
     return join(found) if len(found) == 1 else join((MAPPING, LIST))
 
 
-def _picked(given: Applied) -> Type:
+def _picked(given: FilterCall) -> Type:
     """A mapping with these of its fields. A name that it cannot have is reported; an optional field stays optional."""
     names = [name for name in literal_names(given.node.args) if name is not None]
     is_literal = picked_names(given.node) is not None
@@ -243,11 +243,11 @@ def _left_out(found: Type) -> Type:
     return replace(found, undefined=Undefined("optional", undefined.path, "`pick` leaves out what is not set"))
 
 
-def _without_members(given: Applied) -> Type:
+def _without_members(given: FilterCall) -> Type:
     return _of_each(given, lambda _: MAPPING)
 
 
-def _subelements(given: Applied) -> Type:
+def _subelements(given: FilterCall) -> Type:
     if given.value.kinds not in ({"mapping"}, {"list"}):
         return list_of(LIST)
     item = members_of(given.value) if given.value.kinds == {"mapping"} else items_of(given.value)
@@ -256,36 +256,36 @@ def _subelements(given: Applied) -> Type:
     return list_of(row_of(item, inner))
 
 
-def _of_network(given: Applied) -> Type:
+def _of_network(given: FilterCall) -> Type:
     part = given.constant(0, "part")
     if given.arg(0, "part") is None or part in {"network", "netmask", "broadcast"}:
         return STRING
     return INTEGER if part else join((STRING, INTEGER))
 
 
-def _zipped(given: Applied) -> Type:
+def _zipped(given: FilterCall) -> Type:
     return list_of(row_of(items_of(given.value), *map(items_of, given.args)))
 
 
-def _ordered(given: Applied) -> Type:
+def _ordered(given: FilterCall) -> Type:
     return replace(_with_attribute(given), least=_kept(given))
 
 
-def _united(given: Applied) -> Type:
+def _united(given: FilterCall) -> Type:
     return list_of(join(items_of(each) for each in (given.value, *given.args)))
 
 
-def _same_text(given: Applied) -> Type:
+def _same_text(given: FilterCall) -> Type:
     return replace(STRING, code=given.value.code)
 
 
-def _dumped(given: Applied) -> Type:
+def _dumped(given: FilterCall) -> Type:
     return replace(STRING, code=Dumped(given.value))
 
 
 _STATUS: Final = replace(STRING, constants=frozenset(("string", each) for each in ("True", "False", "Unknown")))
 
-REFINED: Final[Mapping[str, Callable[[Applied], Type]]] = {
+REFINED: Final[Mapping[str, Callable[[FilterCall], Type]]] = {
     "default": _default, "d": _default, "required": _required,
     "indent": _same_text, "trim": _same_text,
     "truncate": lambda given: STRING if given.value.kinds <= SCALARS else UNKNOWN,
@@ -335,7 +335,7 @@ def argument_problem(node: syntax.Filter) -> str:
     return ""
 
 
-def result_of(given: Applied) -> Type:
+def result_of(given: FilterCall) -> Type:
     refined = REFINED.get(given.node.name)
     return refined(given) if refined is not None else declared(FILTERS[given.node.name].gives)
 

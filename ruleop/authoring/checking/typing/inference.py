@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.authoring.checking.typing import operator_types
-from ruleop.authoring.checking.typing.environments import Environment, constant_operands
+from ruleop.authoring.checking.typing.environments import TypeEnvironment, constant_operands
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ruleop.authoring.checking.typing.lookups import Lookup
-    from ruleop.authoring.checking.typing.type_findings import Report, Source
+    from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
     from ruleop.language.rules.check_ids import Code
 
 NO_SPEC: Final = (
@@ -65,12 +65,12 @@ _COMPARE_CODES: Final[tuple[Code, ...]] = ("type-mismatch", "constant-condition"
 class Let:
     """A name whose type depends on what is known where it is used: a let, or a child with `when`."""
 
-    infer: Callable[[Environment], Type] | None = None
+    infer: Callable[[TypeEnvironment], Type] | None = None
     value: syntax.Node | None = None  # the expression of a let that is a single slot
     implied: syntax.Node | None = None  # the condition under which there is a value
 
 
-Visit: TypeAlias = Callable[["Inference", Any, Environment], Type]
+Visit: TypeAlias = Callable[["Inference", Any, TypeEnvironment], Type]
 
 
 class Inference:
@@ -80,26 +80,26 @@ class Inference:
     def __init__(self, report: Report, visits: Mapping[type[syntax.Node], Visit]) -> None:
         self.report = report
         self.visits = visits
-        self.source: Source
-        self.run_macro: Callable[[Any, Any, Environment], Type] = lambda *_: STRING
-        self.run_file: Callable[[str, Environment], Environment] = lambda _, env: env
-        self.base: Environment = Environment()  # the names of the rule, which `render` sees
+        self.source: FindingSource
+        self.run_macro: Callable[[Any, Any, TypeEnvironment], Type] = lambda *_: STRING
+        self.run_file: Callable[[str, TypeEnvironment], TypeEnvironment] = lambda _, env: env
+        self.base: TypeEnvironment = TypeEnvironment()  # the names of the rule, which `render` sees
         self.kind_site = Site("")  # of the watched kind
         self.defers_missing = False  # in a let: the place that uses it reports a missing value
         self.defer_level = 0
         self.missed: Undefined | None = None
-        self.lets: dict[tuple[int, int, int], tuple[Type, Environment, Type]] = {}
+        self.lets: dict[tuple[int, int, int], tuple[Type, TypeEnvironment, Type]] = {}
         self._constants: dict[int, syntax.Node] = {}  # those that are reported, kept so that their ids stay unique
 
     @contextmanager
-    def within(self, source: Source) -> Iterator[None]:
+    def within(self, source: FindingSource) -> Iterator[None]:
         outer, self.source = self.source if hasattr(self, "source") else source, source
         try:
             yield
         finally:
             self.source = outer
 
-    def quiet(self, node: syntax.Node, env: Environment) -> Type:
+    def quiet(self, node: syntax.Node, env: TypeEnvironment) -> Type:
         with self.report.silence():
             return self.infer(node, env)
 
@@ -132,12 +132,12 @@ class Inference:
         self.problem("maybe-missing", message, node, *words, warn=bool(value.kinds))
         return value.defined() if value.kinds else UNKNOWN
 
-    def used(self, node: syntax.Node, env: Environment) -> Type:
+    def used(self, node: syntax.Node, env: TypeEnvironment) -> Type:
         return self.use(self.infer(node, env), node)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 
-    def infer(self, node: syntax.Node, env: Environment) -> Type:
+    def infer(self, node: syntax.Node, env: TypeEnvironment) -> Type:
         path = chain_of(node) if isinstance(node, (syntax.Field, syntax.Item)) else ()
         if path and path in env.facts:
             return env.facts[path]
@@ -157,7 +157,7 @@ class Inference:
         last = words[0].rpartition(".")[2] if words and words[0] else ""
         self.report.add_if_always(node, problem.code, problem.message, self.source, node.site, *words, last)
 
-    def condition(self, node: syntax.Node, env: Environment) -> bool | None:
+    def condition(self, node: syntax.Node, env: TypeEnvironment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
         self.report_constants(node)
         value = self.used(node, env)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules.check_ids import Code
 
 
-class Problem(NamedTuple):
+class LookupProblem(NamedTuple):
     """A mistake in a step, whatever the values are."""
 
     code: Code
@@ -35,7 +35,7 @@ class Problem(NamedTuple):
 
 class Lookup(NamedTuple):
     type: Type
-    problem: Problem | None = None
+    problem: LookupProblem | None = None
 
 
 def path_of(base: Type, key: object) -> str:
@@ -56,7 +56,7 @@ def field(base: Type, key: object) -> Lookup:
         path = path_of(base, key)
         return Lookup(Type(path=path, origin=base.origin, undefined=base.undefined))
     found: list[Type] = []
-    problem: Problem | None = None
+    problem: LookupProblem | None = None
     if "mapping" in base.kinds and isinstance(key, str):
         of_mapping = _member(base, key)
         found.append(of_mapping.type)
@@ -72,7 +72,7 @@ def field(base: Type, key: object) -> Lookup:
     if not found:
         found.append(missing(Undefined("unknown", path_of(base, key))))
         what = base.path or "this value"
-        problem = Problem("type-mismatch", f"{what} is {describe(base.kinds)}, which has no fields{_shown(key)}")
+        problem = LookupProblem("type-mismatch", f"{what} is {describe(base.kinds)}, which has no fields{_shown(key)}")
     elif base.kinds & (SCALARS | {"null"}) and "other" not in base.kinds:
         found.append(missing(_absence(base, base.path, Undefined("optional", base.path, "it may be null"))))
     result = join(found)
@@ -136,7 +136,7 @@ def _unknown(base: Type, key: str, path: str, names: object) -> Lookup:
         hint = f" ({base.path or 'the mapping'} has {listed})" if shown else f" ({base.path or 'the mapping'} is empty)"
     where = "the schema" if base.node is not None else "the mapping"
     message = f"{path or key} is not in {where}{hint}"
-    return Lookup(missing(Undefined("unknown", path or key, message)), Problem("unknown-field", message))
+    return Lookup(missing(Undefined("unknown", path or key, message)), LookupProblem("unknown-field", message))
 
 
 def _item(base: Type, key: object) -> Lookup:
@@ -156,12 +156,12 @@ def _item(base: Type, key: object) -> Lookup:
         return Lookup(item.maybe(Undefined("later", path_of(base, key))))
     what = base.path or "this value"
     message = f"{what} is a list, which has no field {key}: use a loop, `map(attribute='{key}')` or `{what}[0].{key}`"
-    return Lookup(missing(Undefined("unknown", path_of(base, key))), Problem("type-mismatch", message))
+    return Lookup(missing(Undefined("unknown", path_of(base, key))), LookupProblem("type-mismatch", message))
 
 
 def below(item: Type, attribute: str) -> Lookup:
     """`a.b.0` of an item, as `map` and `sort` name it."""
-    problem: Problem | None = None
+    problem: LookupProblem | None = None
     for part in attribute.split("."):
         found = field(item, part)
         problem = problem or found.problem

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.authoring.checking.typing.environments import Environment, canonical, joined
+from ruleop.authoring.checking.typing.environments import TypeEnvironment, canonical, joined
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
 from ruleop.language.templates import Trait, filters_with, syntax
 from ruleop.language.templates.filters.registry import TESTS
@@ -50,7 +50,7 @@ def falsy(value: Type) -> Type:
     return found
 
 
-def assume(inference: Inference, node: syntax.Expr, env: Environment, *, truth: bool) -> Environment:
+def assume(inference: Inference, node: syntax.Expr, env: TypeEnvironment, *, truth: bool) -> TypeEnvironment:
     """The environment where a condition holds, or does not."""
     if isinstance(node, syntax.Not):
         return assume(inference, node.value, env, truth=not truth)
@@ -83,7 +83,7 @@ def _depth(node: syntax.Expr) -> int:
     return depth
 
 
-def _with(inference: Inference, node: syntax.Expr, env: Environment, change: Change) -> Environment:
+def _with(inference: Inference, node: syntax.Expr, env: TypeEnvironment, change: Change) -> TypeEnvironment:
     """The environment in which the value of a chain is known better, and the mappings around it exist."""
     path = chain_of(node)
     if not path:
@@ -95,7 +95,7 @@ def _with(inference: Inference, node: syntax.Expr, env: Environment, change: Cha
     return env if narrowed is value else env.with_fact(path, narrowed)
 
 
-def _implied(inference: Inference, name: str, env: Environment, change: Change) -> Environment:
+def _implied(inference: Inference, name: str, env: TypeEnvironment, change: Change) -> TypeEnvironment:
     """The facts that the value of a name shows about others: a child has a value only if its `when` holds, and a let
     that is true has a true expression."""
     code = getattr(env.names.get(name), "code", None)
@@ -107,7 +107,7 @@ def _implied(inference: Inference, name: str, env: Environment, change: Change) 
     return env
 
 
-def _parents(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
+def _parents(inference: Inference, node: syntax.Expr, env: TypeEnvironment) -> TypeEnvironment:
     """The mappings and lists around a value that exists."""
     if not isinstance(node, (syntax.Field, syntax.Item, syntax.Slice)):
         return env
@@ -120,11 +120,11 @@ def _parents(inference: Inference, node: syntax.Expr, env: Environment) -> Envir
     return env if narrowed is outer or not outer.kinds else env.with_fact(path, narrowed)
 
 
-def _defined(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
+def _defined(inference: Inference, node: syntax.Expr, env: TypeEnvironment) -> TypeEnvironment:
     return _with(inference, node, env, lambda value: value.defined() if value.kinds else value)
 
 
-def _undefined(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
+def _undefined(inference: Inference, node: syntax.Expr, env: TypeEnvironment) -> TypeEnvironment:
     path = chain_of(node)
     if len(path) < 2:
         return env
@@ -135,7 +135,7 @@ def _undefined(inference: Inference, node: syntax.Expr, env: Environment) -> Env
     return env.with_fact(path, gone)
 
 
-def _tested(inference: Inference, node: syntax.Test, env: Environment, *, truth: bool) -> Environment:
+def _tested(inference: Inference, node: syntax.Test, env: TypeEnvironment, *, truth: bool) -> TypeEnvironment:
     if node.name in {"defined", "undefined"}:
         is_set = (node.name == "defined") is truth
         return _defined(inference, node.value, env) if is_set else _undefined(inference, node.value, env)
@@ -149,7 +149,7 @@ def _tested(inference: Inference, node: syntax.Test, env: Environment, *, truth:
     return _with(inference, node.value, env, lambda value: value.only(kinds) if truth else value.without(kinds))
 
 
-def _compared(inference: Inference, node: syntax.Compare, env: Environment, *, truth: bool) -> Environment:
+def _compared(inference: Inference, node: syntax.Compare, env: TypeEnvironment, *, truth: bool) -> TypeEnvironment:
     for each in (node.first, *(operand.value for operand in node.others)):
         env = _used(inference, each, env)
     if len(node.others) != 1:
@@ -174,8 +174,8 @@ def _compared(inference: Inference, node: syntax.Compare, env: Environment, *, t
 
 
 def _not_fallback(
-    inference: Inference, node: syntax.Expr, operand: syntax.Operand, env: Environment, *, truth: bool
-) -> Environment:
+    inference: Inference, node: syntax.Expr, operand: syntax.Operand, env: TypeEnvironment, *, truth: bool
+) -> TypeEnvironment:
     """`x | default(0) > 0` can only be true if x is set: the fallback makes it false."""
     compare = _OPERATORS.get(operand.operator)
     is_default = isinstance(node, syntax.Filter) and node.name in {"default", "d"}
@@ -192,7 +192,7 @@ def _not_fallback(
     return _defined(inference, node.value, env) if result is not truth else env
 
 
-def _counted(inference: Inference, node: syntax.Expr, operand: syntax.Operand, env: Environment) -> Environment:
+def _counted(inference: Inference, node: syntax.Expr, operand: syntax.Operand, env: TypeEnvironment) -> TypeEnvironment:
     """`x | length > 0` shows that x has items."""
     assert isinstance(operand.value, syntax.Const)
     number = operand.value.value
@@ -205,7 +205,7 @@ def _counted(inference: Inference, node: syntax.Expr, operand: syntax.Operand, e
     return _with(inference, node.value, env, lambda value: replace(value, least=max(value.least, least)))
 
 
-def _used(inference: Inference, node: syntax.Expr, env: Environment) -> Environment:
+def _used(inference: Inference, node: syntax.Expr, env: TypeEnvironment) -> TypeEnvironment:
     """A value that was compared exists, or the comparison would have failed."""
     while isinstance(node, syntax.Filter) and node.value is not None and node.name not in {"default", "d"}:
         node = node.value
@@ -219,8 +219,8 @@ def _limited(value: Type, constants: frozenset[tuple[str, object]]) -> Type:
 
 
 def _equal(
-    inference: Inference, node: syntax.Expr, other: syntax.Expr, env: Environment, *, truth: bool
-) -> Environment:
+    inference: Inference, node: syntax.Expr, other: syntax.Expr, env: TypeEnvironment, *, truth: bool
+) -> TypeEnvironment:
     constants = inference.quiet(other, env).constants
     if constants is None or len(constants) != 1:
         return env
@@ -237,7 +237,7 @@ def _excluded(value: Type, constants: frozenset[tuple[str, object]]) -> Type:
     return replace(value, constants=value.constants - constants)
 
 
-def _filtered(inference: Inference, node: syntax.Filter, env: Environment, *, truth: bool) -> Environment:
+def _filtered(inference: Inference, node: syntax.Filter, env: TypeEnvironment, *, truth: bool) -> TypeEnvironment:
     """`x | default(false)` is true only if x is set and true."""
     if node.value is None:
         return env
@@ -256,7 +256,7 @@ def _is_empty(value: Type) -> bool:
     return value.elements == () or (value.fields is not None and not value.fields and value.values is None)
 
 
-def is_certain(inference: Inference, node: syntax.Expr, env: Environment) -> bool:
+def is_certain(inference: Inference, node: syntax.Expr, env: TypeEnvironment) -> bool:
     """Whether a condition holds for sure, by what is known here."""
     if isinstance(node, syntax.And):
         return is_certain(inference, node.left, env) and is_certain(inference, node.right, env)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing import narrowing
-from ruleop.authoring.checking.typing.environments import Environment, joined
+from ruleop.authoring.checking.typing.environments import TypeEnvironment, joined
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import items_of
 from ruleop.authoring.checking.typing.inference import Inference
-from ruleop.authoring.checking.typing.type_findings import Report, Source
+from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CAPTURED,
@@ -52,11 +52,11 @@ _COMMENT: Final = re.compile(r"(?:^|\s)#")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Macro:
+class TypedMacro:
     """A macro, or the body of a `call` block, with the names of its file."""
 
     node: syntax.Macro | syntax.CallBlock
-    source: Source
+    source: FindingSource
     names: dict[str, Type]
 
 
@@ -68,7 +68,7 @@ class Runner:
     inference: Inference
     printed: dict[int, Type] = field(default_factory=dict)
     depth: int = 0
-    _blocks: dict[str, tuple[syntax.Block, Source]] = field(default_factory=dict)
+    _blocks: dict[str, tuple[syntax.Block, FindingSource]] = field(default_factory=dict)
     _running: list[str] = field(default_factory=list)
 
     @classmethod
@@ -80,20 +80,20 @@ class Runner:
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def file(self, name: str, env: Environment) -> Environment:
+    def file(self, name: str, env: TypeEnvironment) -> TypeEnvironment:
         """Runs a file of templates/, and returns what is known at its end."""
         if name not in self.library.texts or self._running.count(name) > 1 or self.depth > _MAX_DEPTH:
             return env
         self._running.append(name)
         self.depth += 1
         try:
-            with self.inference.within(Source(Site(self.library.prefix + name, 1), is_file=True)):
+            with self.inference.within(FindingSource(Site(self.library.prefix + name, 1), is_file=True)):
                 return self._template(self.library.written_tree(name), env)
         finally:
             self.depth -= 1
             self._running.pop()
 
-    def _template(self, tree: syntax.Template, env: Environment) -> Environment:
+    def _template(self, tree: syntax.Template, env: TypeEnvironment) -> TypeEnvironment:
         parent = next((node for node in tree.body if isinstance(node, syntax.Extends)), None)
         if parent is None:
             return self.block(tree.body, env)
@@ -103,7 +103,7 @@ class Runner:
         env = self.block((node for node in tree.body if not isinstance(node, ignored)), env)
         return self.file(parent.file, env)
 
-    def block(self, body: Iterable[syntax.Stmt], env: Environment) -> Environment:
+    def block(self, body: Iterable[syntax.Stmt], env: TypeEnvironment) -> TypeEnvironment:
         before = ""  # the text of a line before what is printed in it
         for node in body:
             match node:
@@ -123,7 +123,7 @@ class Runner:
 
     # -- statements ----------------------------------------------------------------------------------------------------
 
-    def _print(self, node: syntax.Expr, env: Environment) -> None:
+    def _print(self, node: syntax.Expr, env: TypeEnvironment) -> None:
         found = self.inference.infer(node, env)
         self.record(node, found)
         self.inference.use(found, node, omits=True)
@@ -132,8 +132,8 @@ class Runner:
         known = self.printed.get(id(node))
         self.printed[id(node)] = found if known is None else join((known, found))
 
-    def branch(self, node: syntax.If, env: Environment) -> Environment:
-        ends: list[Environment] = []
+    def branch(self, node: syntax.If, env: TypeEnvironment) -> TypeEnvironment:
+        ends: list[TypeEnvironment] = []
         rest = env
         for each in node.branches:
             truth = self.inference.condition(each.test, rest)
@@ -145,7 +145,7 @@ class Runner:
         ends.append(self.block(node.otherwise, rest))
         return joined(ends)
 
-    def loop(self, node: syntax.For, env: Environment) -> Environment:
+    def loop(self, node: syntax.For, env: TypeEnvironment) -> TypeEnvironment:
         inference = self.inference
         value = inference.used(node.iterable, env)
         self._check_loop(node, value)
@@ -176,11 +176,11 @@ class Runner:
             message = f"{what} is a mapping, whose loop has only its keys: write `for {names} in {what}.items()`"
             self.inference.problem("type-mismatch", message, node.iterable, source_of(iterated))
 
-    def assignment(self, node: syntax.Set, env: Environment) -> Environment:
+    def assignment(self, node: syntax.Set, env: TypeEnvironment) -> TypeEnvironment:
         value = self.inference.infer(node.value, env)
         return env.with_names(_unpacked(node.target, value))
 
-    def block_assignment(self, node: syntax.SetBlock, env: Environment) -> Environment:
+    def block_assignment(self, node: syntax.SetBlock, env: TypeEnvironment) -> TypeEnvironment:
         self.block(node.body, env)
         if node.filter is not None:
             self.inference.infer(node.filter, env)
@@ -188,53 +188,53 @@ class Runner:
             return env
         return env.with_names({node.target.name: _TEXT})
 
-    def with_block(self, node: syntax.With, env: Environment) -> Environment:
+    def with_block(self, node: syntax.With, env: TypeEnvironment) -> TypeEnvironment:
         inner = env
         for target, value in zip(node.targets, node.values, strict=True):
             inner = inner.with_names(_unpacked(target, self.inference.infer(value, env)))
         self.block(node.body, inner)
         return env
 
-    def macro(self, node: syntax.Macro, env: Environment) -> Environment:
-        code = Macro(node, self.inference.source, {})
+    def macro(self, node: syntax.Macro, env: TypeEnvironment) -> TypeEnvironment:
+        code = TypedMacro(node, self.inference.source, {})
         return env.with_names({node.name: replace(OTHER, code=code)})
 
-    def call_block(self, node: syntax.CallBlock, env: Environment) -> Environment:
-        caller = replace(OTHER, code=Macro(node, self.inference.source, {}))
+    def call_block(self, node: syntax.CallBlock, env: TypeEnvironment) -> TypeEnvironment:
+        caller = replace(OTHER, code=TypedMacro(node, self.inference.source, {}))
         self.inference.infer(node.call, env.with_names({"caller": caller}))
         self.record(node, _TEXT)
         return env
 
-    def filter_block(self, node: syntax.FilterBlock, env: Environment) -> Environment:
+    def filter_block(self, node: syntax.FilterBlock, env: TypeEnvironment) -> TypeEnvironment:
         self.block(node.body, env)
         self.inference.infer(node.filter, env)
         self.record(node, _TEXT)
         return env
 
-    def include(self, node: syntax.Include, env: Environment) -> Environment:
+    def include(self, node: syntax.Include, env: TypeEnvironment) -> TypeEnvironment:
         for name in node.files:
             self.file(name, env if node.with_context else self.inference.base)
         self.record(node, _TEXT)
         return env
 
-    def imported(self, node: syntax.Import, env: Environment) -> Environment:
+    def imported(self, node: syntax.Import, env: TypeEnvironment) -> TypeEnvironment:
         names = self._module(node, env)
         return env.with_names({node.target: replace(OTHER, code=MODULE, fields=names)})
 
-    def imported_names(self, node: syntax.FromImport, env: Environment) -> Environment:
+    def imported_names(self, node: syntax.FromImport, env: TypeEnvironment) -> TypeEnvironment:
         names = self._module(node, env)
         return env.with_names({alias: names.get(name, UNKNOWN) for name, alias in node.names})
 
-    def _module(self, node: syntax.Import | syntax.FromImport, env: Environment) -> Mapping[str, Type]:
+    def _module(self, node: syntax.Import | syntax.FromImport, env: TypeEnvironment) -> Mapping[str, Type]:
         with self.inference.report.silence():
-            end = self.file(node.file, env if node.with_context else Environment())
+            end = self.file(node.file, env if node.with_context else TypeEnvironment())
         found = {key: each for key, each in end.names.items() if env.names.get(key) is not each}
         for each in found.values():
-            if isinstance(each.code, Macro):
+            if isinstance(each.code, TypedMacro):
                 each.code.names.update(found)
         return found
 
-    def override(self, node: syntax.Block, env: Environment) -> Environment:
+    def override(self, node: syntax.Block, env: TypeEnvironment) -> TypeEnvironment:
         found, source = self._blocks.get(node.name, (node, self.inference.source))
         with self.inference.within(source):
             self.block(found.body, env)
@@ -242,10 +242,10 @@ class Runner:
 
     # -- macros --------------------------------------------------------------------------------------------------------
 
-    def call(self, code: Any, node: syntax.Call, env: Environment) -> Type:
+    def call(self, code: Any, node: syntax.Call, env: TypeEnvironment) -> Type:
         """Runs the body of a macro with the types of the arguments, and returns the type of its result."""
         inference = self.inference
-        if not isinstance(code, Macro) or self.depth > _MAX_DEPTH:
+        if not isinstance(code, TypedMacro) or self.depth > _MAX_DEPTH:
             return UNKNOWN
         given = {**dict(_arguments(inference, code.node, node, env))}
         if isinstance(code.node, syntax.CallBlock):
@@ -261,7 +261,7 @@ class Runner:
 
 
 def _arguments(
-    inference: Inference, macro: syntax.Macro | syntax.CallBlock, call: syntax.Call, env: Environment
+    inference: Inference, macro: syntax.Macro | syntax.CallBlock, call: syntax.Call, env: TypeEnvironment
 ) -> Iterator[tuple[str, Type]]:
     """The types of the parameters of a macro at a call."""
     given = {**dict(zip(macro.params, call.args, strict=False)), **call.kwargs}
@@ -291,7 +291,7 @@ def _unpacked(target: syntax.Target, value: Type) -> dict[str, Type]:
     return found
 
 
-_STATEMENTS: dict[type[syntax.Node], Callable[[Runner, Any, Environment], Environment]] = {
+_STATEMENTS: dict[type[syntax.Node], Callable[[Runner, Any, TypeEnvironment], TypeEnvironment]] = {
     syntax.If: Runner.branch,
     syntax.For: Runner.loop,
     syntax.Set: Runner.assignment,

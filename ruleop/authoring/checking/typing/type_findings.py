@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FindingSource:
     """The text that is being read: a file of templates/, or a string of watches.yaml."""
 
     start: Site  # of the text
@@ -71,7 +71,7 @@ class Report:
         finally:
             self._silent -= 1
 
-    def add(self, code: Code, message: str, source: Source, at: Site, *words: str, warn: bool = False) -> None:
+    def add(self, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False) -> None:
         if not self._silent:
             self._write(_Entry("warning" if warn else "error", code, message, self.place(source, at, words)))
 
@@ -83,7 +83,7 @@ class Report:
             visits.node = node
 
     def add_if_always(
-        self, node: object, code: Code, message: str, source: Source, at: Site, *words: str, warn: bool = False
+        self, node: object, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False
     ) -> None:
         """A finding of a visited node, which counts only if all visits have it."""
         if not self._silent:
@@ -106,7 +106,7 @@ class Report:
         add = self.findings.warning if entry.severity == "warning" else self.findings.mistake
         add(entry.code, entry.message, entry.site)
 
-    def place(self, source: Source, at: Site, words: tuple[str, ...]) -> Site:
+    def place(self, source: FindingSource, at: Site, words: tuple[str, ...]) -> Site:
         """The site of the first of these words that is on the line. In a block scalar, lines are counted from the `|`,
         so the next line is searched as well."""
         site = Site(at.path, max(at.line, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds, SchemaNode, metadata_node
+from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas, SchemaNode, metadata_node
 from ruleop.authoring.checking.typing.filters import items_of, members_of
 from ruleop.authoring.checking.typing.inference import Let
 from ruleop.authoring.checking.typing.types import (
@@ -26,7 +26,7 @@ from ruleop.language.templates import Origin, syntax
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ruleop.authoring.checking.typing.environments import Environment
+    from ruleop.authoring.checking.typing.environments import TypeEnvironment
     from ruleop.authoring.checking.typing.types import Reason
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.watches_yaml import ObserveTable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "generation")
 
 
-def resource_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
+def resource_names(draft: Draft, kinds: KindSchemas) -> dict[str, Type]:
     """The custom resource and its parts, and `vars`."""
     vars_ = replace(of_data(dict(draft.vars), "vars"), values=UNKNOWN)  # loading reports unknown ones
     crd = kinds.crd(draft.kind)
@@ -84,9 +84,9 @@ def _metadata(path: str, *, namespaced: bool | None) -> Type:
 
 def child_names(
     draft: Draft,
-    kinds: Kinds,
+    kinds: KindSchemas,
     conditions: Mapping[str, syntax.Expr],
-    is_certain: Callable[[syntax.Expr, Environment], bool],
+    is_certain: Callable[[syntax.Expr, TypeEnvironment], bool],
 ) -> dict[str, Type]:
     """The children, what exists of them, and whether they are ready. `conditions`: the `when` of children by id.
     `is_certain`: whether a condition holds by what is known at a place."""
@@ -106,7 +106,7 @@ def _conditional(
     child: ChildDraft,
     planned: Type,
     when: syntax.Expr | None,
-    is_certain: Callable[[syntax.Expr, Environment], bool],
+    is_certain: Callable[[syntax.Expr, TypeEnvironment], bool],
 ) -> Type:
     """A child that may not be desired: its `when` may be false, or its kind may not be served."""
     optional = child.table.optional and not child.many
@@ -115,7 +115,7 @@ def _conditional(
     undesired = planned.maybe(Undefined("undesired" if when is not None else "unserved", planned.path))
     unserved = planned.maybe(Undefined("unserved", planned.path))
 
-    def infer(env: Environment) -> Type:
+    def infer(env: TypeEnvironment) -> Type:
         if when is not None and not is_certain(when, env):
             return undesired
         return (
@@ -125,7 +125,7 @@ def _conditional(
     return replace(undesired, code=Let(infer, implied=when))
 
 
-def observed_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
+def observed_names(draft: Draft, kinds: KindSchemas) -> dict[str, Type]:
     names: dict[str, Type] = {}
     for entry in draft.observed.values():
         if (table := entry.value) is not None:
@@ -134,7 +134,7 @@ def observed_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
     return names
 
 
-def observed_objects(table: ObserveTable, kinds: Kinds, path: str, *, many: bool, named: bool = True) -> Type:
+def observed_objects(table: ObserveTable, kinds: KindSchemas, path: str, *, many: bool, named: bool = True) -> Type:
     if table.version is None or table.kind is None:
         return UNKNOWN
     node = kinds.node(Kind(table.group.text, table.version.text, table.kind.text))

@@ -23,7 +23,7 @@ from ruleop.printable import printable, printable_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.generate.graph.rule_graph import Graph, Node, Why
+    from ruleop.authoring.generate.graph.rule_graph import GraphNode, RuleGraph, Why
 
 GAP: Final = 18  # pixels between two boxes of a column
 COLUMN_GAP: Final = 64
@@ -196,7 +196,7 @@ _MARKER: Final = (
 )
 
 
-def svg(graphs: Sequence[Graph]) -> str:
+def svg(graphs: Sequence[RuleGraph]) -> str:
     """One below the other, with a legend of the edges."""
     drawn = [(graph, laid_out(*_measured(graph))) for graph in graphs]
     whys = [why for why in _LEGEND if any(edge.why == why for graph in graphs for edge in graph.edges)]
@@ -218,7 +218,7 @@ def svg(graphs: Sequence[Graph]) -> str:
     return "\n".join([*lines, ""])
 
 
-def figure(graph: Graph, title: str) -> str:
+def figure(graph: RuleGraph, title: str) -> str:
     """One graph as a part of a page, which has the style sheet; `title` names it for who cannot see it. Nodes with a
     `href` are links."""
     layout = laid_out(*_measured(graph))
@@ -233,12 +233,12 @@ def figure(graph: Graph, title: str) -> str:
     return "\n".join(lines)
 
 
-def _measured(graph: Graph) -> tuple[dict[str, Point], list[tuple[str, str]], str]:
+def _measured(graph: RuleGraph) -> tuple[dict[str, Point], list[tuple[str, str]], str]:
     sizes = {node.name: _size(node) for node in graph.nodes}
     return sizes, [(edge.source, edge.target) for edge in graph.edges], STATUS if STATUS in sizes else ""
 
 
-def _size(node: Node) -> Point:
+def _size(node: GraphNode) -> Point:
     title, *lines = node.shown
     width = max(_width(title) * _WIDER, *map(_width, lines), 0)
     return round(width + 2 * _PADDING), _TITLE + _LINE * len(lines) + _PADDING
@@ -248,7 +248,7 @@ def _width(text: str) -> float:
     return _CHARACTER * sum(2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
-def _shapes(graph: Graph, layout: Layout) -> Iterator[str]:
+def _shapes(graph: RuleGraph, layout: Layout) -> Iterator[str]:
     for edge in graph.edges:
         points = layout.routes[edge.source, edge.target]
         text = ""  # level at both ends of each gap between columns, and straight through a column
@@ -260,7 +260,7 @@ def _shapes(graph: Graph, layout: Layout) -> Iterator[str]:
         yield from _box(node, layout.boxes[node.name])
 
 
-def _box(node: Node, box: Box) -> Iterator[str]:
+def _box(node: GraphNode, box: Box) -> Iterator[str]:
     if node.href:
         yield f'<a href="{escape(node.href)}">'
     more = f"{' conditional' if node.conditional else ''}{f' state-{node.state}' if node.state else ''}"

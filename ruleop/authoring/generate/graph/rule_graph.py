@@ -37,7 +37,7 @@ _MAX_FIELDS: Final = 12  # of the status
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     name: str
     role: Role
     lines: tuple[str, ...]  # the first is the title
@@ -59,27 +59,29 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    nodes: tuple[Node, ...]
+class RuleGraph:
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]  # no two of the same nodes
 
 
-def rule_graph(watch: Watch, loaded: Loaded) -> Graph:
+def rule_graph(watch: Watch, loaded: Loaded) -> RuleGraph:
     rule = watch.rule
     status = dict(_status(watch, loaded))
-    nodes = [Node(RESOURCE, "resource", (rule.kind.kind, rule.kind.api_version, *filter(None, [rule.name])))]
-    nodes += [Node(each.id, "observed", (each.id, each.kind.kind, _how_many(each))) for each in rule.observe.values()]
+    nodes = [GraphNode(RESOURCE, "resource", (rule.kind.kind, rule.kind.api_version, *filter(None, [rule.name])))]
+    nodes += [
+        GraphNode(each.id, "observed", (each.id, each.kind.kind, _how_many(each))) for each in rule.observe.values()
+    ]
     nodes += [_child_node(child) for child in _ordered(rule)]
     if status:
         lines = [f"{name} ← {', '.join(sorted(ids))}" if ids else name for name, ids in status.items()]
         more = [f"and {len(lines) - _MAX_FIELDS} more"] if len(lines) > _MAX_FIELDS else []
-        nodes.append(Node(STATUS, "status", (STATUS, *lines[:_MAX_FIELDS], *more)))
+        nodes.append(GraphNode(STATUS, "status", (STATUS, *lines[:_MAX_FIELDS], *more)))
     found: dict[tuple[str, str], Edge] = {}
     for edge in _edges(watch, loaded, status):
         found.setdefault((edge.source, edge.target), edge)
     inner = {edge.target for edge in found.values() if edge.why in ("reads", "waits")}
     roots = [child.id for child in _ordered(rule) if child.id not in inner]
-    return Graph(tuple(nodes), (*(Edge(RESOURCE, id_, "creates") for id_ in roots), *found.values()))
+    return RuleGraph(tuple(nodes), (*(Edge(RESOURCE, id_, "creates") for id_ in roots), *found.values()))
 
 
 def kinds_of(kinds: Iterable[Kind]) -> str:
@@ -105,7 +107,7 @@ def _how_many(observe: Observe) -> str:
     return "a list" if observe.many else "one object"
 
 
-def _child_node(child: Child) -> Node:
+def _child_node(child: Child) -> GraphNode:
     lines = [child.id, kinds_of(child.kinds)]
     match child.form:
         case ItemEnd(of=other):
@@ -117,7 +119,7 @@ def _child_node(child: Child) -> Node:
     lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
     if child.when is not None:
         lines.append(f"when {child.when.source}")
-    return Node(child.id, "child", tuple(lines), child.when is not None, child.many)
+    return GraphNode(child.id, "child", tuple(lines), child.when is not None, child.many)
 
 
 def _status(watch: Watch, loaded: Loaded) -> Iterator[tuple[str, frozenset[str]]]:
@@ -184,11 +186,11 @@ _ARROWS: Final[dict[Why, tuple[str, str]]] = {
 _PLAIN: Final = frozenset(" ./_:,()=+←…")
 
 
-def mermaid(graphs: Sequence[Graph]) -> str:
+def mermaid(graphs: Sequence[RuleGraph]) -> str:
     return "\n".join(["flowchart LR", *(f"  {line}" for line in _mermaid_lines(graphs)), ""])
 
 
-def _mermaid_lines(graphs: Sequence[Graph]) -> Iterator[str]:
+def _mermaid_lines(graphs: Sequence[RuleGraph]) -> Iterator[str]:
     conditional = []
     for number, graph in enumerate(graphs):
         names = _names(number, graph)
@@ -203,7 +205,7 @@ def _mermaid_lines(graphs: Sequence[Graph]) -> Iterator[str]:
         yield f"class {','.join(conditional)} conditional"
 
 
-def _names(number: int, graph: Graph) -> dict[str, str]:
+def _names(number: int, graph: RuleGraph) -> dict[str, str]:
     """Names that are keywords of neither language."""
     return {node.name: f"r{number}n{index}" for index, node in enumerate(graph.nodes)}
 
@@ -213,11 +215,11 @@ def _mermaid_text(text: str) -> str:
     return "".join(each if each.isalnum() or each in _PLAIN else f"#{ord(each)};" for each in text)
 
 
-def dot(graphs: Sequence[Graph]) -> str:
+def dot(graphs: Sequence[RuleGraph]) -> str:
     return digraph("rules", _dot_lines(graphs))
 
 
-def _dot_lines(graphs: Sequence[Graph]) -> Iterator[str]:
+def _dot_lines(graphs: Sequence[RuleGraph]) -> Iterator[str]:
     for number, graph in enumerate(graphs):
         names = _names(number, graph)
         for node in graph.nodes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.authoring.checking.roles.needed_permissions import Scope
+from ruleop.authoring.checking.roles.needed_permissions import PermissionScope
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.installation.manifests import set_variables
 from ruleop.authoring.generate.installation.operator_objects import operator
@@ -168,9 +168,11 @@ def _service_version(loaded: Loaded, choices: Choices, crds: Sequence[Object], d
 
 def _install(loaded: Loaded, choices: Choices, deployment: Object) -> Object:
     roles = operator_roles(loaded, replace(choices, namespaces=()), elsewhere=False)
-    chosen = [each for each in roles.cluster if each.scope is Scope.WATCHED]  # in the namespaces that OLM chooses
+    chosen = [
+        each for each in roles.cluster if each.scope is PermissionScope.WATCHED
+    ]  # in the namespaces that OLM chooses
     permissions = {
-        "clusterPermissions": [each for each in roles.cluster if each.scope is Scope.CLUSTER],
+        "clusterPermissions": [each for each in roles.cluster if each.scope is PermissionScope.CLUSTER],
         "permissions": [*chosen, *roles.operator],
     }
     spec = orjson.loads(orjson.dumps(deployment["spec"]))

@@ -13,8 +13,8 @@ from ruleop.authoring.checking.dataflow.sources import Sources
 from ruleop.authoring.checking.roles.granting import granting_children, wildcards
 from ruleop.authoring.checking.roles.needed_permissions import (
     Permission,
-    Scope,
-    Settings,
+    PermissionScope,
+    RoleSettings,
     is_by_hand,
     needed_permissions,
 )
@@ -52,7 +52,7 @@ class OperatorRoles:
 def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) -> OperatorRoles:
     """Raises ProjectErrors with what cannot be computed. `elsewhere`: there may be roles in other namespaces; else what
     is needed there is granted in the cluster."""
-    settings = Settings(
+    settings = RoleSettings(
         choices.name,
         choices.namespaces,
         choices.leader_elect,
@@ -65,17 +65,21 @@ def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) 
     if findings.failed:
         raise ProjectErrors(findings.sorted())
     if not elsewhere:
-        needed = [_in_cluster(each) if each.scope is Scope.FIXED else each for each in needed]
-    by_scope = {scope: [each for each in needed if each.scope is scope] for scope in Scope}
-    watched = by_scope[Scope.WATCHED] if choices.namespaces else []
-    cluster = _merged(each for each in needed if each.scope in {Scope.CLUSTER, Scope.WATCHED} and each not in watched)
+        needed = [_in_cluster(each) if each.scope is PermissionScope.FIXED else each for each in needed]
+    by_scope = {scope: [each for each in needed if each.scope is scope] for scope in PermissionScope}
+    watched = by_scope[PermissionScope.WATCHED] if choices.namespaces else []
+    cluster = _merged(
+        each
+        for each in needed
+        if each.scope in {PermissionScope.CLUSTER, PermissionScope.WATCHED} and each not in watched
+    )
     fixed: dict[str, list[Permission]] = {}
-    for each in by_scope[Scope.FIXED]:
+    for each in by_scope[PermissionScope.FIXED]:
         fixed.setdefault(each.namespace, []).append(each)
     return OperatorRoles(
         cluster,
         _merged(watched),
-        _merged(by_scope[Scope.OPERATOR]),
+        _merged(by_scope[PermissionScope.OPERATOR]),
         {name: left for name, each in sorted(fixed.items()) if (left := _beyond(_merged(each), cluster))},
         findings.sorted(),
     )
@@ -83,10 +87,10 @@ def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) 
 
 def _in_cluster(permission: Permission) -> Permission:
     everywhere = f"it is needed in the namespace {permission.namespace}"
-    return replace(permission, scope=Scope.CLUSTER, namespace="", everywhere=everywhere)
+    return replace(permission, scope=PermissionScope.CLUSTER, namespace="", everywhere=everywhere)
 
 
-def _needed(loaded: Loaded, settings: Settings, findings: Findings) -> list[Permission]:
+def _needed(loaded: Loaded, settings: RoleSettings, findings: Findings) -> list[Permission]:
     rules = loaded.project.rules
     found = list(needed_permissions(loaded.project, OfflineKinds(loaded.project), settings))
     for each in found:
@@ -107,7 +111,7 @@ def _needed(loaded: Loaded, settings: Settings, findings: Findings) -> list[Perm
             found += permissions or ()
     for each in found:
         if each.verbs == (IMPERSONATE,) and not each.names and each.site is not None:
-            where = "its own namespace" if each.scope is Scope.WATCHED else each.namespace
+            where = "its own namespace" if each.scope is PermissionScope.WATCHED else each.namespace
             message = f"the operator may write as every ServiceAccount: a custom resource chooses one of {where}"
             findings.warning("missing-permission", f"{message}. Write the name literally to limit it", each.site)
     for each in wildcards(found):
@@ -142,7 +146,7 @@ def _merged(permissions: Iterable[Permission]) -> tuple[Permission, ...]:
 
 def _with(one: Permission, other: Permission) -> Permission:
     needs = tuple(dict.fromkeys([*(one.needs or (one,)), *(other.needs or (other,))]))
-    wide = other if other.scope is Scope.CLUSTER else one
+    wide = other if other.scope is PermissionScope.CLUSTER else one
     verbs = ordered([*one.verbs, *other.verbs])
     return replace(one, verbs=verbs, needs=needs, scope=wide.scope, everywhere=wide.everywhere)
 

@@ -44,7 +44,7 @@ class InexactError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class CelTerm:
     """`kind` is that of the schema, or `object` for a mapping with declared fields."""
 
     text: str
@@ -56,7 +56,7 @@ class Term:
     is_raw: bool = False  # whether it is a field, whose type CEL does not know: an integer may be a double
     node: SchemaNode | None = None
     range: tuple[float, float] = INT64  # of a number
-    item: Term | None = None  # of a list that is not a field; its text is set by the loop
+    item: CelTerm | None = None  # of a list that is not a field; its text is set by the loop
     constant: Any = field(default=None, hash=False)
     is_ascii: bool = False
     nonempty: str = ""  # of a list, a shorter condition than its size
@@ -77,17 +77,17 @@ def inexact(reason: str) -> InexactError:
 # -- constants and fields ----------------------------------------------------------------------------------------------
 
 
-def constant(value: Any) -> Term:
+def constant(value: Any) -> CelTerm:
     """A literal of the rules."""
     kind = kind_of(value)
     if kind == "string":
-        return Term(_quoted(value), kind, constant=value, is_ascii=value.isascii())
+        return CelTerm(_quoted(value), kind, constant=value, is_ascii=value.isascii())
     if kind == "boolean":
-        return Term("true" if value else "false", kind, constant=value)
+        return CelTerm("true" if value else "false", kind, constant=value)
     if kind in NUMBERS:
         if not INT64[0] <= value <= INT64[1]:
             raise inexact(f"{value} has more than 64 bits")
-        return Term(repr(value), kind, level=UNARY if value < 0 else WHOLE, range=(value, value), constant=value)
+        return CelTerm(repr(value), kind, level=UNARY if value < 0 else WHOLE, range=(value, value), constant=value)
     if kind == "list":
         items = [constant(each) for each in value]
         if {each.kind for each in items} - SCALARS or len({each.kind for each in items}) > 1:
@@ -96,9 +96,9 @@ def constant(value: Any) -> Term:
         if items:
             bounds = (min(each.range[0] for each in items), max(each.range[1] for each in items))
             item = replace(items[0], range=bounds, constant=None, is_ascii=all(each.is_ascii for each in items))
-        return Term(f"[{', '.join(each.text for each in items)}]", kind, item=item, constant=value)
+        return CelTerm(f"[{', '.join(each.text for each in items)}]", kind, item=item, constant=value)
     if kind == "mapping":
-        return Term("{}", kind, constant=value)
+        return CelTerm("{}", kind, constant=value)
     raise inexact("null is not compared")
 
 
@@ -107,7 +107,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def described(node: SchemaNode | None, term: Term) -> Term:
+def described(node: SchemaNode | None, term: CelTerm) -> CelTerm:
     """The term with what the schema says of its value."""
     if node is None:
         raise inexact(f"{term.name} is not in the schema")
@@ -139,7 +139,7 @@ def _range(node: SchemaNode) -> tuple[float, float]:
     )
 
 
-def member(owner: Term, name: str) -> Term:
+def member(owner: CelTerm, name: str) -> CelTerm:
     """A field of a mapping."""
     path = f"{owner.name}.{name}"
     if owner.kind == "mapping" and owner.node is None and owner.constant is not None:
@@ -158,25 +158,25 @@ def member(owner: Term, name: str) -> Term:
     is_set = is_field and owner.node.is_always_set(name)
     present = owner.present if is_set else (*owner.present, condition)
     node = owner.node.member(name) if is_field else owner.node.values
-    return described(node, Term(text, "any", path=path, present=present, fails=owner.fails))
+    return described(node, CelTerm(text, "any", path=path, present=present, fails=owner.fails))
 
 
-def item_at(owner: Term, index: int) -> Term:
+def item_at(owner: CelTerm, index: int) -> CelTerm:
     if index < 0 or owner.node is None or owner.kind != "list":
         raise inexact("an index is counted from the end, or not of a list of the schema")
     condition = f"size({owner.text}) > {index}"
-    found = Term(
+    found = CelTerm(
         f"{owner.within(WHOLE)}[{index}]", "any", path=f"{owner.path}[{index}]", present=(*owner.present, condition)
     )
     return described(owner.node.items, found)
 
 
-def item_of(owner: Term, variable: str) -> Term:
+def item_of(owner: CelTerm, variable: str) -> CelTerm:
     """The item that a loop over the list, or over the keys of the mapping, sees."""
     if owner.kind in {"mapping", "object"}:
-        return Term(variable, "string", path=f"a key of {owner.name}")
+        return CelTerm(variable, "string", path=f"a key of {owner.name}")
     if owner.node is not None:
-        return described(owner.node.items, Term(variable, "any", path=f"an item of {owner.name}"))
+        return described(owner.node.items, CelTerm(variable, "any", path=f"an item of {owner.name}"))
     if owner.kind != "list" or owner.item is None:
         raise inexact("a loop over what is neither a list of the schema nor a mapping")
     return replace(owner.item, text=variable, level=WHOLE)
@@ -185,11 +185,11 @@ def item_of(owner: Term, variable: str) -> Term:
 # -- operators ---------------------------------------------------------------------------------------------------------
 
 
-def boolean(text: str, *parts: Term, level: int = WHOLE) -> Term:
-    return Term(text, "boolean", level=level, fails=any(each.fails for each in parts))
+def boolean(text: str, *parts: CelTerm, level: int = WHOLE) -> CelTerm:
+    return CelTerm(text, "boolean", level=level, fails=any(each.fails for each in parts))
 
 
-def is_set(term: Term) -> Term:
+def is_set(term: CelTerm) -> CelTerm:
     """Whether a field is defined."""
     if not term.path and term.fails:
         raise inexact(f"{term.text} may fail, and is undefined then if it is a `let`")
@@ -202,7 +202,7 @@ def _level(condition: str) -> int:
     return WHOLE if condition.startswith("has(") else RELATION
 
 
-def truth(term: Term) -> Term:
+def truth(term: CelTerm) -> CelTerm:
     """The value as Python decides it in a condition."""
     if term.kind == "boolean":
         return term
@@ -216,13 +216,13 @@ def truth(term: Term) -> Term:
     raise inexact(f"whether {term.name} is empty depends on fields that the schema does not list; use `is defined`")
 
 
-def negated(term: Term) -> Term:
+def negated(term: CelTerm) -> CelTerm:
     if isinstance(term.constant, bool):
         return constant(not term.constant)
     return boolean(f"!{term.within(UNARY)}", term, level=UNARY)
 
 
-def both(left: Term, right: Term) -> Term:
+def both(left: CelTerm, right: CelTerm) -> CelTerm:
     if isinstance(left.constant, bool):
         return right if left.constant else left
     if left.fails:
@@ -231,7 +231,7 @@ def both(left: Term, right: Term) -> Term:
     return boolean(f"{left.within(AND)} && {right.within(AND)}", left, right, level=AND)
 
 
-def either(left: Term, right: Term) -> Term:
+def either(left: CelTerm, right: CelTerm) -> CelTerm:
     if isinstance(left.constant, bool):
         return left if left.constant else right
     if left.fails:
@@ -240,7 +240,7 @@ def either(left: Term, right: Term) -> Term:
     return boolean(f"{left.within(OR)} || {right.within(OR)}", left, right, level=OR)
 
 
-def chosen(condition: Term, left: Term, right: Term) -> Term:
+def chosen(condition: CelTerm, left: CelTerm, right: CelTerm) -> CelTerm:
     """`left if condition else right`."""
     if isinstance(condition.constant, bool):
         return left if condition.constant else right
@@ -251,7 +251,7 @@ def chosen(condition: Term, left: Term, right: Term) -> Term:
     kept = left if left.constant is None else right
     if left.kind not in SCALARS and not any(each.constant in ([], {}) for each in (left, right)):
         raise inexact(f"it is one of two values of the kind {left.kind}")
-    return Term(
+    return CelTerm(
         f"{condition.within(OR)} ? {left.within(OR)} : {right.within(CONDITIONAL)}",
         left.kind,
         level=CONDITIONAL,
@@ -269,7 +269,7 @@ _COMPARED: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def compared(symbol: str, left: Term, right: Term) -> Term:
+def compared(symbol: str, left: CelTerm, right: CelTerm) -> CelTerm:
     """`symbol` is Jinja's name of the operator."""
     if left.kind == right.kind == "quantity" and (left.constant or right.constant):
         text = f"{left.text}.compareTo({right.text}) {_COMPARED[symbol]} 0"
@@ -280,7 +280,7 @@ def compared(symbol: str, left: Term, right: Term) -> Term:
     return boolean(f"{left.within(SUM)} {_COMPARED[symbol]} {right.within(SUM)}", left, right, level=RELATION)
 
 
-def comparable(left: Term, right: Term) -> tuple[Term, Term]:
+def comparable(left: CelTerm, right: CelTerm) -> tuple[CelTerm, CelTerm]:
     """The operands of a comparison, of one type."""
     kinds = {left.kind, right.kind}
     if not kinds <= SCALARS or (len(kinds) > 1 and kinds != NUMBERS):
@@ -292,12 +292,12 @@ def comparable(left: Term, right: Term) -> tuple[Term, Term]:
     return (_as_double(left), _as_double(right)) if "number" in kinds else (left, right)
 
 
-def _is_small(term: Term) -> bool:
+def _is_small(term: CelTerm) -> bool:
     low, high = term.range
     return low >= -_EXACT and high <= _EXACT
 
 
-def _as_double(term: Term) -> Term:
+def _as_double(term: CelTerm) -> CelTerm:
     if term.kind == "number":
         return term
     if isinstance(term.constant, int):
@@ -305,11 +305,11 @@ def _as_double(term: Term) -> Term:
     return replace(term, text=f"double({term.text})", kind="number", level=WHOLE, is_raw=False)
 
 
-def as_integer(term: Term) -> Term:
+def as_integer(term: CelTerm) -> CelTerm:
     return replace(term, text=f"int({term.text})", level=WHOLE, is_raw=False) if term.is_raw else term
 
 
-def contains(needle: Term, haystack: Term) -> Term:
+def contains(needle: CelTerm, haystack: CelTerm) -> CelTerm:
     """`needle in haystack`."""
     if haystack.kind == needle.kind == "string":
         return boolean(f"{haystack.within(WHOLE)}.contains({needle.text})", needle, haystack)
@@ -334,7 +334,7 @@ def contains(needle: Term, haystack: Term) -> Term:
 # -- numbers and text --------------------------------------------------------------------------------------------------
 
 
-def arithmetic(symbol: str, left: Term, right: Term) -> Term:
+def arithmetic(symbol: str, left: CelTerm, right: CelTerm) -> CelTerm:
     """+, -, *, // or % of integers within 64 bits."""
     if {left.kind, right.kind} != {"integer"}:
         raise inexact(f"CEL calculates {left.kind} {symbol} {right.kind} otherwise")
@@ -351,16 +351,16 @@ def arithmetic(symbol: str, left: Term, right: Term) -> Term:
         raise inexact(f"an integer overflows in CEL: give {names or 'its operands'} a minimum and a maximum")
     level = SUM if symbol in "+-" else PRODUCT
     text = f"{as_integer(left).within(level)} {symbol[0]} {as_integer(right).within(level + 1)}"
-    return Term(text, "integer", level=level, fails=left.fails or right.fails, range=bounds)
+    return CelTerm(text, "integer", level=level, fails=left.fails or right.fails, range=bounds)
 
 
-def length(term: Term) -> Term:
+def length(term: CelTerm) -> CelTerm:
     if term.kind not in {"string", "list", "mapping"}:
         raise inexact(f"{term.name} has no size in CEL")
-    return Term(f"size({term.text})", "integer", fails=term.fails, range=(0, 2**32))
+    return CelTerm(f"size({term.text})", "integer", fails=term.fails, range=(0, 2**32))
 
 
-def as_text(term: Term) -> Term:
+def as_text(term: CelTerm) -> CelTerm:
     """The value as a part of longer text."""
     if term.kind == "string":
         return term
@@ -369,7 +369,7 @@ def as_text(term: Term) -> Term:
     if term.kind not in {"integer", "boolean"}:
         raise inexact(f"the text of {term.name} ({term.kind}) is otherwise in CEL")
     text = as_integer(term).text if term.kind == "integer" else term.text
-    return Term(f"string({text})", "string", fails=term.fails, is_ascii=True)
+    return CelTerm(f"string({text})", "string", fails=term.fails, is_ascii=True)
 
 
 _WHOLE_QUANTITY: Final = re.compile(
@@ -380,22 +380,22 @@ _WHOLE_QUANTITY: Final = re.compile(
 """A pattern that admits only quantities without a fraction: CEL rounds them to nanos."""
 
 
-def quantity(term: Term) -> Term:
+def quantity(term: CelTerm) -> CelTerm:
     """Text as a quantity, which is compared with a constant one: CEL knows none above 2^63."""
     if term.constant is not None:
         amount = parse_quantity(term.constant) if term.kind == "string" else None
         if amount is None or amount.denominator != 1 or not 0 < amount <= INT64[1]:
             raise inexact(f"{term.text} is not a whole quantity")
-        return Term(f"quantity({term.text})", "quantity", constant=amount)
+        return CelTerm(f"quantity({term.text})", "quantity", constant=amount)
     pattern = term.node.schema.get("pattern") if term.node is not None else None
     if term.kind != "string" or not _WHOLE_QUANTITY.fullmatch(pattern or ""):
         raise inexact(f"CEL rounds quantities: give {term.name} a pattern without a fraction, such as ^[0-9]+[MG]i$")
-    return Term(f"quantity({term.text})", "quantity", fails=term.fails)
+    return CelTerm(f"quantity({term.text})", "quantity", fails=term.fails)
 
 
-def joined(parts: list[Term]) -> Term:
+def joined(parts: list[CelTerm]) -> CelTerm:
     texts = [as_text(each) for each in parts]
     if len(texts) == 1:
         return texts[0]
     fails, is_ascii = any(each.fails for each in texts), all(each.is_ascii for each in texts)
-    return Term(" + ".join(each.within(SUM) for each in texts), "string", level=SUM, fails=fails, is_ascii=is_ascii)
+    return CelTerm(" + ".join(each.within(SUM) for each in texts), "string", level=SUM, fails=fails, is_ascii=is_ascii)

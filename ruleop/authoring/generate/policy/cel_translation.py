@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
 from ruleop.authoring.generate.policy import cel_terms as terms
-from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, inexact
+from ruleop.authoring.generate.policy.cel_terms import CelTerm, InexactError, inexact
 from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.hints import has_templates
 
@@ -60,7 +60,7 @@ _OTHER_PATTERNS: Final = re.compile(r"\\[CpP]|[^\x00-\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CelNames:
     """The names that the rules of a watch can read."""
 
     loaded: Loaded
@@ -70,27 +70,27 @@ class Names:
     namespaced: bool
 
     @classmethod
-    def of(cls, loaded: Loaded, watch: Watch, root: SchemaNode, *, namespaced: bool) -> Names:
+    def of(cls, loaded: Loaded, watch: Watch, root: SchemaNode, *, namespaced: bool) -> CelNames:
         return cls(loaded, watch, root.member("spec"), root.is_always_set("spec"), namespaced)
 
-    def root(self, name: str) -> Term:
+    def root(self, name: str) -> CelTerm:
         if name != "spec":
             raise inexact(f"it reads {name}, which only the operator knows")
         present = () if self.is_spec_set else ("has(object.spec)",)
-        found = terms.described(self.spec, Term("object.spec", "any", path=terms.SPEC, present=present))
+        found = terms.described(self.spec, CelTerm("object.spec", "any", path=terms.SPEC, present=present))
         if found.kind != "object":
             raise inexact("spec is not an object with declared fields")
         return found
 
-    def metadata(self, name: str) -> Term:
+    def metadata(self, name: str) -> CelTerm:
         text, path = f"object.metadata.{name}", f"metadata.{name}"
         if name == "name" or (name == "namespace" and self.namespaced):
-            return replace(terms.described(_TEXT, Term(text, "any", path=path)), is_ascii=True)
+            return replace(terms.described(_TEXT, CelTerm(text, "any", path=path)), is_ascii=True)
         if name in {"labels", "annotations"}:
-            return terms.described(_TEXTS, Term(text, "any", path=path, present=(f"has({text})",)))
+            return terms.described(_TEXTS, CelTerm(text, "any", path=path, present=(f"has({text})",)))
         raise inexact(f"it reads {path}, which the API server does not have yet")
 
-    def var(self, name: str) -> Term:
+    def var(self, name: str) -> CelTerm:
         if name in self.watch.draft.from_environment:
             raise inexact(f"vars.{name} comes from an environment variable of the operator")
         if name not in self.watch.draft.vars:
@@ -102,7 +102,7 @@ class Names:
 class Translation:
     """Translates the expressions of one rule. `reads` are the parts of the custom resource that it found in them."""
 
-    names: Names
+    names: CelNames
     reads: set[str] = field(default_factory=set)
     is_looping: bool = False
 
@@ -115,7 +115,7 @@ class Translation:
         """A message with slots as plain text, and as an expression. What CEL cannot express is "..." in it, with the
         first reason."""
         body = self.names.loaded.library.written_string(source, site).body
-        found, reason = list[Term](), ""
+        found, reason = list[CelTerm](), ""
         for part in body if all(isinstance(each, (syntax.Data, syntax.Print)) for each in body) else ():
             try:
                 if isinstance(part, syntax.Data):
@@ -130,7 +130,7 @@ class Translation:
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
-    def _truth(self, node: syntax.Expr) -> Term:
+    def _truth(self, node: syntax.Expr) -> CelTerm:
         """A boolean: whether the value counts as true."""
         if isinstance(node, syntax.And):
             return terms.both(self._truth(node.left), self._truth(node.right))
@@ -142,14 +142,14 @@ class Translation:
             return terms.chosen(self._truth(node.test), self._truth(node.then), self._truth(node.otherwise))
         return terms.truth(self._value(node))
 
-    def _value(self, node: syntax.Expr) -> Term:
+    def _value(self, node: syntax.Expr) -> CelTerm:
         method = _VALUES.get(type(node))
         if method is None:
             raise inexact(f"CEL has no equal of {type(node).__name__}")
-        translated: Term = getattr(self, method)(node)
+        translated: CelTerm = getattr(self, method)(node)
         return translated
 
-    def _either_value(self, node: syntax.And | syntax.Or) -> Term:
+    def _either_value(self, node: syntax.And | syntax.Or) -> CelTerm:
         """The value of `and` and `or`: one of the operands, as in Python."""
         left, right = self._value(node.left), self._value(node.right)
         if left.kind == right.kind == "boolean":
@@ -157,12 +157,12 @@ class Translation:
         first, second = (right, left) if isinstance(node, syntax.And) else (left, right)
         return terms.chosen(terms.truth(left), first, second)
 
-    def _conditional(self, node: syntax.Conditional) -> Term:
+    def _conditional(self, node: syntax.Conditional) -> CelTerm:
         if node.otherwise is None:
             raise inexact("an `if` without `else` has no value")
         return terms.chosen(self._truth(node.test), self._value(node.then), self._value(node.otherwise))
 
-    def _compare(self, node: syntax.Compare) -> Term:
+    def _compare(self, node: syntax.Compare) -> CelTerm:
         left, found = self._value(node.first), terms.constant(True)
         for operand in node.others:
             right = self._value(operand.value)
@@ -174,10 +174,10 @@ class Translation:
             found, left = terms.both(found, each), right
         return found
 
-    def _test(self, node: syntax.Test) -> Term:
+    def _test(self, node: syntax.Test) -> CelTerm:
         return self._tested(node.name, self._value(node.value), [self._value(each) for each in _arguments(node)])
 
-    def _tested(self, name: str, value: Term, arguments: list[Term]) -> Term:
+    def _tested(self, name: str, value: CelTerm, arguments: list[CelTerm]) -> CelTerm:
         if name in _DEFINED:
             found = terms.is_set(value)
             return found if name == "defined" else terms.negated(found)
@@ -191,20 +191,20 @@ class Translation:
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def _constant(self, node: syntax.Expr) -> Term:
+    def _constant(self, node: syntax.Expr) -> CelTerm:
         return terms.constant(_plain(node))
 
-    def _name(self, node: syntax.Name) -> Term:
+    def _name(self, node: syntax.Name) -> CelTerm:
         return self._named(node.name)
 
-    def _named(self, name: str) -> Term:
+    def _named(self, name: str) -> CelTerm:
         if name in self.names.watch.rule.let:
             return self._let(name)
         if name == "spec":
             self.reads.add("spec")
         return self.names.root(name)
 
-    def _let(self, name: str) -> Term:
+    def _let(self, name: str) -> CelTerm:
         written = self.names.watch.rule.let[name].node
         if not isinstance(written.value, str) or not has_templates(written.value):
             return terms.constant(written.data())
@@ -213,7 +213,7 @@ class Translation:
             raise inexact(f"the let {name} is not one expression")
         return self._value(slot)
 
-    def _field(self, node: syntax.Field) -> Term:
+    def _field(self, node: syntax.Field) -> CelTerm:
         match node.of:
             case syntax.Name("cr") if node.name == "spec" and self.names.is_spec_set:
                 return self._named("spec")
@@ -223,18 +223,18 @@ class Translation:
                 return self.names.var(node.name)
         return terms.member(self._value(node.of), node.name)
 
-    def _item(self, node: syntax.Item) -> Term:
+    def _item(self, node: syntax.Item) -> CelTerm:
         """An item that is named in the expression: `a[0]`."""
         if isinstance(node.key, syntax.Const) and type(node.key.value) is int:
             return terms.item_at(self._value(node.of), node.key.value)
         raise inexact("the name of a field is computed")
 
-    def _metadata(self, name: str) -> Term:
+    def _metadata(self, name: str) -> CelTerm:
         if name in {"labels", "annotations"}:
             self.reads.add(f"metadata.{name}")
         return self.names.metadata(name)
 
-    def _arithmetic(self, node: syntax.Operation) -> Term:
+    def _arithmetic(self, node: syntax.Operation) -> CelTerm:
         if node.operator in _OTHER_OPERATORS:
             raise inexact(f"CEL has no equal of {_OTHER_OPERATORS[node.operator]}")
         left, right, symbol = self._value(node.left), self._value(node.right), node.operator
@@ -242,7 +242,7 @@ class Translation:
             return terms.joined([left, right])
         return terms.arithmetic(symbol, left, right)
 
-    def _signed(self, node: syntax.Sign) -> Term:
+    def _signed(self, node: syntax.Sign) -> CelTerm:
         if node.operator == "+":
             raise inexact("CEL has no equal of Pos")
         value = self._value(node.value)
@@ -250,12 +250,12 @@ class Translation:
             return terms.constant(-value.constant)
         return terms.arithmetic("-", terms.constant(0), value)
 
-    def _joined(self, node: syntax.Concat) -> Term:
+    def _joined(self, node: syntax.Concat) -> CelTerm:
         return terms.joined([self._value(each) for each in node.parts])
 
     # -- filters and methods -------------------------------------------------------------------------------------------
 
-    def _filter(self, node: syntax.Filter) -> Term:
+    def _filter(self, node: syntax.Filter) -> CelTerm:
         assert node.value is not None, "it is not that of a block"
         value, arguments = self._value(node.value), _arguments(node)
         if node.name in {"default", "d"}:
@@ -278,7 +278,7 @@ class Translation:
             return self._mapped(value, node)
         raise inexact(f"CEL has no equal of the filter {node.name}")
 
-    def _default(self, value: Term, node: syntax.Filter) -> Term:
+    def _default(self, value: CelTerm, node: syntax.Filter) -> CelTerm:
         given = {**dict(zip(("default_value", "boolean"), node.args, strict=False)), **node.kwargs}
         fallback = self._value(given["default_value"]) if "default_value" in given else terms.constant("")
         if fallback.fails and not fallback.path:
@@ -288,7 +288,7 @@ class Translation:
             usable = terms.both(usable, terms.truth(replace(value, fails=False)))
         return terms.chosen(usable, replace(value, fails=False), fallback)
 
-    def _matches(self, value: Term, node: syntax.Filter) -> Term:
+    def _matches(self, value: CelTerm, node: syntax.Filter) -> CelTerm:
         flags = {name: _plain(each) for name, each in node.kwargs.items()}
         pattern = _constant_text(node.args)
         if value.kind != "string" or _OTHER_PATTERNS.search(pattern) or not set(flags) <= {"ignorecase", "multiline"}:
@@ -297,7 +297,7 @@ class Translation:
         pattern = (f"(?{letters})" if letters else "") + pattern
         return terms.boolean(f"{value.within(terms.WHOLE)}.matches({terms.constant(pattern).text})", value)
 
-    def _call(self, node: syntax.Call) -> Term:
+    def _call(self, node: syntax.Call) -> CelTerm:
         method = node.method
         if method is None:
             raise inexact("it calls a function, which only the operator can do")
@@ -313,7 +313,7 @@ class Translation:
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
-    def _selected(self, value: Term, node: syntax.Filter) -> Term:
+    def _selected(self, value: CelTerm, node: syntax.Filter) -> CelTerm:
         """The list of items that pass a test; of a mapping, of its keys."""
         arguments = list(node.args)
         attribute = _constant_text(arguments[:1]) if node.name.endswith("attr") else ""
@@ -329,7 +329,7 @@ class Translation:
         if value.kind != "list" and (found.fails or value.kind != "mapping"):
             raise inexact(f"a loop over {value.name} has no order in CEL")
         source = value.within(terms.WHOLE)
-        return Term(
+        return CelTerm(
             f"{source}.filter({_ITEM}, {found.text})",
             "list",
             fails=value.fails or found.fails,
@@ -338,21 +338,21 @@ class Translation:
             nonempty="" if found.fails else f"{source}.exists({_ITEM}, {found.text})",
         )
 
-    def _mapped(self, value: Term, node: syntax.Filter) -> Term:
+    def _mapped(self, value: CelTerm, node: syntax.Filter) -> CelTerm:
         """The list of an attribute of the items that have it."""
         if node.kwargs.keys() != {"attribute"} or node.args or value.kind != "list":
             raise inexact("CEL has no equal of this map")
         found = _reached(self._item_of(value), _constant_text([node.kwargs["attribute"]]))
         condition = f"{terms.is_set(found).text}, " if found.present else ""
         text = f"{value.within(terms.WHOLE)}.map({_ITEM}, {condition}{found.text})"
-        return Term(text, "list", fails=value.fails, item=replace(found, path="", present=(), fails=False))
+        return CelTerm(text, "list", fails=value.fails, item=replace(found, path="", present=(), fails=False))
 
-    def _item_of(self, value: Term) -> Term:
+    def _item_of(self, value: CelTerm) -> CelTerm:
         if self.is_looping:
             raise inexact("a loop in a loop may be too costly for the API server")
         return terms.item_of(value, _ITEM)
 
-    def _outer(self, arguments: list[syntax.Expr]) -> list[Term]:
+    def _outer(self, arguments: list[syntax.Expr]) -> list[CelTerm]:
         """The arguments of a test. Jinja evaluates them once, and CEL for each item."""
         self.is_looping = True
         found = [self._value(each) for each in arguments]
@@ -362,17 +362,17 @@ class Translation:
         return found
 
 
-def _reached(item: Term, attribute: str) -> Term:
+def _reached(item: CelTerm, attribute: str) -> CelTerm:
     """`a.b` of an item."""
     for name in attribute.split(".") if attribute else ():
         item = terms.item_at(item, int(name)) if name.isdigit() else terms.member(item, name)
     return item
 
 
-def _in_case(value: Term, name: str) -> Term:
+def _in_case(value: CelTerm, name: str) -> CelTerm:
     if value.kind != "string" or not value.is_ascii:
         raise inexact(f"{name} is otherwise in CEL for letters beyond ASCII, which {value.name} may have")
-    return Term(f"{value.within(terms.WHOLE)}.{name}Ascii()", "string", fails=value.fails, is_ascii=True)
+    return CelTerm(f"{value.within(terms.WHOLE)}.{name}Ascii()", "string", fails=value.fails, is_ascii=True)
 
 
 def _arguments(node: syntax.Filter | syntax.Test | syntax.Call) -> tuple[syntax.Expr, ...]:

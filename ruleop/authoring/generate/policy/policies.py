@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
+from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas
 from ruleop.authoring.checking.typing.strings import expression_node
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.policy.cel_terms import InexactError, constant
-from ruleop.authoring.generate.policy.cel_translation import Names, Translation
+from ruleop.authoring.generate.policy.cel_translation import CelNames, Translation
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def policies(loaded: Loaded) -> tuple[list[Policy], list[Kept]]:
     """The policies of the watches, and what is not in them."""
     found: list[Policy] = []
     kept: list[Kept] = []
-    kinds = Kinds(loaded.project.crds)
+    kinds = KindSchemas(loaded.project.crds)
     for watch in loaded.watches:
         rule = watch.rule
         crd, node = kinds.crd(rule.kind), kinds.node(rule.kind)
@@ -66,7 +66,7 @@ def policies(loaded: Loaded) -> tuple[list[Policy], list[Kept]]:
                 for each in rule.validate
             ]
             continue
-        translation = Translation(Names.of(loaded, watch, node, namespaced=crd.namespaced))
+        translation = Translation(CelNames.of(loaded, watch, node, namespaced=crd.namespaced))
         validations = [each for rule in rule.validate if (each := _validation(translation, rule, kept)) is not None]
         if validations:
             suffix = f"-{rule.name}" if rule.name else ""

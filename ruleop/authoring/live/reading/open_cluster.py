@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.live.operator import Operator, find_operator
-from ruleop.authoring.live.reading.read_only_connection import Connection, connected
+from ruleop.authoring.live.reading.read_only_connection import ReadOnlyConnection, connected
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.authoring.live.reading.served_kinds import LiveKinds
 from ruleop.errors import RuleopError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
     from ruleop.kubernetes.kinds import GroupKind, Object
-    from ruleop.operator.wire.client.discovery import Catalogue, Served
-    from ruleop.operator.wire.cluster_flags import Access
+    from ruleop.operator.wire.client.discovery import Catalogue, DiscoveredResource
+    from ruleop.operator.wire.cluster_flags import AccessFlags
     from ruleop.planning import Plan
 
 
@@ -35,8 +35,8 @@ class UnknownKindError(RuleopError):
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    access: Access
-    connection: Connection
+    access: AccessFlags
+    connection: ReadOnlyConnection
     reader: Reader
     kinds: LiveKinds
     operator: Operator
@@ -77,7 +77,7 @@ class LiveCluster:
 
 
 @contextlib.asynccontextmanager
-async def open_cluster(access: Access) -> AsyncIterator[LiveCluster]:
+async def open_cluster(access: AccessFlags) -> AsyncIterator[LiveCluster]:
     """Raises NotConnectedError."""
     async with connected(access.kubeconfig, access.context) as connection:
         reader = Reader(connection)
@@ -85,7 +85,7 @@ async def open_cluster(access: Access) -> AsyncIterator[LiveCluster]:
         yield LiveCluster(access, connection, reader, LiveKinds(reader, connection.discovery), operator)
 
 
-def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] = ()) -> Served:
+def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] = ()) -> DiscoveredResource:
     """`text`: as in `kubectl get`: App, apps, app, apps.myapp.k8s.io. Of several kinds with this name, that among the
     `preferred` ones is meant."""
     name, _, group = text.lower().partition(".")
@@ -104,11 +104,11 @@ def find_kind(catalogue: Catalogue, text: str, preferred: Collection[GroupKind] 
     raise UnknownKindError(f"the cluster serves no kind {text!r}{did_you_mean(text.partition('.')[0], sorted(known))}")
 
 
-def _names(served: Served) -> set[str]:
+def _names(served: DiscoveredResource) -> set[str]:
     return {served.info.kind.kind.lower(), served.info.plural.lower(), *map(str.lower, served.aliases)}
 
 
-def _is_group(group: str, served: Served) -> bool:
+def _is_group(group: str, served: DiscoveredResource) -> bool:
     """Whether the group is this one. A version may precede it, as in `deployments.v1.apps`."""
     kind = served.info.kind
     return group in {"", kind.group, kind.version, f"{kind.version}.{kind.group}"}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
-    from ruleop.operator.wire.http.connection import Request
+    from ruleop.operator.wire.http.connection import PreparedRequest
 
 
 class NotConnectedError(RuleopError):
@@ -31,7 +31,7 @@ class NotConnectedError(RuleopError):
 class ReadingClient(Client):
     """A client that sends no other requests than GET, whatever is asked of it."""
 
-    async def fetch(self, request: Request) -> tuple[bytes, str]:
+    async def fetch(self, request: PreparedRequest) -> tuple[bytes, str]:
         if request.method != "GET":
             raise RuleopError(f"{request.verb} {request.resource}: this command only reads")
         return await super().fetch(request)
@@ -40,12 +40,12 @@ class ReadingClient(Client):
 class DryRunClient(Client):
     """A client whose writes are all dry runs, whatever is asked of it."""
 
-    async def fetch(self, request: Request) -> tuple[bytes, str]:
+    async def fetch(self, request: PreparedRequest) -> tuple[bytes, str]:
         return await super().fetch(requests.as_dry_run(request))
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ReadOnlyConnection:
     session: Session
     client: ReadingClient
     discovery: Discovery
@@ -58,7 +58,7 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connected(kubeconfig: str, context: str) -> AsyncIterator[Connection]:
+async def connected(kubeconfig: str, context: str) -> AsyncIterator[ReadOnlyConnection]:
     """Connects, and discovers the kinds that the cluster serves. Raises NotConnectedError."""
     try:
         credentials = find_credentials(kubeconfig, context, environ=os.environ)
@@ -72,6 +72,6 @@ async def connected(kubeconfig: str, context: str) -> AsyncIterator[Connection]:
             await discovery.refresh()
         except ApiError as error:
             raise NotConnectedError(f"{session.server}: {error}") from error
-        yield Connection(session, client, discovery, credentials.namespace or "default")
+        yield ReadOnlyConnection(session, client, discovery, credentials.namespace or "default")
     finally:
         await session.close()

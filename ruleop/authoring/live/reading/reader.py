@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import reading, stored_object
-from ruleop.operator.wire.client.requests import Source
+from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning.model.marks import PART_OF, names_an_owner
 from ruleop.planning.model.observed import FixedObjects, Query
@@ -19,7 +19,7 @@ from ruleop.planning.model.observed import FixedObjects, Query
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from ruleop.authoring.live.reading.read_only_connection import Connection
+    from ruleop.authoring.live.reading.read_only_connection import ReadOnlyConnection
     from ruleop.kubernetes.builtin.table import ResourceInfo
 
 PAGE: Final = 250
@@ -29,7 +29,7 @@ METADATA_PAGE: Final = 500
 
 
 class Reader:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ReadOnlyConnection) -> None:
         self._client = connection.client
         self._catalogue = connection.discovery
 
@@ -63,7 +63,7 @@ class Reader:
         """The objects of a kind, in one namespace or in all, page by page; none if the kind is not served. Raises
         ApiError."""
         if (resource := self.resource(kind)) is not None:
-            source = Source(resource, namespace, labels, fields)
+            source = ObjectSource(resource, namespace, labels, fields)
             async for items in self._pages(source, size):
                 # The items of a list of built-in objects do not repeat their kind.
                 yield [{**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in items]
@@ -72,14 +72,14 @@ class Reader:
         """The keys of the objects of a kind, of which only the metadata is sent. Raises ApiError."""
         found: set[ObjectKey] = set()
         if (resource := self.resource(kind)) is not None:
-            source = Source(resource, namespace, labels, fields, metadata_only=True)
+            source = ObjectSource(resource, namespace, labels, fields, metadata_only=True)
             async for items in self._pages(source, METADATA_PAGE):
                 for each in items:
                     place = each["metadata"].get("namespace") or ""
                     found.add(ObjectKey(kind.group, kind.kind, place, each["metadata"]["name"]))
         return found
 
-    async def _pages(self, source: Source, size: int) -> AsyncIterator[list[dict[str, Any]]]:
+    async def _pages(self, source: ObjectSource, size: int) -> AsyncIterator[list[dict[str, Any]]]:
         token = ""
         while True:
             request = requests.list_page(source, limit=size, token=token)

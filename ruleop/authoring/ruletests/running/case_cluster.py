@@ -18,7 +18,7 @@ from ruleop.kubernetes.merge.lists import item_key
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
 from ruleop.localcluster.api.object_checks import with_defaults
 from ruleop.localcluster.api.object_deletion import is_finished
-from ruleop.localcluster.api.object_writer import CONTROLLERS, Writer
+from ruleop.localcluster.api.object_writer import CONTROLLERS, ObjectWriter
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.validation.field_errors import FieldError
     from ruleop.language.rules import Project
-    from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.object_store import Event, Stored
+    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.object_store import Stored, StoreEvent
     from ruleop.operator.wire.client.server_errors import ApiError
     from ruleop.planning import Action, KindInfo
 
@@ -113,7 +113,7 @@ class CaseKinds(OfflineKinds):
     def shape_of(self, kind: Kind) -> Shape:
         return self.info(kind).shape
 
-    def served(self, kind: Kind) -> Served:
+    def served(self, kind: Kind) -> ServedKind:
         found = self.registry.of_kind(kind)
         if found is None:  # nothing is known about it
             found = open_kind(kind, namespaced=self.info(kind).namespaced)
@@ -131,7 +131,7 @@ class CaseKinds(OfflineKinds):
             return with_defaults(served, named)
 
 
-class CaseWriter(Writer):
+class CaseWriter(ObjectWriter):
     """The writer of a case, whose namespaces exist unless the test says otherwise. Most cases of a project write the
     same objects, and what the server made of one is known then."""
 
@@ -141,12 +141,12 @@ class CaseWriter(Writer):
         super().__init__(store, clock=clock, new_uid=new_uid)
         self.known = kinds.known
 
-    def check_namespace(self, served: Served, namespace: str, name: str) -> None:
+    def check_namespace(self, served: ServedKind, namespace: str, name: str) -> None:
         if self.store.get(NAMESPACES, Name("", namespace)) is not None:
             super().check_namespace(served, namespace, name)
 
     def validate(
-        self, served: Served, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
+        self, served: ServedKind, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
     ) -> None:
         """An object that a test describes in part is invalid before the operator writes to it, too."""
         try:
@@ -157,7 +157,7 @@ class CaseWriter(Writer):
             if found or not known:
                 raise
 
-    def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
+    def create(self, served: ServedKind, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
         if self._depends_on_others(served, namespace, obj):
             return super().create(served, namespace, obj, options)
         key = served.kind, namespace, orjson.dumps([obj, self.new_uid(obj), self.clock()])
@@ -167,7 +167,7 @@ class CaseWriter(Writer):
         return self._remembered(key, super().create(served, namespace, obj, options))
 
     def update(
-        self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
+        self, served: ServedKind, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
     ) -> Stored:
         key = served.kind, subresource, old.data + orjson.dumps([obj, self.clock()])
         if (found := self.known.get(key)) is not None:
@@ -182,11 +182,11 @@ class CaseWriter(Writer):
         self.known[key] = stored.obj
         return stored
 
-    def delete(self, served: Served, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
+    def delete(self, served: ServedKind, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Pods end at once: no kubelet runs."""
         return super().delete(served, old, replace(options or DeleteOptions(), grace=0))
 
-    def _depends_on_others(self, served: Served, namespace: str, obj: Object) -> bool:
+    def _depends_on_others(self, served: ServedKind, namespace: str, obj: Object) -> bool:
         """Whether the new object depends on what else there is: an object of its name, or other Services."""
         if served.strategy.admit is not None:
             return served.resource != SERVICES or any(True for _ in self.store.all(SERVICES))
@@ -197,7 +197,7 @@ class CaseWriter(Writer):
 class _Collector(GarbageCollector):
     """Owners that a test does not mention exist until the last one that it mentions is deleted."""
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+    def concerned(self, resource: Resource, event: StoreEvent) -> Iterator[Name]:
         if event.deleted or is_being_deleted(event.new.obj):
             yield from super().concerned(resource, event)
 
@@ -226,14 +226,14 @@ class CaseCluster:
     def fixed(self) -> FixedObjects:
         return FixedObjects(self.objects.values())
 
-    def _stored(self, _resource: Resource, event: Event) -> None:
+    def _stored(self, _resource: Resource, event: StoreEvent) -> None:
         key = ObjectKey.of(event.new.obj)
         if event.deleted:
             self.objects.pop(key, None)
         else:
             self.objects[key] = _as_stored(event.new.obj)
 
-    def _live(self, key: ObjectKey) -> tuple[Served, Stored]:
+    def _live(self, key: ObjectKey) -> tuple[ServedKind, Stored]:
         served = self.kinds.served(Kind.of(self.objects[key]))
         found = self.store.get(served.resource, Name(key.namespace, key.name))
         assert found is not None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import structlog
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
-from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.authoring.offline.stand_in import NAMESPACE, with_owner_uids
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.state import After, Error, Provenance, described, named, owned
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project, Rule
     from ruleop.language.secrets.masks import Masks
     from ruleop.language.templates.field_sites import FieldPath
-    from ruleop.localcluster.object_store import Event, Resource, Stored
+    from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 POLL: Final = 0.05  # seconds between two checks for changes
 QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer
@@ -50,7 +50,7 @@ PATIENCE: Final = 30.0  # seconds after which a step is over in any case
 _NOISE: Final = frozenset({"events", "leases"})
 
 
-class DevMode(View):
+class DevMode(DevView):
     """One case in the making. Use it as a context manager."""
 
     def __init__(self, project: Project, kinds: CaseKinds, served: Collection[Kind]) -> None:
@@ -68,7 +68,7 @@ class DevMode(View):
         self._stack.enter_context(self._runner)
         self._stack.enter_context(structlog.testing.capture_logs())  # the operator's log is none of a test's output
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="ruleop-test-"))
-        settings = Settings(definitions=self._definitions, kubeconfig=str(Path(folder, "kubeconfig")))
+        settings = DevSettings(definitions=self._definitions, kubeconfig=str(Path(folder, "kubeconfig")))
         options = Options(
             metrics_address="0",
             health_address="0",
@@ -77,7 +77,7 @@ class DevMode(View):
             grace=5.0,
         )
         self._started = asyncio.Event()
-        self.session = Session(self.project, Path(self.project.root), options, settings, self)
+        self.session = DevSession(self.project, Path(self.project.root), options, settings, self)
         for each in map(open_kind, self.served):
             self.session.cluster.registry.serve(each.resource, [each])
         self.session.cluster.store.listen_to_all(self._on_change)
@@ -108,10 +108,10 @@ class DevMode(View):
 
     # -- what a session shows ------------------------------------------------------------------------------------------
 
-    def started(self, session: Session) -> None:  # noqa: ARG002 - of View
+    def started(self, session: DevSession) -> None:  # noqa: ARG002 - of View
         self._started.set()
 
-    def _on_change(self, resource: Resource, _event: Event) -> None:
+    def _on_change(self, resource: Resource, _event: StoreEvent) -> None:
         if resource.plural not in _NOISE:
             self._changes += 1
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.authoring.offline.stand_in import dropped
 from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
-from ruleop.authoring.ruletests.results import CaseError, Failure, Result
+from ruleop.authoring.ruletests.results import CaseError, CaseFailure, CaseResult
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.state import child_of
 from ruleop.errors import RuleopError, Site
@@ -38,17 +38,17 @@ class Runner:
     projects: Projects
     snapshots: Snapshots
 
-    def run(self, case: Case) -> Result:
+    def run(self, case: Case) -> CaseResult:
         written: list[str] = []
         try:
             found = tuple(self._failures(case, written))
         except CaseError as error:
-            found = (Failure("not run", error.message, error.site),)
+            found = (CaseFailure("not run", error.message, error.site),)
         except RuleopError as error:
-            found = (Failure("not run", str(error), case.site),)
-        return Result(case, found, tuple(written))
+            found = (CaseFailure("not run", str(error), case.site),)
+        return CaseResult(case, found, tuple(written))
 
-    def _failures(self, case: Case, written: list[str]) -> list[Failure]:
+    def _failures(self, case: Case, written: list[str]) -> list[CaseFailure]:
         project = self._project(case)
         served = frozenset(map(_kind, case.table.kinds)) if case.table.kinds is not None else None
         with self.projects.world(project, served, case.table.mode) as world:
@@ -57,7 +57,7 @@ class Runner:
                 try:
                     steps.take(step)
                 except CaseError as error:
-                    return [Failure("not run", error.message, error.site, step=case.step_name(number))]
+                    return [CaseFailure("not run", error.message, error.site, step=case.step_name(number))]
                 after = world.after()
                 found = list(failures(step.expect, after, world, site=step.site))
                 if step.snapshot is not None and not found:

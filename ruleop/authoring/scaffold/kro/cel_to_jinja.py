@@ -22,16 +22,16 @@ from ruleop.authoring.scaffold.kro.jinja_terms import (
     SUM,
     WHOLE,
     InexpressibleError,
-    Term,
+    JinjaTerm,
 )
 from ruleop.kubernetes.cel.parser import (
-    Call,
+    CelCall,
+    CelMacro,
+    CelName,
     InvalidRuleError,
     ListLiteral,
     Literal,
-    Macro,
     MapLiteral,
-    Name,
     NotEvaluatedError,
     Select,
     parse,
@@ -61,28 +61,28 @@ _CALLS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class JinjaNames:
     """The names that an expression can read. `ids`: those of resources, with the ids of the children."""
 
     spec: Schema
     ids: Mapping[str, str]
-    variables: Mapping[str, Term] = field(default_factory=dict)
+    variables: Mapping[str, JinjaTerm] = field(default_factory=dict)
 
-    def root(self, name: str) -> Term:
+    def root(self, name: str) -> JinjaTerm:
         if name in self.variables:
             return self.variables[name]
         if name in self.ids:
-            return Term(self.ids[name], certain=True)
+            return JinjaTerm(self.ids[name], certain=True)
         raise InexpressibleError(f"there is no counterpart of {name}")
 
 
 @dataclass(frozen=True, slots=True)
-class Translated(Term):
+class Translated(JinjaTerm):
     ids: frozenset[str] = frozenset()  # the resources that it reads
     remarks: tuple[str, ...] = ()
 
 
-def translated(text: str, names: Names, *, lenient: bool = False) -> Translated:
+def translated(text: str, names: JinjaNames, *, lenient: bool = False) -> Translated:
     """`lenient`: a missing value counts as false. Raises InexpressibleError."""
     try:
         node = parse(text)
@@ -104,7 +104,7 @@ def names_in(text: str) -> frozenset[str]:
 
 def _names(part: Any) -> Iterator[str]:
     """The names in a part of a syntax tree."""
-    if isinstance(part, Name):
+    if isinstance(part, CelName):
         yield part.name
         return
     inner = part if isinstance(part, tuple) else [getattr(part, each) for each in getattr(part, "__slots__", ())]
@@ -114,51 +114,53 @@ def _names(part: Any) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Translation:
-    names: Names
+    names: JinjaNames
     ids: set[str] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
     lenient: bool = False  # whether a missing value in this place counts as false
     present: frozenset[str] = frozenset()  # code of values that a test before has found
 
-    def optional(self, node: Node) -> Term:
+    def optional(self, node: Node) -> JinjaTerm:
         """The value of a whole expression: one that is optional leaves out its field."""
         if _is_optional(node):
             base, conditions, value = self._chain(node)
             if base.certain:
                 return terms.filtered(value, "default(omit)", value.kind)
-            return terms.chosen(terms.both(conditions), value, Term("omit", certain=True))
+            return terms.chosen(terms.both(conditions), value, JinjaTerm("omit", certain=True))
         return self.value(node)
 
-    def value(self, node: Node) -> Term:
+    def value(self, node: Node) -> JinjaTerm:
         before = self.lenient
-        self.lenient = before and (isinstance(node, Macro) or (isinstance(node, Call) and node.name in ("&&", "||")))
+        self.lenient = before and (
+            isinstance(node, CelMacro) or (isinstance(node, CelCall) and node.name in ("&&", "||"))
+        )
         found = self._value(node)
         self.lenient = before
         return found
 
-    def _value(self, node: Node) -> Term:
+    def _value(self, node: Node) -> JinjaTerm:
         if isinstance(node, Literal):
             return terms.constant(node.value)
-        if isinstance(node, Name):
+        if isinstance(node, CelName):
             return self._name(node.name)
         if isinstance(node, Select):
             return self._select(node)
-        if isinstance(node, Macro):
+        if isinstance(node, CelMacro):
             return self._macro(node)
         if isinstance(node, ListLiteral):
             items = [self.value(each) for each in node.items]
             code = f"[{', '.join(each.code for each in items)}]"
-            return Term(code, kind="list", certain=all(each.certain for each in items))
+            return JinjaTerm(code, kind="list", certain=all(each.certain for each in items))
         if isinstance(node, MapLiteral):
             return self._map(node)
         if node.target is None and node.name in _CALLS:
-            found: Term = getattr(self, _CALLS[node.name])(node)
+            found: JinjaTerm = getattr(self, _CALLS[node.name])(node)
             return found
         return self._function(node)
 
     # -- names and fields ----------------------------------------------------------------------------------------------
 
-    def _name(self, name: str) -> Term:
+    def _name(self, name: str) -> JinjaTerm:
         if name == "schema":
             raise InexpressibleError("the custom resource as a whole is another object")
         found = self.names.root(name)
@@ -166,37 +168,37 @@ class _Translation:
             self.ids.add(name)
         return found
 
-    def _select(self, node: Select) -> Term:
+    def _select(self, node: Select) -> JinjaTerm:
         if node.tests:
             if _is_optional(node.operand):
                 raise InexpressibleError("has() of an optional value")
             return terms.is_set(self.value(node.operand), _plain_name(node.field))
         if _is_optional(node):
             raise InexpressibleError("an optional value is used without orValue()")
-        if isinstance(node.operand, Name) and node.operand.name == "schema" and "schema" not in self.names.variables:
+        if isinstance(node.operand, CelName) and node.operand.name == "schema" and "schema" not in self.names.variables:
             return self._of_instance(node.field)
         return self._known(terms.member(self.value(node.operand), _plain_name(node.field)))
 
-    def _of_instance(self, name: str) -> Term:
+    def _of_instance(self, name: str) -> JinjaTerm:
         if name == "spec":
             return terms.described("spec", self.names.spec, certain=True)
         if name == "metadata":
             text = {"type": "string"}
-            return Term(
+            return JinjaTerm(
                 "metadata",
                 kind="map",
                 schema={"properties": {"name": text, "namespace": text}, "required": ["name", "namespace"]},
                 certain=True,
             )
         if name in ("apiVersion", "kind"):
-            return Term(f"cr.{name}", kind="string", certain=True)
+            return JinjaTerm(f"cr.{name}", kind="string", certain=True)
         raise InexpressibleError(f"there is no counterpart of schema.{name}")
 
-    def _known(self, term: Term) -> Term:
+    def _known(self, term: JinjaTerm) -> JinjaTerm:
         """The value, certain if a test before has found it."""
         return replace(term, certain=True) if term.code in self.present else term
 
-    def _index(self, node: Call) -> Term:
+    def _index(self, node: CelCall) -> JinjaTerm:
         if _is_optional(node):
             raise InexpressibleError("an optional value is used without orValue()")
         owner, key = self.value(node.arguments[0]), node.arguments[1]
@@ -208,12 +210,12 @@ class _Translation:
         items = (owner.schema or {}).get("items")
         return terms.described(f"{owner.within(WHOLE)}[{index.code}]", items, certain=False)
 
-    def _chain(self, node: Node) -> tuple[Term, list[Term], Term]:
+    def _chain(self, node: Node) -> tuple[JinjaTerm, list[JinjaTerm], JinjaTerm]:
         """Of `a.?b.?c`: the term of `a`, the conditions on which it has a value, and the term of `a.b.c`."""
         if not _is_optional(node):
             base = self.value(node)
             return base, [], base
-        if isinstance(node, Call):
+        if isinstance(node, CelCall):
             owner_node, key = node.arguments
             base, conditions, owner = self._chain(owner_node)
             if not isinstance(key, Literal) or not isinstance(key.value, str):
@@ -223,10 +225,12 @@ class _Translation:
             assert isinstance(node, Select)
             base, conditions, owner = self._chain(node.operand)
             name = _plain_name(node.field)
-        condition = Term(f"{terms.text_literal(name)} in {owner.within(SUM)}", COMPARED, "bool", certain=base.certain)
+        condition = JinjaTerm(
+            f"{terms.text_literal(name)} in {owner.within(SUM)}", COMPARED, "bool", certain=base.certain
+        )
         return base, [*conditions, condition], terms.member(owner, name)
 
-    def _or_value(self, node: Call) -> Term:
+    def _or_value(self, node: CelCall) -> JinjaTerm:
         assert node.target is not None
         if not _is_optional(node.target):
             raise InexpressibleError("orValue() of a value that is not optional")
@@ -236,14 +240,14 @@ class _Translation:
             return replace(terms.filtered(value, f"default({other.code})", value.kind or other.kind), certain=True)
         return terms.chosen(terms.both(conditions), replace(value, certain=True), other)
 
-    def _has_value(self, node: Call) -> Term:
+    def _has_value(self, node: CelCall) -> JinjaTerm:
         assert node.target is not None
         base, conditions, value = self._chain(node.target)
         if base.certain:
-            return Term(f"{value.code} is defined", COMPARED, "bool", certain=True)
+            return JinjaTerm(f"{value.code} is defined", COMPARED, "bool", certain=True)
         return terms.both(conditions)
 
-    def _map(self, node: MapLiteral) -> Term:
+    def _map(self, node: MapLiteral) -> JinjaTerm:
         entries = []
         for key, each in node.entries:
             if not isinstance(key, Literal) or not isinstance(key.value, str):
@@ -253,12 +257,12 @@ class _Translation:
             raise InexpressibleError("a map with a key twice")
         # A space before each closing brace, because two of them end an expression.
         code = ", ".join(f"{terms.text_literal(key)}: {each.code}" for key, each in entries)
-        return Term(f"{{{code} }}" if code else "{}", kind="map", certain=all(each.certain for _, each in entries))
+        return JinjaTerm(f"{{{code} }}" if code else "{}", kind="map", certain=all(each.certain for _, each in entries))
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
-    def _logical(self, node: Call) -> Term:
-        found: list[Term] = []
+    def _logical(self, node: CelCall) -> JinjaTerm:
+        found: list[JinjaTerm] = []
         before = self.present
         for each in node.arguments:
             found.append(self.value(each))
@@ -271,18 +275,18 @@ class _Translation:
 
     def _found(self, node: Node, *, holds: bool) -> frozenset[str]:
         """The code of fields that are set if the node is true, or with `holds=False` if it is false."""
-        if isinstance(node, Call) and node.name == "!_":
+        if isinstance(node, CelCall) and node.name == "!_":
             return self._found(node.arguments[0], holds=not holds)
-        if isinstance(node, Call) and node.name == ("&&" if holds else "||"):
+        if isinstance(node, CelCall) and node.name == ("&&" if holds else "||"):
             return frozenset().union(*(self._found(each, holds=holds) for each in node.arguments))
         if isinstance(node, Select) and node.tests and holds and not _is_optional(node.operand):
             return frozenset({terms.member(self.value(node.operand), _plain_name(node.field)).code})
         return frozenset()
 
-    def _not(self, node: Call) -> Term:
+    def _not(self, node: CelCall) -> JinjaTerm:
         return terms.negated(self.value(node.arguments[0]))
 
-    def _conditional(self, node: Call) -> Term:
+    def _conditional(self, node: CelCall) -> JinjaTerm:
         test, first, second = node.arguments
         before = self.present
         condition = self.value(test)
@@ -293,16 +297,16 @@ class _Translation:
         self.present = before
         return terms.chosen(condition, chosen, other)
 
-    def _compared(self, node: Call) -> Term:
+    def _compared(self, node: CelCall) -> JinjaTerm:
         left, right = (self.value(each) for each in node.arguments)
         code = f"{left.within(SUM)} {node.name} {right.within(SUM)}"
-        return Term(code, COMPARED, "bool", certain=left.certain and right.certain)
+        return JinjaTerm(code, COMPARED, "bool", certain=left.certain and right.certain)
 
-    def _negative(self, node: Call) -> Term:
+    def _negative(self, node: CelCall) -> JinjaTerm:
         value = self.value(node.arguments[0])
-        return Term(f"-{value.within(WHOLE)}", terms.NEGATIVE, value.kind, certain=value.certain)
+        return JinjaTerm(f"-{value.within(WHOLE)}", terms.NEGATIVE, value.kind, certain=value.certain)
 
-    def _arithmetic(self, node: Call) -> Term:
+    def _arithmetic(self, node: CelCall) -> JinjaTerm:
         left, right = (self.value(each) for each in node.arguments)
         kinds = {left.kind, right.kind} - {""}
         symbol, level = node.name, SUM if node.name in "+-" else PRODUCT
@@ -315,13 +319,13 @@ class _Translation:
             symbol = {"/": "//", "%": "%"}[symbol]
         code = f"{left.within(level)} {symbol} {right.within(level + 1)}"
         certain = left.certain and right.certain and symbol in "+-*"
-        return Term(code, level, next(iter(kinds), ""), certain=certain, at_least_zero=unsigned and symbol != "-")
+        return JinjaTerm(code, level, next(iter(kinds), ""), certain=certain, at_least_zero=unsigned and symbol != "-")
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
-    def _function(self, node: Call) -> Term:
+    def _function(self, node: CelCall) -> JinjaTerm:
         target = node.target
-        if isinstance(target, Name) and target.name not in {*self.names.ids, *self.names.variables, "schema"}:
+        if isinstance(target, CelName) and target.name not in {*self.names.ids, *self.names.variables, "schema"}:
             method = NAMED.get((f"{target.name}.{node.name}", len(node.arguments)))
             if method is not None:
                 return method(self.remarks, *(self.value(each) for each in node.arguments))
@@ -337,15 +341,15 @@ class _Translation:
             left, right = (self._quantity(each) for each in operands)
             symbol = "<" if node.name == "isLessThan" else ">"
             certain = left.certain and right.certain
-            return Term(f"{left.within(SUM)} {symbol} {right.within(SUM)}", COMPARED, "bool", certain=certain)
+            return JinjaTerm(f"{left.within(SUM)} {symbol} {right.within(SUM)}", COMPARED, "bool", certain=certain)
         method = (METHODS if target is not None else FUNCTIONS).get((node.name, len(operands)))
         if method is None:
             raise InexpressibleError(f"there is no counterpart of {node.name}()")
         return method(self.remarks, *(self.value(each) for each in operands))
 
-    def _text(self, node: Node) -> Term:
+    def _text(self, node: Node) -> JinjaTerm:
         """`string(node)`."""
-        if isinstance(node, Call) and node.name == "decode" and node.target == Name("base64"):
+        if isinstance(node, CelCall) and node.name == "decode" and node.target == CelName("base64"):
             return terms.filtered(self.value(node.arguments[0]), "b64decode", "string")
         value = self.value(node)
         if value.kind == "string":
@@ -354,14 +358,14 @@ class _Translation:
             raise InexpressibleError(f"string() of a {value.kind} gives other text in CEL")
         return terms.filtered(value, "string", "string")
 
-    def _quantity(self, node: Node) -> Term:
-        if not (isinstance(node, Call) and node.name == "quantity" and node.target is None):
+    def _quantity(self, node: Node) -> JinjaTerm:
+        if not (isinstance(node, CelCall) and node.name == "quantity" and node.target is None):
             raise InexpressibleError("a quantity that is not written as quantity(...)")
         return terms.filtered(self.value(node.arguments[0]), "quantity", "quantity")
 
     # -- macros --------------------------------------------------------------------------------------------------------
 
-    def _macro(self, node: Macro) -> Term:
+    def _macro(self, node: CelMacro) -> JinjaTerm:
         skips, self.lenient = self.lenient and node.name == "exists", False
         source = self.value(node.target)
         if source.kind not in ("list", ""):
@@ -375,7 +379,7 @@ class _Translation:
             return terms.filtered(selected, "list", "list")
         count = f"{selected.within(FILTERED)} | list | length"
         expected = {"exists": "> 0", "all": f"== {source.within(FILTERED)} | length"}.get(node.name, "== 1")
-        return Term(f"{count} {expected}", COMPARED, "bool", certain=selected.certain)
+        return JinjaTerm(f"{count} {expected}", COMPARED, "bool", certain=selected.certain)
 
 
 @dataclass(slots=True)
@@ -383,25 +387,25 @@ class _Loop:
     """The items of a list, of which Jinja's filters see one attribute at a time."""
 
     translation: _Translation
-    source: Term
+    source: JinjaTerm
     variable: str
     has: set[str] = field(default_factory=set)  # attributes that a test before has found
 
-    def selected(self, node: Node, *, skips: bool = False) -> Term:
+    def selected(self, node: Node, *, skips: bool = False) -> JinjaTerm:
         """The list with the filters for a predicate."""
         found = self.source
-        for each in node.arguments if isinstance(node, Call) and node.name == "&&" else (node,):
+        for each in node.arguments if isinstance(node, CelCall) and node.name == "&&" else (node,):
             name, code, certain = self._test(each, skips=skips)
             word = ("reject" if name.startswith("!") else "select") + ("attr" if code[0] else "")
             given = [terms.text_literal(code[0])] if code[0] else []
             arguments = ", ".join([*given, *code[1:]])
             call = f"{word}({arguments})" if arguments else word
-            found = Term(f"{found.within(FILTERED)} | {call}", FILTERED, "list", certain=found.certain and certain)
+            found = JinjaTerm(f"{found.within(FILTERED)} | {call}", FILTERED, "list", certain=found.certain and certain)
         return found
 
-    def mapped(self, source: Term, node: Node) -> Term:
-        name = "string" if isinstance(node, Call) and node.name == "string" and node.target is None else ""
-        attribute = self._attribute(node.arguments[0] if name and isinstance(node, Call) else node)
+    def mapped(self, source: JinjaTerm, node: Node) -> JinjaTerm:
+        name = "string" if isinstance(node, CelCall) and node.name == "string" and node.target is None else ""
+        attribute = self._attribute(node.arguments[0] if name and isinstance(node, CelCall) else node)
         if attribute is None:
             raise InexpressibleError("Jinja has no list of computed items")
         if name and self._item(attribute).kind not in ("int", "string", "bool"):
@@ -409,16 +413,16 @@ class _Loop:
         if attribute:
             self._require(attribute)
             code = f"{source.within(FILTERED)} | map(attribute={terms.text_literal(attribute)})"
-            source = Term(code, FILTERED, "list")
+            source = JinjaTerm(code, FILTERED, "list")
         code = source.within(FILTERED) + (f" | map('{name}')" if name else "")
-        return Term(f"{code} | list", FILTERED, "list", certain=self.source.certain)
+        return JinjaTerm(f"{code} | list", FILTERED, "list", certain=self.source.certain)
 
     def _test(self, node: Node, *, skips: bool) -> tuple[str, list[str], bool]:
         """The sign (`!` rejects), the attribute with the test and its argument, and whether it cannot fail."""
-        if isinstance(node, Call) and node.name == "!_":
+        if isinstance(node, CelCall) and node.name == "!_":
             inner = node.arguments[0]
-            if isinstance(inner, Call) and inner.name in _INVERSE:
-                return self._test(Call(_INVERSE[inner.name], None, inner.arguments), skips=skips)
+            if isinstance(inner, CelCall) and inner.name in _INVERSE:
+                return self._test(CelCall(_INVERSE[inner.name], None, inner.arguments), skips=skips)
             sign, code, certain = self._test(inner, skips=skips)
             if skips:
                 raise InexpressibleError("a negation in exists() of items whose fields may be missing")
@@ -429,7 +433,7 @@ class _Loop:
                 raise InexpressibleError("has() of something within an item")
             self.has.add(attribute)
             return "", [attribute, "'defined'"], True
-        if isinstance(node, Call) and node.name in _TESTS and node.target is None:
+        if isinstance(node, CelCall) and node.name in _TESTS and node.target is None:
             return self._comparison(node, skips=skips)
         attribute = self._attribute(node)
         if attribute is None:
@@ -437,7 +441,7 @@ class _Loop:
         self._require(attribute, skips=skips)
         return "", [attribute], True
 
-    def _comparison(self, node: Call, *, skips: bool) -> tuple[str, list[str], bool]:
+    def _comparison(self, node: CelCall, *, skips: bool) -> tuple[str, list[str], bool]:
         left, right = node.arguments
         name, attribute, other = node.name, self._attribute(left), right
         if attribute is None and name in _SWAPPED:
@@ -448,7 +452,7 @@ class _Loop:
         value = self.translation.value(other)
         return "", [attribute, terms.text_literal(_TESTS[name]), value.code], value.certain
 
-    def _item(self, attribute: str) -> Term:
+    def _item(self, attribute: str) -> JinjaTerm:
         term = terms.described("item", (self.source.schema or {}).get("items"), certain=True)
         for name in attribute.split(".") if attribute else ():
             term = terms.member(term, name)
@@ -463,7 +467,7 @@ class _Loop:
 
     def _attribute(self, node: Node) -> str | None:
         """`a.b` of `item.a.b`, empty of the item itself; None of anything else."""
-        if node == Name(self.variable):
+        if node == CelName(self.variable):
             return ""
         if isinstance(node, Select) and not node.tests and not node.optional:
             owner, name = self._attribute(node.operand), _plain_name(node.field)
@@ -475,7 +479,7 @@ class _Loop:
 def _is_optional(node: Node) -> bool:
     if isinstance(node, Select) and not node.tests:
         return node.optional or _is_optional(node.operand)
-    if isinstance(node, Call) and node.name in ("[]", "[?]") and node.target is None:
+    if isinstance(node, CelCall) and node.name in ("[]", "[?]") and node.target is None:
         return node.name == "[?]" or _is_optional(node.arguments[0])
     return False
 

@@ -85,7 +85,7 @@ _RESOURCE_KEYS: Final = frozenset({"id", "template", "externalRef", "readyWhen",
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class KroResource:
     """One of the resources. `template` or `external` is None."""
 
     id: str
@@ -99,12 +99,12 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class KroGraph:
     document: Document
     kind: Kind
     schema: Mapping[str, Any]  # spec.schema
     spec: Schema  # its spec as JSON Schema
-    resources: tuple[Resource, ...]
+    resources: tuple[KroResource, ...]
     repaired: tuple[FieldPath, ...]  # fields of the schema whose default had to be put in quotes
 
     def place(self, path: FieldPath) -> str:
@@ -113,7 +113,7 @@ class Graph:
         return f"{site.path}:{site.line}"
 
 
-def read_graph(document: Document) -> Graph:
+def read_graph(document: Document) -> KroGraph:
     """Raises ScaffoldError where kro would refuse the form of the definition."""
     spec = _mapping(document, document.data.get("spec"), ("spec",))
     schema = _mapping(document, spec.get("schema"), ("spec", "schema"))
@@ -141,10 +141,10 @@ def read_graph(document: Document) -> Graph:
     words, repaired = _repaired(document.node, ("spec", "schema"))
     read = words.data() if words is not None else {}
     assert isinstance(read, dict)
-    return Graph(document, kind, read, _spec_schema(words), tuple(found), tuple(repaired))
+    return KroGraph(document, kind, read, _spec_schema(words), tuple(found), tuple(repaired))
 
 
-def _resource(document: Document, value: Any, path: FieldPath) -> Resource:
+def _resource(document: Document, value: Any, path: FieldPath) -> KroResource:
     written = _mapping(document, value, path)
     if not isinstance(written.get("id"), str) or not written["id"].isidentifier():
         _refuse(document, (*path, "id"), "id is missing or not an identifier")
@@ -155,7 +155,7 @@ def _resource(document: Document, value: Any, path: FieldPath) -> Resource:
     for key in ("apiVersion", "kind"):
         if not isinstance(body.get(key), str) or not body[key]:
             _refuse(document, (*path, given[0]), f"{key} is missing or not a string")
-    return Resource(
+    return KroResource(
         id=written["id"],
         path=path,
         template=body if given == ["template"] else None,

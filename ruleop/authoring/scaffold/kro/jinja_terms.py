@@ -30,7 +30,7 @@ class InexpressibleError(RuleopError):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class JinjaTerm:
     """`kind` is CEL's, or empty where it is not known. `certain`: it has a value for each custom resource that the
     schema admits; any other may be missing, which is an error, or not available yet."""
 
@@ -46,25 +46,25 @@ class Term:
         return self.code if self.level >= level else f"({self.code})"
 
 
-def described(code: str, schema: Schema | None, *, certain: bool) -> Term:
+def described(code: str, schema: Schema | None, *, certain: bool) -> JinjaTerm:
     """A value of this schema."""
     schema = schema or {}
     kind = "" if schema.get("x-kubernetes-int-or-string") else _KINDS.get(str(schema.get("type")), "")
     least = schema.get("minimum")
-    return Term(
+    return JinjaTerm(
         code, WHOLE, kind, schema, certain, at_least_zero=kind == "int" and isinstance(least, int) and least >= 0
     )
 
 
-def constant(value: str | float | bool | None) -> Term:
+def constant(value: str | float | bool | None) -> JinjaTerm:
     if value is None:
-        return Term("none", kind="null", certain=True)
+        return JinjaTerm("none", kind="null", certain=True)
     if isinstance(value, bool):
-        return Term("true" if value else "false", kind="bool", certain=True)
+        return JinjaTerm("true" if value else "false", kind="bool", certain=True)
     if isinstance(value, str):
-        return Term(text_literal(value), kind="string", certain=True)
+        return JinjaTerm(text_literal(value), kind="string", certain=True)
     kind = "int" if isinstance(value, int) else "double"
-    return Term(repr(value), WHOLE if value >= 0 else NEGATIVE, kind, certain=True, at_least_zero=value >= 0)
+    return JinjaTerm(repr(value), WHOLE if value >= 0 else NEGATIVE, kind, certain=True, at_least_zero=value >= 0)
 
 
 def text_literal(text: str) -> str:
@@ -73,7 +73,7 @@ def text_literal(text: str) -> str:
     return "'" + _TAG.sub(lambda found: f"\\x{ord(found[0]):02x}", escaped) + "'"
 
 
-def member(owner: Term, name: str) -> Term:
+def member(owner: JinjaTerm, name: str) -> JinjaTerm:
     """`owner.name`."""
     schema = owner.schema or {}
     properties, others = schema.get("properties"), schema.get("additionalProperties")
@@ -85,40 +85,40 @@ def member(owner: Term, name: str) -> Term:
     return described(expression(owner.within(WHOLE), name), inner, certain=certain)
 
 
-def is_set(owner: Term, name: str) -> Term:
+def is_set(owner: JinjaTerm, name: str) -> JinjaTerm:
     """Whether the owner has this field. Where the owner is missing, so is the answer."""
     found = member(owner, name)
     if owner.certain:
-        return Term(f"{found.code} is defined", COMPARED, "bool", certain=True)
-    return Term(f"{text_literal(name)} in {owner.within(SUM)}", COMPARED, "bool")
+        return JinjaTerm(f"{found.code} is defined", COMPARED, "bool", certain=True)
+    return JinjaTerm(f"{text_literal(name)} in {owner.within(SUM)}", COMPARED, "bool")
 
 
-def both(terms: list[Term]) -> Term:
+def both(terms: list[JinjaTerm]) -> JinjaTerm:
     return _joined(terms, "and", AND)
 
 
-def either(terms: list[Term]) -> Term:
+def either(terms: list[JinjaTerm]) -> JinjaTerm:
     return _joined(terms, "or", OR)
 
 
-def _joined(terms: list[Term], word: str, level: int) -> Term:
+def _joined(terms: list[JinjaTerm], word: str, level: int) -> JinjaTerm:
     if len(terms) == 1:
         return terms[0]
     code = f" {word} ".join(each.within(level + 1) for each in terms)
-    return Term(code, level, "bool", certain=all(each.certain for each in terms))
+    return JinjaTerm(code, level, "bool", certain=all(each.certain for each in terms))
 
 
-def negated(term: Term) -> Term:
-    return Term(f"not {term.within(NOT)}", NOT, "bool", certain=term.certain)
+def negated(term: JinjaTerm) -> JinjaTerm:
+    return JinjaTerm(f"not {term.within(NOT)}", NOT, "bool", certain=term.certain)
 
 
-def chosen(test: Term, first: Term, second: Term) -> Term:
+def chosen(test: JinjaTerm, first: JinjaTerm, second: JinjaTerm) -> JinjaTerm:
     """`first if test else second`."""
     kinds = {first.kind, second.kind} - {"null"}
     code = first.within(OR)
     # Jinja would take an `if` behind `is defined` for an argument of the test.
     code = f"({code})" if code.endswith(" is defined") else code
-    return Term(
+    return JinjaTerm(
         f"{code} if {test.within(OR)} else {second.within(CHOICE)}",
         CHOICE,
         kinds.pop() if len(kinds) == 1 else "",
@@ -127,12 +127,12 @@ def chosen(test: Term, first: Term, second: Term) -> Term:
     )
 
 
-def filtered(term: Term, code: str, kind: str) -> Term:
+def filtered(term: JinjaTerm, code: str, kind: str) -> JinjaTerm:
     """`term | code`."""
-    return Term(f"{term.within(FILTERED)} | {code}", FILTERED, kind, certain=term.certain)
+    return JinjaTerm(f"{term.within(FILTERED)} | {code}", FILTERED, kind, certain=term.certain)
 
 
-Function: TypeAlias = Callable[..., Term]
+Function: TypeAlias = Callable[..., JinjaTerm]
 _SHORTER: Final = "kro: an error where the value is shorter"
 
 
@@ -140,7 +140,7 @@ def _as(code: str, kind: str | None, *takes: str, remark: str = "", at_least_zer
     """A function by a pattern of Jinja, whose operands are {0}, {1}. `kind`: of the result; None is that of the first
     operand. `takes`: the kinds that each operand may have."""
 
-    def call(remarks: list[str], *operands: Term) -> Term:
+    def call(remarks: list[str], *operands: JinjaTerm) -> JinjaTerm:
         for operand, kinds in zip(operands, takes, strict=False):
             if kinds and operand.kind not in ("", *kinds.split()):
                 raise InexpressibleError(f"it is not known for a {operand.kind}")
@@ -152,12 +152,12 @@ def _as(code: str, kind: str | None, *takes: str, remark: str = "", at_least_zer
         level = COMPARED if " in " in code else FILTERED if " | " in code else WHOLE
         certain = all(each.certain for each in operands) and not remark
         found = operands[0].kind if kind is None else kind
-        return Term(text, level, found, certain=certain, at_least_zero=at_least_zero)
+        return JinjaTerm(text, level, found, certain=certain, at_least_zero=at_least_zero)
 
     return call
 
 
-def _split(_: list[str], text: Term, separator: Term, count: Term | None = None) -> Term:
+def _split(_: list[str], text: JinjaTerm, separator: JinjaTerm, count: JinjaTerm | None = None) -> JinjaTerm:
     # A literal that is not empty, or one with something behind it.
     if separator.level not in (SUM, WHOLE) or separator.code[:1] != "'" or separator.code[:2] == "''":
         raise InexpressibleError("split() by a separator that may be empty")
@@ -167,10 +167,10 @@ def _split(_: list[str], text: Term, separator: Term, count: Term | None = None)
             raise InexpressibleError("split() into a number of parts that is computed")
         more = f", {int(count.code) - 1}"
     code = f"{text.within(WHOLE)}.split({separator.code}{more})"
-    return Term(code, kind="list", schema={"items": {"type": "string"}}, certain=text.certain)
+    return JinjaTerm(code, kind="list", schema={"items": {"type": "string"}}, certain=text.certain)
 
 
-def _whole_number(remarks: list[str], value: Term) -> Term:
+def _whole_number(remarks: list[str], value: JinjaTerm) -> JinjaTerm:
     if value.kind == "int":
         return value
     if value.kind != "double":
@@ -178,12 +178,12 @@ def _whole_number(remarks: list[str], value: Term) -> Term:
     return replace(filtered(value, "int", "int"), certain=False)
 
 
-def _range(_: list[str], count: Term) -> Term:
+def _range(_: list[str], count: JinjaTerm) -> JinjaTerm:
     items = {"items": {"type": "integer", "minimum": 0}}
-    return Term(f"range({count.code})", kind="list", schema=items, certain=count.certain)
+    return JinjaTerm(f"range({count.code})", kind="list", schema=items, certain=count.certain)
 
 
-def _json(remarks: list[str], value: Term) -> Term:
+def _json(remarks: list[str], value: JinjaTerm) -> JinjaTerm:
     remarks.append("kro sorts the keys of JSON, and escapes <, > and &")
     return filtered(value, "to_json", "string")
 
@@ -220,7 +220,7 @@ FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
     ("size", 1): _SIZE,
     ("int", 1): _whole_number,
     ("dyn", 1): lambda _, value: replace(value, kind=""),
-    ("omit", 0): lambda _: Term("omit", certain=True),
+    ("omit", 0): lambda _: JinjaTerm("omit", certain=True),
 }
 NAMED: Final[Mapping[tuple[str, int], Function]] = {
     ("lists.range", 1): _range,

@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.offline.stand_in import rejections
 from ruleop.authoring.scaffold.from_sample import as_written
 from ruleop.authoring.scaffold.instance import instance
-from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
-from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Cel, Graph, Resource, only_expression, parts, read_graph
-from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, InexpressibleError, Term, described, text_literal
+from ruleop.authoring.scaffold.kro.cel_to_jinja import JinjaNames, Translated, names_in, translated
+from ruleop.authoring.scaffold.kro.graphs import (
+    DEFINITION,
+    Cel,
+    KroGraph,
+    KroResource,
+    only_expression,
+    parts,
+    read_graph,
+)
+from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, InexpressibleError, JinjaTerm, described, text_literal
 from ruleop.authoring.scaffold.naming import ScaffoldError, free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, replaced, value_at
+from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, replaced, value_at
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.crd.structural import default, schema_at
 from ruleop.kubernetes.kinds import Kind
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.offline.documents import Document
     from ruleop.kubernetes.schema.schema_findings import FieldPath
 
-_OMIT: Final = Expr("omit")
+_OMIT: Final = WrittenExpr("omit")
 _SAME: Final = ("types", "shortNames", "scope")
 """Keys of the schema that have the same name here."""
 _ANY: Final = {"x-kubernetes-preserve-unknown-fields": True}
@@ -87,13 +95,13 @@ class _Found:
 class _Place:
     """The translation of one part of a resource: what it reads, and whether something could not be expressed."""
 
-    names: Names
+    names: JinjaNames
     reads: set[str] = field(default_factory=set)
     untranslated: bool = False
 
 
 class _Converter:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: KroGraph) -> None:
         self.graph = graph
         self.notes: list[str] = []
         self.found: dict[str, _Found] = {}
@@ -144,12 +152,12 @@ class _Converter:
 
     # -- the graph -----------------------------------------------------------------------------------------------------
 
-    def _ordered(self) -> list[Resource]:
+    def _ordered(self) -> list[KroResource]:
         """The resources, each after those whose ids appear in its expressions."""
         known = {each.id: each for each in self.graph.resources}
-        found: dict[str, Resource] = {}
+        found: dict[str, KroResource] = {}
 
-        def visit(resource: Resource, within: tuple[str, ...]) -> None:
+        def visit(resource: KroResource, within: tuple[str, ...]) -> None:
             if resource.id in within:
                 place = self.graph.place(resource.path)
                 raise ScaffoldError(f"{place}: {' and '.join(within)} read each other")
@@ -164,10 +172,10 @@ class _Converter:
             visit(each, ())
         return list(found.values())
 
-    def _names(self, **variables: Term) -> Names:
-        return Names(self.graph.spec, {each: found.id for each, found in self.found.items()}, variables)
+    def _names(self, **variables: JinjaTerm) -> JinjaNames:
+        return JinjaNames(self.graph.spec, {each: found.id for each, found in self.found.items()}, variables)
 
-    def _resource(self, resource: Resource) -> None:
+    def _resource(self, resource: KroResource) -> None:
         taken = {each.id for each in self.found.values()}
         kind = Kind.of(resource.template or resource.external or {})
         own = _Found(free_id(resource.id, taken), builtin_resource(kind) is not None)
@@ -182,7 +190,7 @@ class _Converter:
             return
         self.found[resource.id] = own
 
-    def _child(self, resource: Resource, own: _Found) -> None:
+    def _child(self, resource: KroResource, own: _Found) -> None:
         template = resource.template or {}
         place = _Place(self._names())
         settings: dict[str, Any] = self._loops(resource, place)
@@ -206,10 +214,10 @@ class _Converter:
     def _is_observed(self, name: str) -> bool:
         return self.found[name].id in self.observe
 
-    def _loops(self, resource: Resource, place: _Place) -> dict[str, Any]:
+    def _loops(self, resource: KroResource, place: _Place) -> dict[str, Any]:
         """The keys of a child for its loops."""
         loops: dict[str, str] = {}
-        variables: dict[str, Term] = {}
+        variables: dict[str, JinjaTerm] = {}
         taken = {each.id for each in self.found.values()}
         for name, written in resource.for_each:
             source = self._expression(written, (*resource.path, "forEach"), place)
@@ -222,7 +230,7 @@ class _Converter:
             return {"forEach": code, "as": name}
         return {"forEach": loops} if loops else {}
 
-    def _conditions(self, resource: Resource, place: _Place, own: _Found) -> list[Translated]:
+    def _conditions(self, resource: KroResource, place: _Place, own: _Found) -> list[Translated]:
         """The conditions of includeWhen, and those of the resources that it reads: without these it is not desired."""
         found: list[Translated] = []
         outer = _Place(self._names())
@@ -240,10 +248,10 @@ class _Converter:
         own.conditions = list({each.code: each for each in found}.values())
         return own.conditions
 
-    def _readiness(self, resource: Resource, own: _Found, settings: dict[str, Any]) -> None:
+    def _readiness(self, resource: KroResource, own: _Found, settings: dict[str, Any]) -> None:
         if not resource.ready_when:
             return
-        this = {"each" if resource.for_each else resource.id: Term("this", certain=True)}
+        this = {"each" if resource.for_each else resource.id: JinjaTerm("this", certain=True)}
         place = _Place(replace(self._names(), variables=this))
         found = []
         for index, written in enumerate(resource.ready_when):
@@ -256,7 +264,7 @@ class _Converter:
         settings["readyWhen"] = _all(found)
         own.gate = Translated(f"ready.{own.id}")
 
-    def _external(self, resource: Resource, own: _Found) -> None:
+    def _external(self, resource: KroResource, own: _Found) -> None:
         external = resource.external or {}
         path = (*resource.path, "externalRef")
         place = _Place(self._names())
@@ -269,7 +277,7 @@ class _Converter:
         for key in ("name", "namespace", "selector"):
             if metadata.get(key):
                 value = self._value(metadata[key], (*path, "metadata", key), place)
-                if _has_comment(value) or not isinstance(value, (str, Expr, Joined, Mapping)):
+                if _has_comment(value) or not isinstance(value, (str, WrittenExpr, WrittenText, Mapping)):
                     raise InexpressibleError(f"its {key} cannot be expressed")
                 found[key] = value
         if ("name" in found) is ("selector" in found):
@@ -290,14 +298,14 @@ class _Converter:
             del found["namespace"]
         self.observe[own.id] = _in_rules(found)
         if resource.ready_when:
-            named = _Place(replace(self._names(), variables={resource.id: Term(own.id, certain=True)}))
+            named = _Place(replace(self._names(), variables={resource.id: JinjaTerm(own.id, certain=True)}))
             written = enumerate(resource.ready_when)
             gates = [
                 self._expression(each, (*resource.path, "readyWhen", at), named, lenient=True) for at, each in written
             ]
             own.gate = Translated(_all(gates), OR)
 
-    def _reach(self, resource: Resource, template: Mapping[str, Any]) -> None:
+    def _reach(self, resource: KroResource, template: Mapping[str, Any]) -> None:
         namespace = _metadata_of(template).get("namespace")
         info = builtin_resource(Kind.of(template))
         expression = only_expression(namespace) if isinstance(namespace, str) else None
@@ -347,16 +355,16 @@ class _Converter:
         except InexpressibleError as error:
             place.untranslated = True
             return self._commented(_OMIT, path, value, f"not translated: {error}")
-        found = pieces[0] if len(pieces) == 1 else Joined(tuple(pieces))
+        found = pieces[0] if len(pieces) == 1 else WrittenText(tuple(pieces))
         return self._commented(found, path, value, "; ".join(remarks)) if remarks else found
 
-    def _piece(self, part: str | Cel, place: _Place, remarks: list[str]) -> str | Expr:
+    def _piece(self, part: str | Cel, place: _Place, remarks: list[str]) -> str | WrittenExpr:
         if isinstance(part, str):
             return part
         found = translated(part.text, place.names)
         place.reads |= found.ids
         remarks += found.remarks
-        return Expr(found.code)
+        return WrittenExpr(found.code)
 
     def _commented(self, value: Any, path: FieldPath, written: str, why: str) -> Noted:
         place, shown = self.graph.place(path), _shown(written)
@@ -422,18 +430,18 @@ class _Converter:
             return {key: self._status_field(each, (*path, key)) for key, each in value.items()}
         place = _Place(self._names())
         found = self._value(value, path, place)
-        is_known = isinstance(found, Joined) or all(self.found[each].is_builtin for each in place.reads)
+        is_known = isinstance(found, WrittenText) or all(self.found[each].is_builtin for each in place.reads)
         if place.untranslated or not is_known:
             self.undeclared.add(str(path[3]))
         conditions = [each for name in sorted(place.reads) for each in self.found[name].conditions]
         inner = found.value if isinstance(found, Noted) else found
         if not conditions or inner == _OMIT:
             return found
-        code = inner.code if isinstance(inner, Expr) else _joined(inner)
+        code = inner.code if isinstance(inner, WrittenExpr) else _joined(inner)
         if code is None:
             return self._commented(_OMIT, path, str(value), "not translated: it reads a resource that may be left out")
         code = f"({code})" if " " in code else code
-        kept = Expr(f"{code} if {_all(list({each.code: each for each in conditions}.values()))}")
+        kept = WrittenExpr(f"{code} if {_all(list({each.code: each for each in conditions}.values()))}")
         return replace(found, value=kept) if isinstance(found, Noted) else kept
 
     def _sample(self, findings: list[SchemaFinding]) -> dict[str, Any]:
@@ -485,9 +493,9 @@ def _all(found: Sequence[Translated]) -> str:
 
 
 def _joined(value: Any) -> str | None:
-    if not isinstance(value, Joined):
+    if not isinstance(value, WrittenText):
         return None
-    return " ~ ".join(f"({each.code})" if isinstance(each, Expr) else text_literal(each) for each in value.parts)
+    return " ~ ".join(f"({each.code})" if isinstance(each, WrittenExpr) else text_literal(each) for each in value.parts)
 
 
 def _in_rules(value: Any) -> Any:
@@ -501,9 +509,11 @@ def _in_rules(value: Any) -> Any:
     if isinstance(value, list):
         return [_in_rules(each) for each in value]
     if isinstance(value, str) and _TAG.search(value):
-        return Expr(text_literal(value))
-    if isinstance(value, Joined) and any("{" in each or "}" in each for each in value.parts if isinstance(each, str)):
-        return Expr(str(_joined(value)))
+        return WrittenExpr(text_literal(value))
+    if isinstance(value, WrittenText) and any(
+        "{" in each or "}" in each for each in value.parts if isinstance(each, str)
+    ):
+        return WrittenExpr(str(_joined(value)))
     return value
 
 

@@ -13,13 +13,13 @@ from ruleop.authoring.scaffold.from_sample import check_kind
 from ruleop.authoring.scaffold.manifests.application_names import ids, longest_name, shared_name
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole, clean
 from ruleop.authoring.scaffold.manifests.extraction import MARK, PLACEHOLDER, extract, marks
-from ruleop.authoring.scaffold.manifests.hosts import Names, text_changes
+from ruleop.authoring.scaffold.manifests.hosts import HostNames, text_changes
 from ruleop.authoring.scaffold.manifests.lifting import Lifted, lift, named, usual
-from ruleop.authoring.scaffold.manifests.object_references import Links, Reference, label_changes, references
+from ruleop.authoring.scaffold.manifests.object_references import Links, ManifestReference, label_changes, references
 from ruleop.authoring.scaffold.manifests.plain_credentials import is_password
 from ruleop.authoring.scaffold.naming import camel, expression, free_id, kebab, pascal
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, TreePath, replaced, value_at, walk, without
+from ruleop.authoring.scaffold.yaml_layout import TreePath, WrittenExpr, WrittenText, replaced, value_at, walk, without
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import Kind
 
@@ -54,7 +54,7 @@ def _is_generated(manifest: Manifest) -> bool:
 def generated(manifest: Manifest) -> dict[str, Any]:
     """The Secret with new passwords."""
     body = {name: value for name, value in manifest.body.items() if name not in ("data", "stringData", "immutable")}
-    return {**body, "stringData": dict.fromkeys(keys(manifest), Expr("random_password(24)"))}
+    return {**body, "stringData": dict.fromkeys(keys(manifest), WrittenExpr("random_password(24)"))}
 
 
 def placeholder(manifest: Manifest) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Application:
         """The children, with lifted fields: those of the paths, or else those that usually vary."""
         self._leave_replicas_to_autoscalers()
         followed = {str(each): list(references(each.body)) for each in self.children}
-        known = Names.of([*self.children, *self.observed])
+        known = HostNames.of([*self.children, *self.observed])
         texts = {str(each): text_changes(each, known, self.shared) for each in self.children}
         self.left = [row for each in texts.values() for row in each.left]
         hosts = {name: each.changes for name, each in texts.items()}
@@ -192,10 +192,10 @@ class Application:
 
     # -- what follows the new names ----------------------------------------------------------------------------------
 
-    def _target(self, reference: Reference) -> Manifest | None:
+    def _target(self, reference: ManifestReference) -> Manifest | None:
         return self.known.get((reference.kind, reference.name))
 
-    def _references(self, manifest: Manifest, found: list[Reference]) -> dict[TreePath, Any]:
+    def _references(self, manifest: Manifest, found: list[ManifestReference]) -> dict[TreePath, Any]:
         changes: dict[TreePath, Any] = {}
         own = self.ids[str(manifest)]
         for reference in found:
@@ -205,12 +205,12 @@ class Application:
                 continue
             there = self.ids[str(target)]
             if not _is_optional(target) and self.links.add(own, there):
-                changes[reference.path] = Expr(f"{there}.metadata.name")
+                changes[reference.path] = WrittenExpr(f"{there}.metadata.name")
             else:
                 changes[reference.path] = self.shared.template(reference.name)
         return changes
 
-    def _note_other(self, manifest: Manifest, reference: Reference, changes: dict[TreePath, Any]) -> None:
+    def _note_other(self, manifest: Manifest, reference: ManifestReference, changes: dict[TreePath, Any]) -> None:
         """A reference to an object that is not among the manifests: an application's own is renamed with it."""
         what = f"{manifest} refers to {reference.kind}/{reference.name}, which is not among the manifests"
         if self.shared.has(reference.name):
@@ -220,11 +220,11 @@ class Application:
         elif (reference.kind, reference.name) != ("ServiceAccount", "default"):
             self.notes.append(f"{what}: it has to exist under this name.")
 
-    def _namespaces(self, manifest: Manifest, found: list[Reference]) -> dict[TreePath, Any]:
+    def _namespaces(self, manifest: Manifest, found: list[ManifestReference]) -> dict[TreePath, Any]:
         """Fields that name the namespace of the application, such as those of a RoleBinding's subjects."""
         own = {(*each.path[:-1], "namespace") for each in found if self._target(each)}
         return {
-            path: Expr("metadata.namespace")
+            path: WrittenExpr("metadata.namespace")
             for path, value in walk(manifest.body)
             if path[-1:] == ("namespace",) and isinstance(value, str) and (value == manifest.namespace or path in own)
         }
@@ -250,16 +250,16 @@ class Application:
         """The template with an expression in place of each mark."""
         if isinstance(value, dict):
             return {key: self._with_data(each) for key, each in value.items()}
-        parts = value.parts if isinstance(value, Joined) else (value,)
+        parts = value.parts if isinstance(value, WrittenText) else (value,)
         if not any(isinstance(each, str) and MARK.search(each) for each in parts):
             return value
-        found: list[str | Expr] = []
+        found: list[str | WrittenExpr] = []
         for part in parts:
             for text, secret, key in marks(part) if isinstance(part, str) else ():
                 data = expression(self.ids[f"Secret/{secret}"], "data", key) if secret else ""
-                found += [text, *([Expr(f"{data} | b64decode")] if data else [])]
+                found += [text, *([WrittenExpr(f"{data} | b64decode")] if data else [])]
             found += [] if isinstance(part, str) else [part]
-        return Joined(tuple(each for each in found if each))
+        return WrittenText(tuple(each for each in found if each))
 
     def _secret_names(self, lifted: Lifted) -> dict[str, str]:
         """The expressions for the names of Secrets that users make, which the spec has from now on."""
@@ -318,4 +318,4 @@ def _is_unused_secret(manifest: Manifest, manifests: Sequence[Manifest]) -> bool
 
 
 def _observe(name: str) -> dict[str, Any]:
-    return {"version": "v1", "kind": "Secret", "name": Expr(name)}
+    return {"version": "v1", "kind": "Secret", "name": WrittenExpr(name)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.scaffold.naming import camel, free_id, kebab, words
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, value_at
+from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, WrittenText, value_at
 from ruleop.kubernetes.names import MAX_LABEL, MAX_NAME
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
 
 INSTANCE: Final = "app.kubernetes.io/instance"
-NAME: Final = Expr("metadata.name")
+NAME: Final = WrittenExpr("metadata.name")
 _GENERATED_SUFFIX: Final = 11
 _LONGEST: Final = {
     **dict.fromkeys(("Service", "Deployment", "DaemonSet", "ReplicaSet", "Job"), MAX_LABEL),
@@ -46,10 +46,10 @@ class SharedName:
     def has(self, name: str) -> bool:
         return name == self.text or name.startswith(f"{self.text}-")
 
-    def template(self, name: str) -> Expr | Joined:
+    def template(self, name: str) -> WrittenExpr | WrittenText:
         """The name of the child."""
         rest = self.rest(name)
-        return Joined((NAME, f"-{rest}")) if rest else NAME
+        return WrittenText((NAME, f"-{rest}")) if rest else NAME
 
     def rendered(self, name: str, resource: str) -> str:
         """The name of the child of a custom resource."""

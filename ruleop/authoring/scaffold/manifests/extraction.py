@@ -21,7 +21,7 @@ from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole
 from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.manifests.plain_credentials import (
     Origins,
-    Span,
+    TextSpan,
     credentials,
     in_arguments,
     is_address_with_credentials,
@@ -257,7 +257,7 @@ class _Extraction:
             secret, key = self.vault.put(text, name, self.manifest.place(own))
             rest = {key: each for key, each in item.items() if key != "value"}
             return {**rest, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        named = [Span(each.start, each.end, f"{name}_{each.name}") for each in spans]
+        named = [TextSpan(each.start, each.end, f"{name}_{each.name}") for each in spans]
         return {**item, "value": self._text(own, text, named, lambda *each: f"$({variable(*each)})")}
 
     # -- ConfigMaps and the rest -------------------------------------------------------------------------------------
@@ -301,15 +301,15 @@ class _Extraction:
             if spans:
                 self.changes[path] = self._text(path, value, spans, self._placeholder)
 
-    def _spans(self, text: str, name: str) -> list[Span]:
+    def _spans(self, text: str, name: str) -> list[TextSpan]:
         origins = self.vault.origins
         is_named = is_secret_name(name) and not is_address_with_credentials(name, text)
         if is_named and not is_plain(text) and text not in origins.public:
-            return [Span(0, len(text), name)]
+            return [TextSpan(0, len(text), name)]
         return credentials(text, origins)
 
-    def _text(self, path: TreePath, text: str, spans: Iterable[Span], write: Write) -> str:
-        def written(span: Span) -> str:
+    def _text(self, path: TreePath, text: str, spans: Iterable[TextSpan], write: Write) -> str:
+        def written(span: TextSpan) -> str:
             return write(text[span.start : span.end], span.name, self.manifest.place(path, text[: span.start]))
 
         return with_replaced(text, spans, written)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.naming import words
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, items_at, value_at, walk
+from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, WrittenText, items_at, value_at, walk
 from ruleop.kubernetes.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _VALUE: Final = re.compile(r"(?:^|[=:,\[\"'])[ \t]*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class HostNames:
     """The names of the application's objects. `services` has the ports of what has a host name, `namespace` is empty
     where no manifest has one."""
 
@@ -58,7 +58,7 @@ class Names:
     services: Mapping[str, frozenset[int]]
 
     @classmethod
-    def of(cls, manifests: Sequence[Manifest]) -> Names:
+    def of(cls, manifests: Sequence[Manifest]) -> HostNames:
         services: dict[str, frozenset[int]] = {}
         for manifest in manifests:
             if manifest.kind.kind in ("Service", "StatefulSet"):
@@ -73,18 +73,18 @@ class Names:
 class TextChanges:
     """The texts of a manifest with names in them. `left`: names that stay, with their places."""
 
-    changes: dict[TreePath, Joined | Expr]
+    changes: dict[TreePath, WrittenText | WrittenExpr]
     left: list[tuple[str, str]]
 
 
-def text_changes(manifest: Manifest, names: Names, shared: SharedName) -> TextChanges:
+def text_changes(manifest: Manifest, names: HostNames, shared: SharedName) -> TextChanges:
     """The new texts of a manifest, with expressions in place of host names."""
     found = TextChanges({}, [])
     if not names.all:
         return found
     pattern = _pattern(names)
     for path, text, key, is_free in _texts(manifest):
-        parts: list[str | Expr] = []
+        parts: list[str | WrittenExpr] = []
         end = 0
         for match in pattern.finditer(text):
             host = _Host(match, names, key if is_free else "")
@@ -98,17 +98,17 @@ def text_changes(manifest: Manifest, names: Names, shared: SharedName) -> TextCh
                 parts += [f"{match['pod']}.", *_parts(shared.template(match["domain"]))]
             end = match.end()
             if host.domain:
-                parts += [".", Expr("metadata.namespace")]
+                parts += [".", WrittenExpr("metadata.namespace")]
                 end += len(host.domain) + 1
         if parts:
             merged = _merged([*parts, text[end:]])
             found.changes[path] = (
-                merged[0] if len(merged) == 1 and isinstance(merged[0], Expr) else Joined(tuple(merged))
+                merged[0] if len(merged) == 1 and isinstance(merged[0], WrittenExpr) else WrittenText(tuple(merged))
             )
     return found
 
 
-def _pattern(names: Names) -> re.Pattern[str]:
+def _pattern(names: HostNames) -> re.Pattern[str]:
     every, hosts = (
         "|".join(map(re.escape, sorted(each, key=len, reverse=True))) for each in (names.all, names.services)
     )
@@ -123,7 +123,7 @@ def _pattern(names: Names) -> re.Pattern[str]:
 class _Host:
     """A host name in a text, and the text around it."""
 
-    def __init__(self, match: re.Match[str], names: Names, key: str) -> None:
+    def __init__(self, match: re.Match[str], names: HostNames, key: str) -> None:
         self.match = match
         self.before, self.after = match.string[: match.start()], match.string[match.end() :]
         self.ports = names.services.get(match["domain"] or match["name"] or "")
@@ -213,12 +213,12 @@ def _texts(manifest: Manifest) -> Iterator[tuple[TreePath, str, str, bool]]:
             yield path, value, names[-1], in_file or "annotations" in names or not is_builtin
 
 
-def _parts(name: Expr | Joined) -> tuple[str | Expr, ...]:
-    return name.parts if isinstance(name, Joined) else (name,)
+def _parts(name: WrittenExpr | WrittenText) -> tuple[str | WrittenExpr, ...]:
+    return name.parts if isinstance(name, WrittenText) else (name,)
 
 
-def _merged(parts: list[str | Expr]) -> list[str | Expr]:
-    found: list[str | Expr] = []
+def _merged(parts: list[str | WrittenExpr]) -> list[str | WrittenExpr]:
+    found: list[str | WrittenExpr] = []
     for part in parts:
         if isinstance(part, str) and found and isinstance(found[-1], str):
             found[-1] += part

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.scaffold.inferred_schema import infer
 from ruleop.authoring.scaffold.manifests.application_names import group as group_of
 from ruleop.authoring.scaffold.naming import ScaffoldError, camel, expression, free
-from ruleop.authoring.scaffold.yaml_layout import Expr, items_at, value_at, walk
-from ruleop.kubernetes.merge.path import PathError, Selector, parse_path, scalar_text
+from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, items_at, value_at, walk
+from ruleop.kubernetes.merge.path import PathError, PathSelector, parse_path, scalar_text
 from ruleop.language.definitions.api_types import INT_OR_STRING
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _SHARED: Final = frozenset({"image", "host"})
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LiftCandidate:
     """A field of a manifest, and where it would go in the spec."""
 
     manifest: Manifest
@@ -93,7 +93,7 @@ class _Leaf:
     schema: Schema
 
 
-def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePath]], lifted: Lifted) -> None:
+def lift(candidates: Sequence[LiftCandidate], taken: Mapping[str, Collection[TreePath]], lifted: Lifted) -> None:
     """Lifts the candidates, except where the value names another object (`taken`, by manifest)."""
     shared: dict[tuple[str, Any], tuple[str, ...]] = {}
     for candidate in candidates:
@@ -108,10 +108,10 @@ def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePat
                 shared[key] = name
         else:
             lifted.shown.append((expression("spec", *name), manifest.describe(path)))
-        lifted.changes.setdefault(str(manifest), {})[path] = Expr(expression("spec", *name))
+        lifted.changes.setdefault(str(manifest), {})[path] = WrittenExpr(expression("spec", *name))
 
 
-def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:
+def _added(lifted: Lifted, candidate: LiftCandidate, value: Any) -> tuple[str, ...]:
     schema = INT_OR_STRING if candidate.field[-1] == "storage" else infer([value], candidate.field[-1], defaults=False)
     name = lifted.add(candidate.field, value, schema, required=candidate.required)
     lifted.shown.append((expression("spec", *name), candidate.manifest.describe(candidate.path)))
@@ -121,7 +121,7 @@ def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:
 # -- what usually varies ---------------------------------------------------------------------------------------------
 
 
-def usual(manifests: Sequence[Manifest], shared: SharedName) -> Iterator[Candidate]:
+def usual(manifests: Sequence[Manifest], shared: SharedName) -> Iterator[LiftCandidate]:
     """The fields that vary from one installation to another."""
     # The fields of the main objects come first.
     for manifest in sorted(manifests, key=lambda each: bool(group_of(each, shared))):
@@ -136,12 +136,14 @@ def usual(manifests: Sequence[Manifest], shared: SharedName) -> Iterator[Candida
         yield from _of_kind(manifest, group)
 
 
-def _field(manifest: Manifest, path: TreePath, name: tuple[str, ...], *, required: bool = False) -> Iterator[Candidate]:
+def _field(
+    manifest: Manifest, path: TreePath, name: tuple[str, ...], *, required: bool = False
+) -> Iterator[LiftCandidate]:
     if value_at(manifest.body, path) not in (None, "", {}, []):
-        yield Candidate(manifest, path, name, required)
+        yield LiftCandidate(manifest, path, name, required)
 
 
-def _of_pod(manifest: Manifest, pod: TreePath, group: tuple[str, ...]) -> Iterator[Candidate]:
+def _of_pod(manifest: Manifest, pod: TreePath, group: tuple[str, ...]) -> Iterator[LiftCandidate]:
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(items_at(manifest.body, (*pod, kind))):
             if not isinstance(container, dict):
@@ -156,7 +158,7 @@ def _of_pod(manifest: Manifest, pod: TreePath, group: tuple[str, ...]) -> Iterat
                     yield from _field(manifest, (*path, "env", number, "value"), name)
 
 
-def _of_storage(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidate]:
+def _of_storage(manifest: Manifest, group: tuple[str, ...]) -> Iterator[LiftCandidate]:
     claims: list[tuple[TreePath, tuple[str, ...]]] = []
     if manifest.kind.kind == "PersistentVolumeClaim":
         claims.append((("spec",), group))
@@ -170,7 +172,7 @@ def _of_storage(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidat
         yield from _field(manifest, (*path, "storageClassName"), (*inside, "storageClass"))
 
 
-def _of_kind(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidate]:
+def _of_kind(manifest: Manifest, group: tuple[str, ...]) -> Iterator[LiftCandidate]:
     body = manifest.body
     match manifest.kind.kind:
         case "CronJob":
@@ -188,7 +190,7 @@ def _of_kind(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidate]:
 # -- named by the user -----------------------------------------------------------------------------------------------
 
 
-def named(manifests: Sequence[Manifest], shared: SharedName, texts: Sequence[str]) -> Iterator[Candidate]:
+def named(manifests: Sequence[Manifest], shared: SharedName, texts: Sequence[str]) -> Iterator[LiftCandidate]:
     """The fields that `--lift` names: `PATH`, `KIND/NAME:PATH`, each also with `=FIELD` for the name in the spec."""
     for text in texts:
         place, _, target = _split(text)
@@ -212,7 +214,7 @@ def named(manifests: Sequence[Manifest], shared: SharedName, texts: Sequence[str
             if concrete[0] in ("apiVersion", "kind", "metadata"):
                 raise ScaffoldError(f"--lift {text}: names and kinds follow the custom resource, and are not lifted")
             name = tuple(target.split(".")) if target else (*group_of(manifest, shared), _field_name(path))
-            yield Candidate(manifest, concrete, name)
+            yield LiftCandidate(manifest, concrete, name)
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -227,7 +229,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 def _field_name(path: Path) -> str:
     *_, last = names = [each for each in path.segments if isinstance(each, str)]
-    selectors = [each for each in path.segments if isinstance(each, Selector)]
+    selectors = [each for each in path.segments if isinstance(each, PathSelector)]
     if last == "value" and selectors:
         return camel(selectors[-1].pairs[0][1])
     return camel(names[-1])
@@ -249,7 +251,7 @@ def _matches(body: Mapping[str, Any], path: Path) -> Iterator[TreePath]:
     yield from (concrete for concrete, _ in open_paths)
 
 
-def _is_selected(item: Any, selector: Selector) -> bool:
+def _is_selected(item: Any, selector: PathSelector) -> bool:
     return isinstance(item, dict) and all(
         key in item and scalar_text(item[key]) == text for key, text in selector.pairs
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
-    from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, TreePath
+    from ruleop.authoring.scaffold.yaml_layout import TreePath, WrittenExpr, WrittenText
 
 _NAMES: Final = {
     "serviceName": "Service",
@@ -54,41 +54,41 @@ _RESOURCES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ManifestReference:
     path: TreePath
     kind: str
     name: str
 
 
-def references(body: Mapping[str, Any]) -> Iterator[Reference]:
+def references(body: Mapping[str, Any]) -> Iterator[ManifestReference]:
     """All fields that name another object."""
     for path, value in walk(body):
         if not path or not isinstance(value, dict):
             continue
         for key, member in value.items():
             if key in _NAMES and isinstance(member, str) and member:
-                yield Reference((*path, key), _NAMES[key], member)
+                yield ManifestReference((*path, key), _NAMES[key], member)
             elif path[-1] == "annotations" and _ANNOTATIONS.fullmatch(str(key)) and isinstance(member, str):
-                yield Reference((*path, key), "Secret", member)
+                yield ManifestReference((*path, key), "Secret", member)
         yield from _of_rule(path, value)
         name, kind = value.get("name"), value.get("kind")
         if not isinstance(name, str):
             continue
         if isinstance(kind, str):
-            yield Reference((*path, "name"), kind, name)
+            yield ManifestReference((*path, "name"), kind, name)
         elif path[-1] in _HOLDERS:
-            yield Reference((*path, "name"), _HOLDERS[str(path[-1])], name)
+            yield ManifestReference((*path, "name"), _HOLDERS[str(path[-1])], name)
         elif len(path) > 1 and path[-2] in _LISTS:
-            yield Reference((*path, "name"), _LISTS[str(path[-2])], name)
+            yield ManifestReference((*path, "name"), _LISTS[str(path[-2])], name)
 
 
-def _of_rule(path: TreePath, rule: Mapping[str, Any]) -> Iterator[Reference]:
+def _of_rule(path: TreePath, rule: Mapping[str, Any]) -> Iterator[ManifestReference]:
     """The objects that a rule of a Role names, where all its resources are of one kind that is known."""
     kinds = {_RESOURCES.get(str(each).partition("/")[0], "") for each in items_at(rule, ("resources",))}
     if len(kinds) == 1 and "" not in kinds:
         for index, name in enumerate(items_at(rule, ("resourceNames",))):
             if isinstance(name, str):
-                yield Reference((*path, "resourceNames", index), next(iter(kinds)), name)
+                yield ManifestReference((*path, "resourceNames", index), next(iter(kinds)), name)
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ def label_changes(manifests: Sequence[Manifest], shared: SharedName) -> dict[str
     return found
 
 
-def _renamed(labels: Mapping[str, str], shared: SharedName) -> dict[str, str | Expr | Joined]:
+def _renamed(labels: Mapping[str, str], shared: SharedName) -> dict[str, str | WrittenExpr | WrittenText]:
     return {
         key: shared.template(value) if key not in _CONSTANT and shared.has(value) else value
         for key, value in labels.items()

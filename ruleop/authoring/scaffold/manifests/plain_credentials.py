@@ -102,7 +102,7 @@ _REST: Final = re.compile(r"\S+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A credential in a text, and the name by which it goes."""
 
     start: int
@@ -110,7 +110,7 @@ class Span:
     name: str
 
 
-def with_replaced(text: str, spans: Iterable[Span], replacement: Callable[[Span], str]) -> str:
+def with_replaced(text: str, spans: Iterable[TextSpan], replacement: Callable[[TextSpan], str]) -> str:
     """The text with something else in place of each credential."""
     parts, end = [], 0
     for span in spans:
@@ -187,12 +187,12 @@ class Origins:
         texts += [rf"(?<![\w-]){re.escape(each)}(?![\w-])" for each in whole]
         self._pattern = re.compile("|".join(texts)) if texts else None
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def spans(self, text: str) -> Iterator[TextSpan]:
         for found in self._pattern.finditer(text) if self._pattern else ():
-            yield Span(found.start(), found.end(), self._names.get(found.group(), "VALUE"))
+            yield TextSpan(found.start(), found.end(), self._names.get(found.group(), "VALUE"))
 
 
-def credentials(text: str, origins: Origins | None = None, *, lines: bool = True) -> list[Span]:
+def credentials(text: str, origins: Origins | None = None, *, lines: bool = True) -> list[TextSpan]:
     """All credentials in a text, in order and apart from each other. `lines`: in a file, a value ends with its line; in
     a command, with its word."""
     found = [*_of_form(text), *_of_entropy(text), *_of_urls(text), *_of_options(text)]
@@ -203,7 +203,7 @@ def credentials(text: str, origins: Origins | None = None, *, lines: bool = True
     return _apart(text, found)
 
 
-def in_arguments(arguments: Sequence[Any], origins: Origins) -> dict[int, list[Span]]:
+def in_arguments(arguments: Sequence[Any], origins: Origins) -> dict[int, list[TextSpan]]:
     """The credentials of a command line, by the index of the argument: in an argument, and of `--password x`."""
     texts = [each if isinstance(each, str) else "" for each in arguments]
     ends = list(accumulate(len(text) + 1 for text in texts))
@@ -212,26 +212,26 @@ def in_arguments(arguments: Sequence[Any], origins: Origins) -> dict[int, list[S
     for index, text in enumerate(texts):
         start = ends[index] - len(text) - 1
         spans = credentials(text, origins, lines=False)
-        spans += [Span(each.start - start, each.end - start, each.name) for each in options if each.start >= start]
+        spans += [TextSpan(each.start - start, each.end - start, each.name) for each in options if each.start >= start]
         flag = texts[index - 1] if index else ""
         if flag.startswith("-") and is_secret_name(flag) and not text.startswith("-"):
-            spans.append(Span(0, len(text), flag))
+            spans.append(TextSpan(0, len(text), flag))
         apart = _apart(text, [each for each in spans if each.end <= len(text)])
         if apart:
             found[index] = apart
     return found
 
 
-def _apart(text: str, spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
+def _apart(text: str, spans: list[TextSpan]) -> list[TextSpan]:
+    merged: list[TextSpan] = []
     for found in sorted(spans, key=lambda each: (each.start, -each.end)):
         value = text[found.start : found.end]
         if is_plain(value):
             continue
-        span = Span(found.start + len(value) - len(value.lstrip()), found.start + len(value.rstrip()), found.name)
+        span = TextSpan(found.start + len(value) - len(value.lstrip()), found.start + len(value.rstrip()), found.name)
         if merged and span.start < merged[-1].end:
             last = merged[-1]
-            merged[-1] = Span(last.start, max(last.end, span.end), last.name)
+            merged[-1] = TextSpan(last.start, max(last.end, span.end), last.name)
         else:
             merged.append(span)
     return merged
@@ -240,15 +240,15 @@ def _apart(text: str, spans: list[Span]) -> list[Span]:
 # -- finders ---------------------------------------------------------------------------------------------------------
 
 
-def _of_form(text: str) -> Iterator[Span]:
+def _of_form(text: str) -> Iterator[TextSpan]:
     for name, pattern in _FORMS:
         for found in pattern.finditer(text):
-            yield Span(*found.span(), name)
+            yield TextSpan(*found.span(), name)
     for found in _HEADER.finditer(text):
-        yield Span(*found.span("value"), "AUTHORIZATION")
+        yield TextSpan(*found.span("value"), "AUTHORIZATION")
 
 
-def _of_entropy(text: str) -> Iterator[Span]:
+def _of_entropy(text: str) -> Iterator[TextSpan]:
     """Sixteen and more letters and digits that are no words, with the signs between them."""
     for run in _RUN.finditer(text):
         if text[: run.start()].endswith("sha256:"):
@@ -259,7 +259,7 @@ def _of_entropy(text: str) -> Iterator[Span]:
             odd = sum(len(each.group()) for each in found if not _WORDS_AND_NUMBER.fullmatch(each.group()))
             if is_random and odd >= _SHORTEST and end - start >= 16:
                 padding = re.compile("=*").match(run.group(), end)
-                yield Span(run.start() + start, run.start() + (padding.end() if padding else end), "TOKEN")
+                yield TextSpan(run.start() + start, run.start() + (padding.end() if padding else end), "TOKEN")
 
 
 def _is_word(segment: str) -> bool:
@@ -268,32 +268,32 @@ def _is_word(segment: str) -> bool:
     return found is not None and len(found[1] or "") > 3
 
 
-def _of_urls(text: str) -> Iterator[Span]:
+def _of_urls(text: str) -> Iterator[TextSpan]:
     strict = {found.start() for found in _USERINFO.finditer(text)}
     for found in _LOOSE_USERINFO.finditer(text):
         if found.start() not in strict:
-            yield Span(*found.span("value"), "PASSWORD")
+            yield TextSpan(*found.span("value"), "PASSWORD")
     for found in _USERINFO.finditer(text):
         if found["password"]:
-            yield Span(found.start("password") + 1, found.end("password"), "PASSWORD")
+            yield TextSpan(found.start("password") + 1, found.end("password"), "PASSWORD")
         elif found["scheme"].startswith("http"):
-            yield Span(*found.span("user"), "TOKEN")
+            yield TextSpan(*found.span("user"), "TOKEN")
 
 
-def _of_options(text: str) -> Iterator[Span]:
+def _of_options(text: str) -> Iterator[TextSpan]:
     for pattern in _OPTIONS:
         for found in pattern.finditer(text):
-            yield Span(*found.span("value"), "PASSWORD")
+            yield TextSpan(*found.span("value"), "PASSWORD")
 
 
-def _of_pairs(text: str, *, lines: bool) -> Iterator[Span]:
+def _of_pairs(text: str, *, lines: bool) -> Iterator[TextSpan]:
     for pattern in (_DEFAULT, _ELEMENT):
         for found in pattern.finditer(text):
             if is_secret_name(found["key"]):
-                yield Span(*found.span("value"), found["key"])
+                yield TextSpan(*found.span("value"), found["key"])
     for found in _KEY.finditer(text):
         if is_secret_name(found["key"]) and (span := _value(text, found, lines=lines)) is not None:
-            yield Span(*span, found["key"])
+            yield TextSpan(*span, found["key"])
 
 
 def _value(text: str, key: re.Match[str], *, lines: bool) -> tuple[int, int] | None:
@@ -318,7 +318,7 @@ def _value(text: str, key: re.Match[str], *, lines: bool) -> tuple[int, int] | N
     return found.span() if found is not None and found.group() else None
 
 
-def _encoded(text: str, origins: Origins | None) -> Iterator[Span]:
+def _encoded(text: str, origins: Origins | None) -> Iterator[TextSpan]:
     """Words that are the Base64 form of text with a credential."""
     for found in _ENCODED.finditer(text):
         try:
@@ -331,4 +331,4 @@ def _encoded(text: str, origins: Origins | None) -> Iterator[Span]:
             or any(_of_pairs(plain, lines=True))
             or (origins is not None and any(origins.spans(plain)))
         ):
-            yield Span(*found.span(), "VALUE")
+            yield TextSpan(*found.span(), "VALUE")

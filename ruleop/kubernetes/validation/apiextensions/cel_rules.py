@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.kubernetes.cel import Verdict, cel_rules
+from ruleop.kubernetes.cel import RuleVerdict, cel_rules
 from ruleop.kubernetes.crd.crds import parse_crd
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.kubernetes.validation.field_errors import FieldError, duplicate, invalid_value, validate_one_of
@@ -40,12 +40,12 @@ def validate_rules(obj: Object, schema: Schema, old: Object | None, errors: Sequ
         return []
     if any(each.reason in _BLOCKING for each in errors):
         return [invalid_value(_ROOT, None, _BLOCKED)]
-    return [_cause(each) for each in rules.broken(obj, old) if each.verdict is not Verdict.NOT_EVALUATED]
+    return [_cause(each) for each in rules.broken(obj, old) if each.verdict is not RuleVerdict.NOT_EVALUATED]
 
 
 def _cause(broken: BrokenRule) -> FieldError:
     field, rule, detail = broken.field or _ROOT, broken.rule, broken.detail
-    if broken.verdict is Verdict.FAILED:
+    if broken.verdict is RuleVerdict.FAILED:
         named = rule.message or rule.rule
         if detail.startswith("no such overload"):
             return invalid_value(field, rule.schema_type, f"'{detail}': {_OVERLOAD}: {named}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.builtin.immutable_fields import STATEFUL_MUTABLE
 from ruleop.kubernetes.validation.field_errors import FieldError, forbidden_value, invalid_value, required, unsupported
 from ruleop.kubernetes.validation.rows import Rows, is_changed, is_new, sub_table
-from ruleop.kubernetes.validation.rules import Rule, frozen, missing, number_of, selector_errors
+from ruleop.kubernetes.validation.rules import FieldRule, frozen, missing, number_of, selector_errors
 from ruleop.kubernetes.validation.tables.pods import TEMPLATE, selected
 from ruleop.kubernetes.validation.tables.storage import CLAIM_SPEC
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.validation.rules import At, Errors
 
 
-def _selector(kind: str) -> Rule:
+def _selector(kind: str) -> FieldRule:
     def check(selector: Any, at: At) -> Iterator[FieldError]:
         if selector is None:
             if kind != "daemonset":
@@ -33,7 +33,7 @@ def _selector(kind: str) -> Rule:
     return missing(check)
 
 
-def _lasting(kind: str) -> Rule:
+def _lasting(kind: str) -> FieldRule:
     """A template of pods that run until they are deleted."""
 
     def check(spec: Any, at: At) -> Errors:
@@ -41,7 +41,7 @@ def _lasting(kind: str) -> Rule:
         has_deadline = (spec or {}).get("activeDeadlineSeconds") is not None
         return (forbidden_value(at.child("activeDeadlineSeconds"), words),) if has_deadline else ()
 
-    return Rule(check)
+    return FieldRule(check)
 
 
 def _workload(name: str, kind: str, numbers: str, *, prepare: Any = None) -> Rows:
@@ -56,9 +56,9 @@ def _workload(name: str, kind: str, numbers: str, *, prepare: Any = None) -> Row
     )
 
 
-def _type(*allowed: str) -> Rule:
+def _type(*allowed: str) -> FieldRule:
     """The type of a strategy: the server names the strategy itself."""
-    return Rule(
+    return FieldRule(
         lambda strategy, at: (
             ()
             if (type_ := strategy.get("type", "RollingUpdate")) in allowed

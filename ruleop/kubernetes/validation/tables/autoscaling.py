@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.validation.field_errors import FieldError, forbidden_value, invalid_value, required, unsupported
 from ruleop.kubernetes.validation.field_names import path_segment_problems
-from ruleop.kubernetes.validation.rules import Rule, between, forbids, named, needed, placed, quantity, requires
+from ruleop.kubernetes.validation.rules import FieldRule, between, forbids, named, needed, placed, quantity, requires
 from ruleop.kubernetes.validation.tables.pods import resource_name
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _target_type(value: Any, at: At) -> Errors:
 
 _REFERENCE: Final[Rows] = ({"kind name": "segment"}, placed(_version))
 _TARGET: Final[Rows] = {
-    "type": Rule(_target_type, missing=True),
+    "type": FieldRule(_target_type, missing=True),
     "value averageValue": quantity("must be positive"),
     "averageUtilization": "1..",
 }

@@ -18,7 +18,7 @@ from ruleop.kubernetes.validation.field_errors import (
 )
 from ruleop.kubernetes.validation.field_names import subdomain_problems
 from ruleop.kubernetes.validation.rows import Rows, is_new, sub_table
-from ruleop.kubernetes.validation.rules import Rule, holds, missing, one_of, placed, rule
+from ruleop.kubernetes.validation.rules import FieldRule, holds, missing, one_of, placed, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ def _controller(controller: Any, at: At) -> Iterator[FieldError]:
             yield invalid_value(at.field, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')
 
 
-INGRESS_CLASS: Final[Rows] = {"spec!.controller": Rule(_controller, missing=True, is_local=False)}
+INGRESS_CLASS: Final[Rows] = {"spec!.controller": FieldRule(_controller, missing=True, is_local=False)}
 
 
 def _blocks(policy: Any) -> set[Any]:

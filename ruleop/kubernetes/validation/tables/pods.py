@@ -18,7 +18,7 @@ from ruleop.kubernetes.validation.field_errors import (
 from ruleop.kubernetes.validation.field_names import label_value_problems, validate_annotations, validate_labels
 from ruleop.kubernetes.validation.rows import Rows, is_changed, sub_table
 from ruleop.kubernetes.validation.rules import (
-    Rule,
+    FieldRule,
     between,
     forbids,
     frozen,
@@ -115,7 +115,7 @@ def _pod_field(value: Any, at: At) -> Errors:
     return (invalid_value(at.field, value, words) if value else required(at.field),)
 
 
-def _one_source(*names: str) -> Rule:
+def _one_source(*names: str) -> FieldRule:
     """Of the sources of a variable there is one."""
     shown = f"{', '.join(f'`{each}`' for each in names[:-1])} or `{names[-1]}`"
 
@@ -125,7 +125,7 @@ def _one_source(*names: str) -> Rule:
         words = "may not have more than one field specified at a time" if given else f"must specify one of: {shown}"
         return (invalid_value(at.field, "", words),)
 
-    return Rule(check)
+    return FieldRule(check)
 
 
 _IMPORTED: Final = _one_source("configMapRef", "secretRef")

@@ -11,7 +11,7 @@ from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_wor
 from ruleop.language.rules.checks.owned_lists import shape_of
 from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
-from ruleop.language.templates.bodies.body import Entry, Members, Scalar, member
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Scalar, member
 from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile.hints import has_templates
 
@@ -215,7 +215,7 @@ def _check_template(child: ChildDraft, library: Library, findings: Findings) -> 
     if child.table.template is None:
         return
     bodies = possible(child.table.template.compiled.name, library).bodies
-    others = [body for body in bodies if not isinstance(body.document, Members) and not _is_printed(body.document)]
+    others = [body for body in bodies if not isinstance(body.document, BodyMembers) and not _is_printed(body.document)]
     if others and _variants(others) == _variants(bodies):
         message = "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text"
         findings.mistake("wrong-value", message, others[0].document.site)
@@ -242,21 +242,21 @@ def _check_bodies(bodies: Sequence[Body], findings: Findings, *, are_named: bool
         findings.mistake("missing-key", _NO_NAME, metadata.site if metadata is not None else node.site)
 
 
-def _without(bodies: Sequence[Body], *path: str) -> Iterator[Members]:
+def _without(bodies: Sequence[Body], *path: str) -> Iterator[BodyMembers]:
     """The documents without a field, in all bodies: those of other branches share their keys, and may have it."""
-    objects = [body.document for body in bodies if isinstance(body.document, Members)]
+    objects = [body.document for body in bodies if isinstance(body.document, BodyMembers)]
     having = [node for node in objects if _may_have(node, path)]
     sites = {site for node in having for site in _key_sites(node)}
     yield from (node for node in objects if node not in having and sites.isdisjoint(_key_sites(node)))
 
 
-def _key_sites(node: Members) -> Iterator[Site]:
-    return (each.key.site if isinstance(each, Entry) else each.site for each in node.members)
+def _key_sites(node: BodyMembers) -> Iterator[Site]:
+    return (each.key.site if isinstance(each, BodyEntry) else each.site for each in node.members)
 
 
 def _may_have(node: Node, path: Sequence[str]) -> bool:
     """Whether a field is there, or may be among entries that are known only after rendering."""
-    if not path or not isinstance(node, Members):
+    if not path or not isinstance(node, BodyMembers):
         return not path or _is_printed(node)
     if node.is_open or (tuple(path) == ("name",) and "generateName" in node.entries):
         return True
@@ -278,11 +278,11 @@ def _is_printed(node: Node | None) -> bool:
 
 def _reserved_fields(document: Node, *, may_omit: bool) -> Iterator[tuple[str, Site]]:
     """The fields that a child cannot set."""
-    fields = document.entries if isinstance(document, Members) else {}
+    fields = document.entries if isinstance(document, BodyMembers) else {}
     if "status" in fields and not (may_omit and _is_printed(fields["status"].value)):
         yield "status", fields["status"].key.site
     metadata = member(document, "metadata")
-    entries = metadata.entries if isinstance(metadata, Members) else {}
+    entries = metadata.entries if isinstance(metadata, BodyMembers) else {}
     for name, entry in entries.items():
         # Without generateName there would be no name either.
         needed = name == "generateName" and "name" not in entries
@@ -290,7 +290,7 @@ def _reserved_fields(document: Node, *, may_omit: bool) -> Iterator[tuple[str, S
             yield f"metadata.{name}", entry.key.site
     for name in ("labels", "annotations"):
         values = entries[name].value if name in entries else None
-        for key, entry in values.entries.items() if isinstance(values, Members) else ():
+        for key, entry in values.entries.items() if isinstance(values, BodyMembers) else ():
             if key.startswith(RESERVED_PREFIX):
                 yield f"metadata.{name}['{key}']", entry.key.site
 

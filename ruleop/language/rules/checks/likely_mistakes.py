@@ -24,7 +24,7 @@ from ruleop.reachable import reached
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.language.rules.facts.scopes import Part, View
+    from ruleop.language.rules.facts.scopes import RulePart, ScopeView
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.templates import YamlNode
@@ -34,7 +34,7 @@ _METADATA = re.compile(r"^( *)metadata:.*(?:\n(?:\1 +.*| *))*", re.MULTILINE)
 _CONSTANT = re.compile(r"\{\{-?\s*(?:vars\.[\w.]+|(?:cr\.)?metadata\.namespace)\s*-?\}\}")
 
 
-def warn_of_adoption(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+def warn_of_adoption(draft: Draft, parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings) -> None:
     if draft.table.reach != "cluster":
         return
     for part in parts:
@@ -63,7 +63,7 @@ def _is_decided(text: str) -> bool:
     return "{{" in _CONSTANT.sub("", text)
 
 
-def _texts(part: Part, name: Literal["name", "namespace"], templates: Mapping[str, str]) -> Iterator[str]:
+def _texts(part: RulePart, name: Literal["name", "namespace"], templates: Mapping[str, str]) -> Iterator[str]:
     """The values of a field of metadata, before rendering."""
     if isinstance(part.compiled, TextTemplate):
         field = re.compile(rf"(?:^|[{{,]|\n) *{name}: *(\"[^\"\n]*\"|'[^'\n]*'|(?:\{{\{{.*?\}}\}}|[^\n,}}])*)")
@@ -79,7 +79,7 @@ _FIELD = "ttlSecondsAfterFinished"
 _IN_TEXT = re.compile(rf"(?:^|[{{,]) *({_FIELD}) *:", re.MULTILINE)
 
 
-def warn_of_job_ttl(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+def warn_of_job_ttl(parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings) -> None:
     for part in parts:
         child = part.child
         if (
@@ -103,7 +103,7 @@ def warn_of_job_ttl(parts: Iterable[Part], templates: Mapping[str, str], finding
             findings.warning("runs-again", message, site)
 
 
-def _ttl_sites(part: Part, templates: Mapping[str, str]) -> Iterator[Site]:
+def _ttl_sites(part: RulePart, templates: Mapping[str, str]) -> Iterator[Site]:
     if isinstance(part.compiled, TextTemplate):
         for name in part.compiled.files:
             for match in _IN_TEXT.finditer(templates[name]):
@@ -115,7 +115,7 @@ def _ttl_sites(part: Part, templates: Mapping[str, str]) -> Iterator[Site]:
         yield spec.key_sites[_FIELD]
 
 
-def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings: Findings) -> None:
+def warn_of_unused(templates: Mapping[str, str], parts: Iterable[RulePart], findings: Findings) -> None:
     """A template is used if a watch names it, or if its name is in quotes in a used template, as in file()."""
     named: set[str] = set()
     for part in parts:
@@ -132,7 +132,7 @@ _EXPRESSION_START = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[
 _FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type"})
 
 
-def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+def warn_of_plain_text(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     for part in parts:
         if isinstance(part.compiled, TextTemplate):
             continue
@@ -155,7 +155,7 @@ _KRO = re.compile(r"\$\{\s*([A-Za-z_]\w*)\.(spec|metadata|status|data)\b[^}\n]*\
 
 
 def check_kro_expressions(
-    draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings
+    draft: Draft, parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings
 ) -> None:
     """Finds kro's expressions, which are plain text here. No shell has names with dots, so they have no other
     meaning."""
@@ -196,7 +196,7 @@ def _field_paths(node: YamlNode) -> Iterator[Site]:
             yield from _field_paths(member)
 
 
-def _resembles_expression(text: str, view: View, library: Library, site: Site) -> bool:
+def _resembles_expression(text: str, view: ScopeView, library: Library, site: Site) -> bool:
     match = _EXPRESSION_START.match(text)
     if match is None or match[1] not in view.names or "{{" in text or "{%" in text:
         return False

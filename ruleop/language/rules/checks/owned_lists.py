@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.builtin.table import builtin_shape, object_meta
 from ruleop.kubernetes.crd.crds import definition_of
-from ruleop.kubernetes.merge import Path, Selector
+from ruleop.kubernetes.merge import Path, PathSelector
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def step(shape: Shape, segment: Segment, kind: Kind) -> tuple[Shape | None, str]
     """The shape below one segment of a path, None if it is unknown, and why there can be nothing, "" if there can."""
     if shape.type == "any":
         return None, ""
-    if isinstance(segment, Selector):
+    if isinstance(segment, PathSelector):
         is_list = shape.type == "list"
         return shape.items, "" if is_list else f"[...] follows a list, and this is not a list in {kind.kind}"
     if shape.type == "list":
@@ -65,7 +65,7 @@ def first_mistake(segments: Iterable[Segment], kind: Kind, shape: Shape | None) 
         if reason:
             in_spec = number == 0 and spec is not None and segment in spec.fields
             return f"{reason} (did you mean spec.{segment}?)" if in_spec else reason
-        if current is not None and isinstance(segment, Selector):
+        if current is not None and isinstance(segment, PathSelector):
             mistakes = [step(current, name, kind)[1] for name, _ in segment.pairs]
             if any(mistakes):
                 return next(filter(None, mistakes))
@@ -95,7 +95,7 @@ def _reason_for_child(child: ChildDraft, owned: PlacedPath, crds: Iterable[Custo
 def _reason_for_kind(path: Path, kind: Kind, shape: Shape | None) -> str:
     if path.segments[0] == "metadata":
         return "the lists of metadata, such as finalizers, are shared with the API server and other controllers"
-    if isinstance(path.segments[-1], Selector):
+    if isinstance(path.segments[-1], PathSelector):
         return "this path selects an item: remove the selector"
     current = shape
     for segment in path.segments:

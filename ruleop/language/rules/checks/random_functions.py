@@ -24,7 +24,7 @@ from ruleop.language.templates.syntax import chain_of, find
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft
     from ruleop.language.templates import Reference
@@ -64,7 +64,7 @@ _CERTIFICATES: Final = frozenset(name for name, each in FUNCTIONS.items() if eac
 SECRETS: Final = Kind("", "v1", "Secret")
 
 
-def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+def check_random(parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings) -> None:
     for part in parts:
         if part.body and part.child is not None:
             _check_rotation(part.child, {name for name, _ in part.compiled.calls}, findings)
@@ -102,7 +102,7 @@ _WITH_EACH_RUN: Final = (("status",), ("cr", "status"), ("status", "conditions")
 """Values that, as a whole, change with each write of the CR; and with each run of a Job, which Ready reports."""
 
 
-def check_request_ids(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+def check_request_ids(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     """Finds request ids of `once` that change whenever ruleop writes the CR's status: each write would be a run."""
     changing: dict[str, str] = {}  # lets that do, with the reason
     for part in parts:
@@ -120,7 +120,7 @@ def check_request_ids(parts: Iterable[Part], library: Library, findings: Finding
                 findings.mistake("random", message, site, word=name.partition(".")[0], start=part.site)
 
 
-def _changing_parts(part: Part, library: Library, lets: Mapping[str, str]) -> Iterator[tuple[str, str, Site]]:
+def _changing_parts(part: RulePart, library: Library, lets: Mapping[str, str]) -> Iterator[tuple[str, str, Site]]:
     """The values in a text that change with each write of the CR or each run of a Job, with the reason."""
     for each in part.compiled.references:
         steps = ".".join(step for step in each.path if step)
@@ -168,13 +168,13 @@ def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> N
             findings.mistake("out-of-place", message, site)
 
 
-def _random_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+def _random_names(part: RulePart, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
     """The random functions in metadata.name. Planning checks the rendered name."""
     for text, site in metadata_texts(part, "name", templates):
         yield from ((name, site) for name in _random_functions(text))
 
 
-def metadata_texts(part: Part, field: str, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+def metadata_texts(part: RulePart, field: str, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
     """The texts of metadata.name or metadata.namespace in a body. In the text of a template this is a guess by its
     lines."""
     if isinstance(part.compiled, TextTemplate):
@@ -208,7 +208,7 @@ def _random_functions(text: str) -> Iterator[str]:
 # -- the time ----------------------------------------------------------------------------------------------------------
 
 
-def check_time(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+def check_time(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     timed: set[str] = set()  # lets whose values change with time alone
     for part in parts:
         calls = [(name, site) for name, site in part.compiled.calls if name in _PARAMETERS]
@@ -232,7 +232,7 @@ _DAYS: Final = {"genCA": (1, 3650), "genSignedCert": (3, 365), "genSelfSignedCer
 """The position of the parameter `days` of each function, and its default."""
 
 
-def check_renewals(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+def check_renewals(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     """Finds certificates that would have to be renewed before they are made."""
     for part in parts:
         before = part.child.table.renew_before if part.body and part.child is not None else None
@@ -254,7 +254,7 @@ def _days(call: syntax.Call, position: int, default: int) -> int | None:
     return value.value if isinstance(value, syntax.Const) and isinstance(value.value, int) else None
 
 
-def _check_calls(tree: syntax.Template, part: Part, findings: Findings) -> None:
+def _check_calls(tree: syntax.Template, part: RulePart, findings: Findings) -> None:
     for call in find(tree, syntax.Call):
         name, site = call.name, call.site
         if name not in _PARAMETERS:

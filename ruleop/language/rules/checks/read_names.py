@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ruleop.kubernetes.crd.crds import definition_of
 from ruleop.kubernetes.crd.structural import schema_at
 from ruleop.language.rules.facts.order import names_read_by_let
-from ruleop.language.rules.facts.scopes import ALWAYS, RESERVED, Part
+from ruleop.language.rules.facts.scopes import ALWAYS, RESERVED, RulePart
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.language.templates import FUNCTION_NAMES, JINJA_NAMES, SCOPE_FUNCTIONS, Reference
 from ruleop.language.templates.compile import instead_of
@@ -96,7 +96,7 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
 
 
 def check_read_names(
-    draft: Draft, parts: Iterable[Part], crds: Iterable[CustomResourceDefinition], findings: Findings
+    draft: Draft, parts: Iterable[RulePart], crds: Iterable[CustomResourceDefinition], findings: Findings
 ) -> None:
     """Checks that every name that is read is visible in its place, and that templates set no name with a meaning."""
     fields = _fields_of_spec(draft, crds)
@@ -121,7 +121,7 @@ def _fields_of_spec(draft: Draft, crds: Iterable[CustomResourceDefinition]) -> d
     return {_BETWEEN_WORDS.sub("_", field).lower(): field for field in fields} | {field: field for field in fields}
 
 
-def _report_unknown(draft: Draft, part: Part, name: str, fields: Mapping[str, str], findings: Findings) -> None:
+def _report_unknown(draft: Draft, part: RulePart, name: str, fields: Mapping[str, str], findings: Findings) -> None:
     read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
     site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
     if reason := _why_not_visible(draft, part, name):
@@ -139,7 +139,7 @@ def _report_unknown(draft: Draft, part: Part, name: str, fields: Mapping[str, st
         findings.mistake("unknown-name", message, site, word=name, start=part.site)
 
 
-def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
+def _why_not_visible(draft: Draft, part: RulePart, name: str) -> str:
     """The reason that a name that is defined elsewhere is not visible here; "" if it is not defined anywhere."""
     title = part.view.title
     if name == "status":
@@ -163,7 +163,7 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
     return ""
 
 
-def _why_no_children(part: Part, name: str) -> str:
+def _why_no_children(part: RulePart, name: str) -> str:
     title = part.view.title
     if part.child is not None and part.view.children and part.child.final:
         what = "`ready.`" if name == "ready" else f"the finalize child `{name}`"
@@ -181,7 +181,7 @@ def _why_no_children(part: Part, name: str) -> str:
     return f"{title} cannot read {what}, only the CR, vars, let and observed objects{hint}"
 
 
-def _check_reference(draft: Draft, part: Part, reference: Reference, findings: Findings) -> None:
+def _check_reference(draft: Draft, part: RulePart, reference: Reference, findings: Findings) -> None:
     head, *rest = _steps(reference)
     step = rest[0] if rest else None
     if head == "cr" and step == "status" and not part.view.reads_status:
@@ -201,7 +201,7 @@ def _check_reference(draft: Draft, part: Part, reference: Reference, findings: F
             findings.mistake("unknown-id", message, reference.site, word=head, start=part.site)
 
 
-def _why_no_id(draft: Draft, part: Part, step: str, ids: frozenset[str]) -> str:
+def _why_no_id(draft: Draft, part: RulePart, step: str, ids: frozenset[str]) -> str:
     """The reason that a name below `live` or `ready` is not one of these ids."""
     if step in draft.final:
         is_final = part.child is not None and part.child.final
@@ -256,7 +256,7 @@ def _suggested_id(word: str, ids: Collection[str]) -> str:
     return did_you_mean_quoted(word, ids) or listed
 
 
-def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+def check_lets(draft: Draft, parts: Iterable[RulePart], findings: Findings) -> None:
     """Checks that `observe` does not read an observed object through a let, nor `status` the status."""
     for part in parts:
         if not part.observed and part.key != "status":

@@ -21,7 +21,7 @@ from ruleop.language.secrets.secret_values import is_name_field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.templates import SlotPlace
@@ -31,7 +31,7 @@ _RECORDED_KEYS = frozenset({"once", "schedule", "timeZone"})
 """Their values are in the status, in names and labels of the objects, and in messages."""
 
 
-def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, findings: Findings) -> None:
+def check_secrets(draft: Draft, parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     """Reports data of Secrets in public places. In the text of a template, names and namespaces are a guess by its
     lines."""
     parts = list(parts)
@@ -83,7 +83,7 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
 
 
 def _public_slots(
-    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
+    part: RulePart, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
 ) -> Iterator[tuple[str, SlotPlace]]:
     found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
     if part.key in _RECORDED_KEYS:

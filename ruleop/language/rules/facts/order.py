@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
-    from ruleop.language.rules.facts.scopes import Compiled, Part
+    from ruleop.language.rules.facts.scopes import Compiled, RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.templates import Reference
 
@@ -40,7 +40,7 @@ def names_read_by_let(draft: Draft, name: str) -> frozenset[str]:
     return frozenset({"status"} if reads_status else ()).union(*(tree.names for tree in trees))
 
 
-def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
+def metadata_only_ids(draft: Draft, parts: Iterable[RulePart]) -> frozenset[str]:
     """The ids of observed resources of which only the metadata is read."""
     whole = {
         name for name, entry in draft.observed.items() if entry.value is not None and entry.value.where is not None
@@ -94,16 +94,16 @@ class ChildReads:
     links: tuple[Link, ...]  # to other children and to itself, also by `dependsOn`
 
 
-def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, ChildReads]:
+def reads(draft: Draft, parts: Iterable[RulePart]) -> dict[str, ChildReads]:
     """The reads of every child, including finalize children."""
-    own: dict[str, list[Part]] = {child.id: [] for child in draft.everyone}
+    own: dict[str, list[RulePart]] = {child.id: [] for child in draft.everyone}
     for part in parts:
         if part.child is not None:
             own[part.child.id].append(part)
     return {child.id: _reads(draft, child, own[child.id]) for child in draft.everyone}
 
 
-def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> ChildReads:
+def _reads(draft: Draft, child: ChildDraft, parts: list[RulePart]) -> ChildReads:
     links = [link for part in parts for link in _links(part)]
     peers = draft.peers(child)
     depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
@@ -125,7 +125,7 @@ def id_below(reference: Reference) -> Iterator[str]:
         yield rest[0]
 
 
-def _links(part: Part) -> Iterator[Link]:
+def _links(part: RulePart) -> Iterator[Link]:
     for reference in part.compiled.references:
         head, *rest = reference.path
         name = rest[0] if head == "ready" and rest else head

@@ -38,7 +38,7 @@ RESERVED = ALWAYS | {"item", "index", "this"}
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ScopeView:
     title: str  # the name of the place in messages
     lets: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
@@ -72,9 +72,9 @@ Compiled = Expression | StringTemplate | TextTemplate | Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RulePart:
     key: str  # the key of the language
-    view: View
+    view: ScopeView
     compiled: Compiled
     node: YamlNode
     child: ChildDraft | None = None  # the child it belongs to
@@ -87,7 +87,7 @@ class Part:
     def site(self) -> Site:
         return self.node.site
 
-    def gives_items_to(self, other: Part) -> bool:
+    def gives_items_to(self, other: RulePart) -> bool:
         """Whether this is a loop whose items the other part can read."""
         return self.child is not None and self.child.id == other.view.items_of and self.loop in other.view.items
 
@@ -106,47 +106,47 @@ class Part:
 Value = Templated[Expression] | Templated[StringTemplate] | Templated[TextTemplate] | Templated[Tree]
 
 
-def parts(draft: Draft) -> Iterator[Part]:
+def parts(draft: Draft) -> Iterator[RulePart]:
     """All expressions and templates of a watch, in the order of evaluation."""
     yield from _let_parts(draft)
     lets, observed = frozenset(entry.name for entry in draft.let), frozenset(draft.observed)
-    yield from _observe_parts(draft, View("`observe`", lets))
+    yield from _observe_parts(draft, ScopeView("`observe`", lets))
     # Whose permissions are used must not depend on what others may write: only on the CR, but not on its status.
-    yield from _parts_of("writeAs", View("`writeAs`", reads_status=False), draft.table.write_as)
+    yield from _parts_of("writeAs", ScopeView("`writeAs`", reads_status=False), draft.table.write_as)
     if draft.table.expire is not None:
-        yield from _parts_of("expire", View("`expire`", lets, observed), draft.table.expire.after)
-    validation = View("`validate`", lets, observed)
+        yield from _parts_of("expire", ScopeView("`expire`", lets, observed), draft.table.expire.after)
+    validation = ScopeView("`validate`", lets, observed)
     for validate in draft.table.validate:
         yield from _parts_of("validate", validation, validate.rule)
         yield from _parts_of("validate.message", validation, validate.message)
     for child in draft.everyone:
-        yield from _child_parts(draft, child, View("", lets, observed))
+        yield from _child_parts(draft, child, ScopeView("", lets, observed))
     ids = frozenset(draft.children) | frozenset(draft.final)
     yield from _parts_of(
-        "status", View("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status
+        "status", ScopeView("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status
     )
     for condition in draft.table.conditions:
         for value in (condition.status, condition.reason, condition.message):
-            yield from _parts_of("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
+            yield from _parts_of("conditions", ScopeView("`conditions`", lets, observed, ids, ids, ids), value)
 
 
 def _parts_of(
-    key: str, view: View, value: Value | None, child: ChildDraft | None = None, observed: str = ""
-) -> Iterator[Part]:
+    key: str, view: ScopeView, value: Value | None, child: ChildDraft | None = None, observed: str = ""
+) -> Iterator[RulePart]:
     if value is not None:
-        yield Part(key, view, value.compiled, value.node, child, observed)
+        yield RulePart(key, view, value.compiled, value.node, child, observed)
 
 
-def _let_parts(draft: Draft) -> Iterator[Part]:
+def _let_parts(draft: Draft) -> Iterator[RulePart]:
     earlier: list[str] = []
     for entry in draft.let:
         if entry.value is not None:
-            view = View("`let`", frozenset(earlier), frozenset(draft.observed))
-            yield Part("let", view, entry.value.compiled, entry.value.node, let=entry.name)
+            view = ScopeView("`let`", frozenset(earlier), frozenset(draft.observed))
+            yield RulePart("let", view, entry.value.compiled, entry.value.node, let=entry.name)
         earlier.append(entry.name)
 
 
-def _observe_parts(draft: Draft, outer: View) -> Iterator[Part]:
+def _observe_parts(draft: Draft, outer: ScopeView) -> Iterator[RulePart]:
     for id_, entry in draft.observed.items():
         if (table := entry.value) is None:
             continue
@@ -169,24 +169,24 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
         yield selector.given
 
 
-def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
+def _child_parts(draft: Draft, child: ChildDraft, outer: ScopeView) -> Iterator[RulePart]:
     peers = frozenset(draft.peers(child))
     seen = frozenset(draft.children) | peers
     looped, source = child.has_items, draft.looped(child)
     items = tuple(each.name for each in source.loops)
     kind = "finalize child" if child.final else "child"
 
-    def view(key: str, *, children: bool, this: bool = False) -> View:
+    def view(key: str, *, children: bool, this: bool = False) -> ScopeView:
         title = f'the {kind} "{child.id}"' if key in ("template", "object") else f"`{key}`"
         if children:
-            return View(title, outer.lets, outer.observed, seen, peers, seen, items, source.id, looped, this)
-        return View(title, outer.lets, outer.observed, items=items, items_of=source.id, index=looped, this=this)
+            return ScopeView(title, outer.lets, outer.observed, seen, peers, seen, items, source.id, looped, this)
+        return ScopeView(title, outer.lets, outer.observed, items=items, items_of=source.id, index=looped, this=this)
 
     table = child.table
     for number, each in enumerate(child.loops):
         if each.value is not None:
             earlier = replace(view("forEach", children=True), items=items[:number], index=False)
-            yield Part("forEach", earlier, each.value.compiled, each.value.node, child, loop=each.name)
+            yield RulePart("forEach", earlier, each.value.compiled, each.value.node, child, loop=each.name)
     yield from _parts_of("when", view("when", children=False), table.when, child)
     others = seen - {child.id}  # an id that a run itself changes would never come to rest
     yield from _parts_of("once", replace(view("once", children=False), live=others), table.once, child)
@@ -205,10 +205,10 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
     yield from _parts_of("apply.onImmutable", view("apply.onImmutable", children=False), child.on_immutable, child)
     if child.body is not None:
         key = "template" if table.template is not None else "object"
-        yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)
+        yield RulePart(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)
 
 
-def written(part: Part, library: Library) -> Iterator[syntax.Template]:
+def written(part: RulePart, library: Library) -> Iterator[syntax.Template]:
     """The trees of a part."""
     if isinstance(part.compiled, TextTemplate):
         yield from map(library.written_tree, part.compiled.files)

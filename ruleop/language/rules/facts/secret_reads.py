@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.templates import SlotPlace, YamlNode
     from ruleop.language.templates.compile import Library
@@ -50,7 +50,7 @@ class Secrets:
 
 
 def secrecy_of(
-    draft: Draft, parts: Iterable[Part], library: Library, *, generated: bool = True
+    draft: Draft, parts: Iterable[RulePart], library: Library, *, generated: bool = True
 ) -> Mapping[str, Secrecy]:
     """The secrecy of each child. It holds data of Secrets if it is one, generates some, or reads more than a name of a
     Secret or of another such child. `generated`: what it generates counts as read."""
@@ -77,7 +77,7 @@ def secrecy_of(
     return found
 
 
-def holders_of(draft: Draft, parts: Iterable[Part], library: Library) -> Secrets:
+def holders_of(draft: Draft, parts: Iterable[RulePart], library: Library) -> Secrets:
     parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
     secrets, before = Secrets(secret_ids(draft), frozenset()), None
     while secrets != before:
@@ -94,7 +94,7 @@ def holders_of(draft: Draft, parts: Iterable[Part], library: Library) -> Secrets
     return secrets
 
 
-def _words(part: Part, library: Library) -> Iterator[str]:
+def _words(part: RulePart, library: Library) -> Iterator[str]:
     if isinstance(part.compiled, TextTemplate):
         texts = [library.texts[name] for name in part.compiled.files]
     else:
@@ -116,12 +116,18 @@ def _texts(node: YamlNode) -> Iterator[str]:
         yield str(value)
 
 
-def loops_of(part: Part, parts: Iterable[Part]) -> list[Part]:
+def loops_of(part: RulePart, parts: Iterable[RulePart]) -> list[RulePart]:
     return [each for each in parts if each.gives_items_to(part)]
 
 
 def slots_of(
-    part: Part, loops: list[Part], library: Library, secrets: Secrets, own: Mapping[str, bool], *, generated: bool
+    part: RulePart,
+    loops: list[RulePart],
+    library: Library,
+    secrets: Secrets,
+    own: Mapping[str, bool],
+    *,
+    generated: bool,
 ) -> frozenset[SlotPlace]:
     ids = {"live", *secrets.many, *secrets.lets}
     names = part.compiled.names & {*ids, *(loop.loop for loop in loops)}
@@ -147,7 +153,7 @@ def slots_of(
     )
 
 
-def _trees(part: Part, library: Library) -> Iterator[list[syntax.Template]]:
+def _trees(part: RulePart, library: Library) -> Iterator[list[syntax.Template]]:
     """The trees of each text of a part, with those of the files that it runs."""
     if isinstance(part.compiled, TextTemplate):
         yield library.written_trees([part.compiled.name])
@@ -186,7 +192,7 @@ def secret_ids(draft: Draft) -> dict[str, bool]:
 
 
 def exposes(
-    part: Part,
+    part: RulePart,
     reference: Reference,
     secrets: Secrets,
     library: Library,

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.crd.crds import CustomResourceDefinition, parse_crd
 from ruleop.kubernetes.crd.structural import schema_at
 from ruleop.kubernetes.schema.validation import subschemas
-from ruleop.language.definitions.definition import AGE_COLUMN, READY_COLUMN, Names, Version, definition_document
+from ruleop.language.definitions.definition import (
+    AGE_COLUMN,
+    READY_COLUMN,
+    DefinitionNames,
+    Version,
+    definition_document,
+)
 from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules.findings import did_you_mean_quoted
 from ruleop.language.rules.keys.schema_fields import FieldReader, with_empty_default
@@ -96,13 +102,13 @@ class _Builder:
         self.reader = FieldReader(types, api_type, findings)
 
     def built(self) -> Definition:
-        table, names = self.table, Names.of(self.draft.kind.kind)
+        table, names = self.table, DefinitionNames.of(self.draft.kind.kind)
         self.reader.read_types()
         versions = [self._version(part, index) for index, part in enumerate(self._parts())]
         self._check_fields(versions)
         document = definition_document(
             self.draft.kind.group,
-            Names(
+            DefinitionNames(
                 names.kind,
                 table.plural.text if table.plural else names.plural,
                 table.singular.text if table.singular else names.singular,

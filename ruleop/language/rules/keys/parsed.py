@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules.keys.env_vars import Constants
     from ruleop.language.rules.keys.model import Strategy
-    from ruleop.language.rules.keys.value_types import PlacedPath, Reading, Templated
+    from ruleop.language.rules.keys.value_types import FileReading, PlacedPath, Templated
     from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
@@ -219,7 +219,7 @@ def _children(entries: tuple[NamedEntry[ChildTable], ...], shared: Shared, *, fi
     return found
 
 
-def read_file(node: YamlNode, reading: Reading) -> FileTable | None:
+def read_file(node: YamlNode, reading: FileReading) -> FileTable | None:
     """Parses a file of watches in either form."""
     if isinstance(node.value, list):
         return FileTable(site=node.site, key_sites={}, watches=WATCHES.read(node, "", reading) or ())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.crd.crd_checks import SCHEMA_TYPES, schema_keywords
 from ruleop.language.definitions.simple_schema import (
     BASIC,
-    Field,
+    SchemaField,
     SimpleSchemaError,
     UnknownTypeError,
     is_type,
@@ -57,7 +57,7 @@ class FieldReader:
 
     def mapping(self, node: YamlNode, path: FieldPath) -> dict[str, Any]:
         """The schema of a mapping with these fields."""
-        fields: dict[str, Field] = {}
+        fields: dict[str, SchemaField] = {}
         for name, member in node.value.items() if isinstance(node.value, dict) else ():
             below = (*path, "properties", name)
             self.sites[below] = node.key_sites[name]
@@ -69,7 +69,7 @@ class FieldReader:
         schema["properties"] = {name: each.schema for name, each in fields.items()}
         return schema
 
-    def field(self, node: YamlNode, what: str, path: FieldPath) -> Field | None:
+    def field(self, node: YamlNode, what: str, path: FieldPath) -> SchemaField | None:
         if isinstance(node.value, str):
             return self._text(node, path)
         if not isinstance(node.value, dict) or not node.value:
@@ -78,19 +78,21 @@ class FieldReader:
             return None
         if self._is_json_schema(node, what):
             return self._json_schema_field(node, path)
-        return Field(with_empty_default(self.mapping(node, path)))
+        return SchemaField(with_empty_default(self.mapping(node, path)))
 
-    def _text(self, node: YamlNode, path: FieldPath) -> Field | None:
+    def _text(self, node: YamlNode, path: FieldPath) -> SchemaField | None:
         text = str(node.value)
         self.sites[path] = self.sites.get(path, node.site)
         try:
             found = parse_field(text, self._resolve)
         except SimpleSchemaError as error:
             self._mistake_in(node, error)
-            return Field({"x-kubernetes-preserve-unknown-fields": True})  # expressions with it are not reported too
+            return SchemaField(
+                {"x-kubernetes-preserve-unknown-fields": True}
+            )  # expressions with it are not reported too
         own = self.types.get(text.partition("|")[0].strip())
         if own is not None and isinstance(own.value, dict) and not found.required:
-            return Field(with_empty_default(found.schema))
+            return SchemaField(with_empty_default(found.schema))
         return found
 
     def _mistake_in(self, node: YamlNode, error: SimpleSchemaError) -> None:
@@ -142,13 +144,13 @@ class FieldReader:
             self.findings.mistake("conflict", message, node.site)
         return True
 
-    def _json_schema_field(self, node: YamlNode, path: FieldPath) -> Field:
+    def _json_schema_field(self, node: YamlNode, path: FieldPath) -> SchemaField:
         assert isinstance(node.value, dict)
         required = node.value.get("required")
         schema = self._json_schema(node, path)
         if required is not None and isinstance(required.value, bool):  # beside a type, as the marker of the short form
-            return Field({key: each for key, each in schema.items() if key != "required"}, required.value)
-        return Field(schema)
+            return SchemaField({key: each for key, each in schema.items() if key != "required"}, required.value)
+        return SchemaField(schema)
 
     def _json_schema(self, node: YamlNode, path: FieldPath) -> dict[str, Any]:
         """JSON Schema, in which `$ref` names a type of the project or of the API."""

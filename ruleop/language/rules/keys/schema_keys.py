@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.language.rules.keys.tables import Table, TableOf, key
 from ruleop.language.rules.keys.value_types import (
-    Choice,
+    FileReading,
     Flag,
     ListOf,
     MapOf,
     NamedEntry,
-    Reading,
-    Text,
-    Type,
+    TextValue,
+    ValueType,
     Verbatim,
     Word,
+    WordChoice,
     wrong_type,
 )
 from ruleop.language.templates import YamlNode
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 Scope = Literal["Namespaced", "Cluster"]
 ColumnType = Literal["boolean", "date", "integer", "number", "string"]
 
-_NAME = Text(r"[a-z]([-a-z0-9]*[a-z0-9])?", "a name of lowercase letters, digits and dashes")
-_TEXT = Text(r"[\s\S]+", "text")
-_JSON_PATH = Text(r"\.\S.*", "a path that starts with a dot, like .spec.image")
-_SCALE_PATH = Text(r"\.(spec|status)(\.[A-Za-z_][A-Za-z0-9_-]*)+", "the path of a field, like .spec.replicas")
+_NAME = TextValue(r"[a-z]([-a-z0-9]*[a-z0-9])?", "a name of lowercase letters, digits and dashes")
+_TEXT = TextValue(r"[\s\S]+", "text")
+_JSON_PATH = TextValue(r"\.\S.*", "a path that starts with a dot, like .spec.image")
+_SCALE_PATH = TextValue(r"\.(spec|status)(\.[A-Za-z_][A-Za-z0-9_-]*)+", "the path of a field, like .spec.replicas")
 
 
 class Fields(Verbatim):
@@ -42,10 +42,10 @@ class Fields(Verbatim):
         return {"type": "object", "additionalProperties": {"type": ["string", "object"]}}
 
 
-class TypeOfFields(Type[YamlNode]):
+class TypeOfFields(ValueType[YamlNode]):
     """The type that a name of `types` stands for. Read by FieldReader."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> YamlNode | None:
         if not isinstance(node.value, (str, dict)):
             wrong_type(node, what, 'a type such as "string", or a mapping of fields', reading)
             return None
@@ -73,7 +73,7 @@ class ColumnTable(Table):
 
     name: Word | None = key("name", _TEXT, "The heading.", required=True)
     json_path: Word | None = key("jsonPath", _JSON_PATH, "The field that it shows.", required=True)
-    type: ColumnType | None = key("type", Choice(get_args(ColumnType)), "Its type; that of the field by default.")
+    type: ColumnType | None = key("type", WordChoice(get_args(ColumnType)), "Its type; that of the field by default.")
     description: Word | None = key("description", _TEXT, "What it shows.")
     wide: bool = key("wide", Flag(), "true: only with `kubectl get -o wide`.", default=False)
 
@@ -140,7 +140,7 @@ class SchemaTable(Table):
     )
     scale: ScaleTable | None = key("scale", TableOf(ScaleTable), "The fields of `kubectl scale` and of autoscalers.")
     scope: Scope = key(
-        "scope", Choice(get_args(Scope)), "Whether the custom resources are in namespaces.", default="Namespaced"
+        "scope", WordChoice(get_args(Scope)), "Whether the custom resources are in namespaces.", default="Namespaced"
     )
     plural: Word | None = key("plural", _NAME, "The name in URLs and roles; made of the kind by default.")
     singular: Word | None = key("singular", _NAME, "The kind in lower case by default.")

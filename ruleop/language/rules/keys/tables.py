@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from ruleop.language.rules.findings import did_you_mean_quoted, format_list
-from ruleop.language.rules.keys.value_types import Reading, Type, wrong_type
+from ruleop.language.rules.keys.value_types import FileReading, ValueType, wrong_type
 from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ R = TypeVar("R", bound="Table")
 @dataclass(frozen=True, slots=True)
 class Key:
     name: str
-    type: Type[Any]
+    type: ValueType[Any]
     doc: str
     default: JSON = None  # as written in YAML
     required: bool = False
 
 
 @overload
-def key(name: str, type: Type[T], doc: str, *, required: bool = ...) -> T | None: ...
+def key(name: str, type: ValueType[T], doc: str, *, required: bool = ...) -> T | None: ...
 @overload
-def key(name: str, type: Type[T], doc: str, *, default: JSON) -> T: ...
-def key(name: str, type: Type[Any], doc: str, *, default: JSON = None, required: bool = False) -> Any:  # noqa: A002 - the clearest name
+def key(name: str, type: ValueType[T], doc: str, *, default: JSON) -> T: ...
+def key(name: str, type: ValueType[Any], doc: str, *, default: JSON = None, required: bool = False) -> Any:  # noqa: A002 - the clearest name
     """Declares a key of a table. Without a default, the value is None if the key is missing."""
     value = None if default is None else type.of(default)
     return dataclasses.field(default=value, metadata={"key": Key(name, type, doc, default, required)})
@@ -160,10 +160,10 @@ def keys(table: type[Table]) -> Iterator[tuple[str, Key]]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableOf(Type[R], Generic[R]):
+class TableOf(ValueType[R], Generic[R]):
     table: type[R]
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> R | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> R | None:
         table = self.table
         if not isinstance(node.value, dict):
             # An empty table takes its place, so that references to its name are not reported as well.

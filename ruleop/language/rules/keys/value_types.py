@@ -52,7 +52,7 @@ NO_ANALYSIS: Final = Analysis()
 
 
 @dataclass(slots=True)
-class Reading:
+class FileReading:
     """The context of parsing: the templates, their library, the findings, and the checks."""
 
     library: Library
@@ -93,11 +93,11 @@ class Templated(Generic[C]):
     node: YamlNode
 
 
-class Type(ABC, Generic[T]):
+class ValueType(ABC, Generic[T]):
     """A type of values."""
 
     @abstractmethod
-    def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> T | None:
         """The value, or None and a mistake. `what` names it in the message."""
 
     @abstractmethod
@@ -126,20 +126,20 @@ def is_template(node: YamlNode) -> bool:
     return isinstance(node.value, str) and has_templates(node.value)
 
 
-def wrong_type(node: YamlNode, what: str, expected: str, reading: Reading) -> None:
+def wrong_type(node: YamlNode, what: str, expected: str, reading: FileReading) -> None:
     hint = ": put it in quotes" if expected == "text" and isinstance(node.value, (bool, int, float)) else ""
     reading.findings.mistake("wrong-type", f"{what} must be {expected}, not {describe(node)}{hint}", node.site)
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Type[Word]):
+class TextValue(ValueType[Word]):
     """Plain text that matches a pattern."""
 
     pattern: str
     form: str  # a description of the pattern
     longest: int = 0  # characters; 0 for any number
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Word | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Word | None:
         if not isinstance(node.value, str):
             wrong_type(node, what, "text", reading)
             return None
@@ -160,13 +160,13 @@ class Text(Type[Word]):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Type[T]):
+class WordChoice(ValueType[T]):
     """One of several words. `former`: words of former versions, with what to write instead."""
 
     options: tuple[T, ...]
     former: tuple[tuple[str, str], ...] = ()
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> T | None:
         for option in self.options:
             if node.value == option:
                 return option
@@ -182,8 +182,8 @@ class Choice(Type[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Type[bool]):
-    def read(self, node: YamlNode, what: str, reading: Reading) -> bool | None:
+class Flag(ValueType[bool]):
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> bool | None:
         if isinstance(node.value, bool):
             return node.value
         wrong_type(node, what, "true or false", reading)
@@ -194,10 +194,10 @@ class Flag(Type[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Type[int]):
+class Count(ValueType[int]):
     minimum: int
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> int | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> int | None:
         if isinstance(node.value, bool) or not isinstance(node.value, int):
             wrong_type(node, what, "a whole number", reading)
         elif node.value < self.minimum:
@@ -212,12 +212,12 @@ class Count(Type[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class NumberOrPercent(Type[Share]):
+class NumberOrPercent(ValueType[Share]):
     """A number of CRs, or a percentage of all."""
 
     minimum: int
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Share | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Share | None:
         value, form = node.value, f'a whole number from {self.minimum}, or a percentage like "10%"'
         if isinstance(value, str) and (match := _PERCENT.fullmatch(value)) and self.minimum <= int(match[1]) <= 100:
             return Share(int(match[1]), percent=True)
@@ -235,12 +235,12 @@ class NumberOrPercent(Type[Share]):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Type[str]):
+class Checked(ValueType[str]):
     """Text that a function checks. It returns what is wrong with the text, or an empty string."""
 
     problem: Callable[[str], str]
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> str | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> str | None:
         if not isinstance(node.value, str):
             wrong_type(node, what, "text", reading)
         elif problem := self.problem(node.value):
@@ -254,11 +254,11 @@ class Checked(Type[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Duration(Type[float]):
+class DurationValue(ValueType[float]):
     minimum: str = ""
     days: bool = False  # also a number of days, such as 90d
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> float | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> float | None:
         value = node.value
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             wrong_type(node, what, 'a duration like "10h"', reading)
@@ -280,7 +280,7 @@ class Duration(Type[float]):
         return parse_duration(default)
 
 
-def _compiled(compiler: Callable[[], C], node: YamlNode, reading: Reading) -> Templated[C] | None:
+def _compiled(compiler: Callable[[], C], node: YamlNode, reading: FileReading) -> Templated[C] | None:
     """The template that the function compiles, or None and its mistakes."""
     try:
         return Templated(compiler(), node)
@@ -290,10 +290,10 @@ def _compiled(compiler: Callable[[], C], node: YamlNode, reading: Reading) -> Te
 
 
 @dataclass(frozen=True, slots=True)
-class BareExpression(Type[Templated[Expression]]):
+class BareExpression(ValueType[Templated[Expression]]):
     """An expression, which may be a boolean."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Expression] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Templated[Expression] | None:
         if not isinstance(node.value, (str, bool)):
             wrong_type(node, what, "an expression", reading)
             return None
@@ -308,13 +308,13 @@ class BareExpression(Type[Templated[Expression]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Template(Type[Templated[StringTemplate]]):
+class TemplateValue(ValueType[Templated[StringTemplate]]):
     """Text with templates. `form` is the type of the rendered text, which is checked here only if there are no
     templates."""
 
-    form: Type[Any] | None = None
+    form: ValueType[Any] | None = None
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[StringTemplate] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Templated[StringTemplate] | None:
         if not isinstance(node.value, str):
             wrong_type(node, what, "text", reading)
             return None
@@ -330,12 +330,12 @@ class Template(Type[Templated[StringTemplate]]):
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateTree(Type[Templated[Tree]]):
+class TemplateTree(ValueType[Templated[Tree]]):
     """A value of any type, or only a mapping, with templates in its strings."""
 
     mapping: bool = False
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Tree] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Templated[Tree] | None:
         if self.mapping and not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
@@ -349,13 +349,13 @@ class TemplateTree(Type[Templated[Tree]]):
 
 
 @dataclass(frozen=True, slots=True)
-class OrTemplate(Type[T]):
+class OrTemplate(ValueType[T]):
     """A value, or a template that renders to it. The template is read by the type around it: here it counts as the
     default."""
 
-    otherwise: Type[T]
+    otherwise: ValueType[T]
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> T | None:
         return None if is_template(node) else self.otherwise.read(node, what, reading)
 
     def schema(self) -> dict[str, JSON]:
@@ -366,12 +366,12 @@ class OrTemplate(Type[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateFile(Type[Templated[TextTemplate]]):
+class TemplateFile(ValueType[Templated[TextTemplate]]):
     """The name of a file below templates/ that renders to objects or, for a status, to one mapping."""
 
     mapping: bool = False
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[TextTemplate] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Templated[TextTemplate] | None:
         name = node.value
         if not isinstance(name, str):
             wrong_type(node, what, "the name of a file below templates/", reading)
@@ -393,7 +393,7 @@ class TemplateFile(Type[Templated[TextTemplate]]):
         return Templated(compiled, node)
 
     @staticmethod
-    def _unreadable(name: str, reading: Reading) -> tuple[RuleError, ...]:
+    def _unreadable(name: str, reading: FileReading) -> tuple[RuleError, ...]:
         try:
             return reading.analysis.unreadable(name, reading.library)
         except RuleErrors:
@@ -414,10 +414,10 @@ class TemplateFile(Type[Templated[TextTemplate]]):
 
 
 @dataclass(frozen=True, slots=True)
-class FieldPath(Type[Path]):
+class FieldPath(ValueType[Path]):
     """A field path: spec.template.spec.containers[name=app].image."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Path | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Path | None:
         if not isinstance(node.value, str):
             wrong_type(node, what, "the path of a field", reading)
             return None
@@ -432,10 +432,10 @@ class FieldPath(Type[Path]):
         return {"type": "string", "minLength": 1}
 
 
-class ListPath(Type[PlacedPath]):
+class ListPath(ValueType[PlacedPath]):
     """The path of a list, which is checked against the schema of the child's kind later."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> PlacedPath | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> PlacedPath | None:
         path = FieldPath().read(node, what, reading)
         return None if path is None else PlacedPath(path, node.site)
 
@@ -444,10 +444,10 @@ class ListPath(Type[PlacedPath]):
 
 
 @dataclass(frozen=True, slots=True)
-class Verbatim(Type[YamlNode]):
+class Verbatim(ValueType[YamlNode]):
     """A mapping that is not parsed further."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> YamlNode | None:
         if not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
@@ -458,12 +458,12 @@ class Verbatim(Type[YamlNode]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf(Type[tuple[T, ...]]):
-    item: Type[T]
+class ListOf(ValueType[tuple[T, ...]]):
+    item: ValueType[T]
     what: str  # the name of one item, for messages
     minimum: int = 0
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[T, ...] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[T, ...] | None:
         if not isinstance(node.value, list):
             wrong_type(node, what, "a list", reading)
             return None
@@ -481,15 +481,15 @@ class ListOf(Type[tuple[T, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class MapOf(Type[tuple[NamedEntry[T], ...]]):
+class MapOf(ValueType[tuple[NamedEntry[T], ...]]):
     """A mapping with keys of the user, which match the pattern if there is one."""
 
-    member: Type[T]
+    member: ValueType[T]
     what: str  # the name of one item, for messages
     pattern: str = ""
     form: str = "a lowercase letter, then letters, digits and _"  # a description of the pattern
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[T], ...] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[NamedEntry[T], ...] | None:
         if not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
@@ -511,11 +511,13 @@ class MapOf(Type[tuple[NamedEntry[T], ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Loops(Type[tuple[NamedEntry[Templated[Expression]], ...]]):
+class Loops(ValueType[tuple[NamedEntry[Templated[Expression]], ...]]):
     """The loops of `forEach`, outermost first: one expression, whose item is named elsewhere, or names and
     expressions."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[Templated[Expression]], ...] | None:
+    def read(
+        self, node: YamlNode, what: str, reading: FileReading
+    ) -> tuple[NamedEntry[Templated[Expression]], ...] | None:
         if not isinstance(node.value, dict):
             found = BareExpression().read(node, what, reading)
             return (NamedEntry("", node.site, found),) if found is not None else None

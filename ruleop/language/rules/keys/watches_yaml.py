@@ -30,10 +30,10 @@ from ruleop.language.rules.keys.value_types import (
     TEMPLATE,
     BareExpression,
     Checked,
-    Choice,
     Count,
-    Duration,
+    DurationValue,
     FieldPath,
+    FileReading,
     Flag,
     ListOf,
     ListPath,
@@ -43,15 +43,15 @@ from ruleop.language.rules.keys.value_types import (
     NumberOrPercent,
     OrTemplate,
     PlacedPath,
-    Reading,
-    Template,
     Templated,
     TemplateFile,
     TemplateTree,
-    Text,
-    Type,
+    TemplateValue,
+    TextValue,
+    ValueType,
     Verbatim,
     Word,
+    WordChoice,
     is_template,
     wrong_type,
 )
@@ -70,26 +70,26 @@ DeletionOrder = Literal["none", "reverse"]
 RolloutOrder = Literal["oldest", "newest", "label"]
 Privilege = Literal["extra-privileges"]
 
-GROUP = Text(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
-VERSION = Text(LABEL, 'a version without its group, like "v1"')
-KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
-KIND_IN_VERSION = Text(
+GROUP = TextValue(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
+VERSION = TextValue(LABEL, 'a version without its group, like "v1"')
+KIND = TextValue(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
+KIND_IN_VERSION = TextValue(
     rf"({SUBDOMAIN}/)?{LABEL}/[A-Za-z][A-Za-z0-9]*",
     'a kind with its version, like "v1/ConfigMap" or "apps/v1/Deployment"',
 )
-LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
-LABEL_VALUE = Template(Text(f"(?=.{{0,{MAX_LABEL}}}$)({QUALIFIED})?", VALUE_IN_WORDS))
+LABEL_KEY = TextValue(PREFIXED, 'a label like "app.kubernetes.io/name"')
+LABEL_VALUE = TemplateValue(TextValue(f"(?=.{{0,{MAX_LABEL}}}$)({QUALIFIED})?", VALUE_IN_WORDS))
 LABELS = MapOf(LABEL_VALUE, "the label", PREFIXED, KEY_IN_WORDS)
-API_GROUP = Text(rf"|\*|{SUBDOMAIN}", 'an API group like "apps", or "" for the core one')
-RESOURCE = Text(
+API_GROUP = TextValue(rf"|\*|{SUBDOMAIN}", 'an API group like "apps", or "" for the core one')
+RESOURCE = TextValue(
     r"\*|(\*|[a-z][a-z0-9]*)(/(\*|[a-z][a-z0-9]*))?", 'a resource in the plural, like "pods" or "deployments/scale"'
 )
-VERB = Text(r"\*|[a-z]+", 'a verb like "get"')
-OBJECT_NAME = Text(r"[^\s/%]+", "the name of an object")
-REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
-NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters, digits and dashes, at most 63")
-ACCOUNT = Text(ACCOUNT_PATTERN, ACCOUNT_IN_WORDS)
-ID = Text(NAME, "a name that starts with a lowercase letter")
+VERB = TextValue(r"\*|[a-z]+", 'a verb like "get"')
+OBJECT_NAME = TextValue(r"[^\s/%]+", "the name of an object")
+REASON = TextValue(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
+NAMESPACE = TextValue(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters, digits and dashes, at most 63")
+ACCOUNT = TextValue(ACCOUNT_PATTERN, ACCOUNT_IN_WORDS)
+ID = TextValue(NAME, "a name that starts with a lowercase letter")
 
 
 def kind_in_version(word: Word) -> Kind:
@@ -123,7 +123,9 @@ class RequirementTable(Table):
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ValuesFit(),)
 
     label: Word | None = key("key", LABEL_KEY, "The label.", required=True)
-    operator: Operator | None = key("operator", Choice(get_args(Operator)), "How its value is compared.", required=True)
+    operator: Operator | None = key(
+        "operator", WordChoice(get_args(Operator)), "How its value is compared.", required=True
+    )
     values: tuple[Templated[StringTemplate], ...] = key(
         "values", OrTemplate(ListOf(LABEL_VALUE, "a value")), "The values, with In and NotIn.", default=[]
     )
@@ -154,7 +156,7 @@ NO_LABEL = "write `matchExpressions: [{key: no-such-label, operator: DoesNotExis
 
 
 @dataclass(frozen=True, slots=True)
-class SelectorType(Type[FullSelectorTable]):
+class SelectorType(ValueType[FullSelectorTable]):
     """A label selector: matchLabels and matchExpressions, or a plain mapping, which counts as matchLabels. The whole,
     `matchLabels`, and `values` may be templates. The constant rest holds whatever these render to."""
 
@@ -164,7 +166,7 @@ class SelectorType(Type[FullSelectorTable]):
     plain: ClassVar = LABELS
     words: ClassVar = frozenset({"matchLabels", "matchExpressions"})
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> FullSelectorTable | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> FullSelectorTable | None:
         if is_template(node):
             return FullSelectorTable(site=node.site, key_sites={}, given=TemplateTree().read(node, what, reading))
         if not isinstance(node.value, dict):
@@ -187,7 +189,7 @@ class SelectorType(Type[FullSelectorTable]):
         return {"anyOf": [plain, {"allOf": [self.full.schema()], "minProperties": 1}, TEMPLATE]}
 
 
-def _with_given(table: FullSelectorTable, node: YamlNode, what: str, reading: Reading) -> FullSelectorTable:
+def _with_given(table: FullSelectorTable, node: YamlNode, what: str, reading: FileReading) -> FullSelectorTable:
     """The selector with its templates of mappings and lists as a selector of its own. Whatever values an In has, the
     label exists."""
     labels, expressions = node.member("matchLabels"), node.member("matchExpressions")
@@ -223,12 +225,12 @@ class IgnoreTable(Table):
     when: Templated[Expression] | None = key("when", BareExpression(), "Ignored only while this holds.")
 
 
-class IgnoreType(Type[IgnoreTable]):
+class IgnoreType(ValueType[IgnoreTable]):
     """A path, or a mapping of a path and a condition."""
 
     table = TableOf(IgnoreTable)
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> IgnoreTable | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> IgnoreTable | None:
         if not isinstance(node.value, str):
             return self.table.read(node, what, reading)
         path = FieldPath().read(node, what, reading)
@@ -238,10 +240,10 @@ class IgnoreType(Type[IgnoreTable]):
         return {"anyOf": [FieldPath().schema(), self.table.schema()]}
 
 
-class StatusType(Type[Templated[Tree] | Templated[TextTemplate]]):
+class StatusType(ValueType[Templated[Tree] | Templated[TextTemplate]]):
     """A mapping of fields, or the name of a template that renders to one. The names of the fields are plain text."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Tree] | Templated[TextTemplate] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> Templated[Tree] | Templated[TextTemplate] | None:
         if isinstance(node.value, str):
             template = TemplateFile(mapping=True).read(node, what, reading)
             if template is not None:
@@ -269,7 +271,7 @@ class ApplyTable(Table):
 
     strategy: Strategy | None = key(
         "strategy",
-        Choice(get_args(Strategy), former=(("replace", NO_REPLACE),)),
+        WordChoice(get_args(Strategy), former=(("replace", NO_REPLACE),)),
         "How a difference is written: merge by default, create-only for Jobs.",
     )
     ignore: tuple[IgnoreTable, ...] | None = key(
@@ -284,7 +286,7 @@ class ApplyTable(Table):
     )
     on_immutable: Templated[StringTemplate] | None = key(
         "onImmutable",
-        Template(Choice(("fail", "recreate"))),
+        TemplateValue(WordChoice(("fail", "recreate"))),
         "When an immutable field changes: fail (the default), or recreate (delete and create it again). A template.",
     )
 
@@ -297,8 +299,8 @@ class GivenObjects:
     body: Templated[Tree]
 
 
-class GivenObjectsType(Type[GivenObjects]):
-    def read(self, node: YamlNode, what: str, reading: Reading) -> GivenObjects | None:
+class GivenObjectsType(ValueType[GivenObjects]):
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> GivenObjects | None:
         each = BareExpression().read(node, what, reading)
         body = TemplateTree().read(replace(node, value="{{ item }}"), what, reading)
         return GivenObjects(each, body) if each is not None and body is not None else None
@@ -320,15 +322,17 @@ class PatchTable(Table):
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "The kind, like Namespace.", required=True)
-    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
+    name: Templated[StringTemplate] | None = key("name", TemplateValue(), "The name of the object.")
     selector: FullSelectorTable | None = key(
         "selector", SelectorType(NO_LABEL), "Instead of name: all objects that match these labels."
     )
     namespace: Templated[StringTemplate] | None = key(
-        "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
+        "namespace", TemplateValue(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
     namespaces: Literal["all"] | None = key(
-        "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
+        "namespaces",
+        WordChoice(("all",)),
+        "all: the objects of all namespaces that the operator watches, with a selector.",
     )
     fields: YamlNode | None = key(
         "fields", Verbatim(), "The fields to set, with templates, loops and conditions as in `object`.", required=True
@@ -341,12 +345,12 @@ class PatchTable(Table):
         return Kind(self.group.text, self.version.text if self.version else "", self.kind.text if self.kind else "")
 
 
-class PatchType(Type[PatchTable]):
+class PatchType(ValueType[PatchTable]):
     """The identity of an object, and fields of it. Together they are a body like that of any child."""
 
     table = TableOf(PatchTable)
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> PatchTable | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> PatchTable | None:
         table = self.table.read(node, what, reading)
         if table is None or table.fields is None or not (table.version and table.kind):
             return table
@@ -429,7 +433,7 @@ class ChildTable(Table):
     )
     allow: tuple[Privilege, ...] = key(
         "allow",
-        ListOf(Choice(get_args(Privilege)), "a permission"),
+        ListOf(WordChoice(get_args(Privilege)), "a permission"),
         "extra-privileges: `objects` may grant permissions, and use ServiceAccounts.",
         default=[],
     )
@@ -455,33 +459,33 @@ class ChildTable(Table):
     )
     once: Templated[StringTemplate] | None = key(
         "once",
-        Template(),
+        TemplateValue(),
         "A request id: the object is made once for each, and never again; with forEach, for each of an item. "
         "Empty: for none.",
     )
     schedule: Templated[StringTemplate] | None = key(
         "schedule",
-        Template(Checked(schedule_fault)),
+        TemplateValue(Checked(schedule_fault)),
         "Instead of once: a cron schedule. The object is made once for each of its times. Empty: for none.",
     )
     time_zone: Templated[StringTemplate] | None = key(
-        "timeZone", Template(Checked(zone_fault)), "The time zone of the schedule; UTC by default."
+        "timeZone", TemplateValue(Checked(zone_fault)), "The time zone of the schedule; UTC by default."
     )
     starting_deadline: float = key(
         "startingDeadline",
-        Duration("1m"),
+        DurationValue("1m"),
         "How late a run of the schedule may start; a later one is skipped.",
         default="1h",
     )
     history: int = key("history", Count(0), "The finished objects of `once` or `schedule` that stay.", default=3)
     rotate_every: float | None = key(
         "rotateEvery",
-        Duration("1h", days=True),
+        DurationValue("1h", days=True),
         "The time, such as 90d, after which the random values of a create-only Secret are regenerated.",
     )
     renew_before: float | None = key(
         "renewBefore",
-        Duration("1m", days=True),
+        DurationValue("1m", days=True),
         "The time before the end of its certificates, at which the same is done.",
     )
     depends_on: tuple[Word, ...] = key(
@@ -495,13 +499,13 @@ class ChildTable(Table):
     apply: ApplyTable | None = key("apply", TableOf(ApplyTable), "How the child is written.")
     adopt: Adopt = key(
         "adopt",
-        Choice(get_args(Adopt)),
+        WordChoice(get_args(Adopt)),
         "Whether to adopt an existing object: one without an owner, or one of the Helm release of the CR's name.",
         default="never",
     )
     deletion: Templated[StringTemplate] | None = key(
         "deletion",
-        Template(Choice(("delete", "orphan"))),
+        TemplateValue(WordChoice(("delete", "orphan"))),
         "orphan: keep the object when the CR is deleted or the child is not desired. A template; delete by default.",
     )
     delete_after: tuple[Word, ...] = key(
@@ -509,7 +513,7 @@ class ChildTable(Table):
     )
     namespace: Templated[StringTemplate] | None = key(
         "namespace",
-        Template(NAMESPACE),
+        TemplateValue(NAMESPACE),
         "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster.",
     )
     optional: bool = key(
@@ -537,7 +541,7 @@ class ObserveTable(Table):
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "The kind, like Pod.", required=True)
-    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
+    name: Templated[StringTemplate] | None = key("name", TemplateValue(), "The name of the object.")
     for_each: Templated[Expression] | None = key(
         "forEach", BareExpression(), "A list or mapping: one object per item, by name and namespace."
     )
@@ -548,11 +552,11 @@ class ObserveTable(Table):
         "All objects that match these labels. With none of name, selector and ownedBy: all objects of the kind.",
     )
     namespace: Templated[StringTemplate] | None = key(
-        "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
+        "namespace", TemplateValue(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
     namespaces: Literal["all"] | None = key(
         "namespaces",
-        Choice(("all",)),
+        WordChoice(("all",)),
         "all: the objects of all namespaces that the operator watches; for lists without names.",
     )
     owned_by: Word | None = key(
@@ -588,15 +592,17 @@ class ConditionTable(Table):
     TITLE: ClassVar[str] = "a condition"
     DEFINITION: ClassVar[str] = "condition"
 
-    type: Word | None = key("type", Text(PREFIXED, 'a condition type like "Available"'), "Its type.", required=True)
+    type: Word | None = key(
+        "type", TextValue(PREFIXED, 'a condition type like "Available"'), "Its type.", required=True
+    )
     status: Templated[Expression] | None = key(
         "status",
         BareExpression(),
         "Whether it is True or False; Unknown while a value is not available yet.",
         required=True,
     )
-    reason: Templated[StringTemplate] | None = key("reason", Template(REASON), "One word in CamelCase.")
-    message: Templated[StringTemplate] | None = key("message", Template(), "A sentence for people.")
+    reason: Templated[StringTemplate] | None = key("reason", TemplateValue(REASON), "One word in CamelCase.")
+    message: Templated[StringTemplate] | None = key("message", TemplateValue(), "A sentence for people.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,7 +612,7 @@ class ValidateTable(Table):
 
     rule: Templated[Expression] | None = key("rule", BareExpression(), "What must hold for the CR.", required=True)
     message: Templated[StringTemplate] | None = key(
-        "message", Template(), "The message if it does not hold.", required=True
+        "message", TemplateValue(), "The message if it does not hold.", required=True
     )
 
 
@@ -670,14 +676,14 @@ class RolloutTable(Table):
         default=0,
     )
     order: RolloutOrder = key(
-        "order", Choice(get_args(RolloutOrder)), "Which CRs come first: the oldest by default.", default="oldest"
+        "order", WordChoice(get_args(RolloutOrder)), "Which CRs come first: the oldest by default.", default="oldest"
     )
     label: Word | None = key(
         "label", LABEL_KEY, "With order: label, the label whose values give the order; CRs without it come last."
     )
     progress_deadline: float = key(
         "progressDeadline",
-        Duration("1m"),
+        DurationValue("1m"),
         "The time after which a CR that was ready before, and is not ready with the new rules, counts as failed.",
         default="10m",
     )
@@ -690,7 +696,7 @@ class ExpireTable(Table):
 
     after: Templated[StringTemplate] | None = key(
         "after",
-        Template(Duration(days=True)),
+        TemplateValue(DurationValue(days=True)),
         "The time from its creation, such as 2h or 7d, after which a CR is deleted. Empty or 0s: never.",
         required=True,
     )
@@ -711,7 +717,7 @@ class WatchTable(Table):
     kind: Word | None = key("kind", KIND, "Its kind.", required=True)
     name: Word | None = key(
         "name",
-        Text(QUALIFIED, "a name of letters, digits, dots and dashes"),
+        TextValue(QUALIFIED, "a name of letters, digits, dots and dashes"),
         "Needed where a kind has several watches.",
     )
     schema: SchemaTable | None = key(
@@ -760,7 +766,10 @@ class WatchTable(Table):
         "namespaces", ListOf(NAMESPACE, "a namespace", minimum=1), "The namespaces to manage; all by default."
     )
     reconcile_period: float = key(
-        "reconcilePeriod", Duration(), "Period of a full reconcile in addition to events; 0s: never.", default="10h"
+        "reconcilePeriod",
+        DurationValue(),
+        "Period of a full reconcile in addition to events; 0s: never.",
+        default="10h",
     )
     max_concurrent: int = key(
         "maxConcurrentReconciles", Count(1), "Maximum number of CRs of this kind reconciled at once.", default=16
@@ -771,13 +780,13 @@ class WatchTable(Table):
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
     deletion_order: DeletionOrder = key(
         "deletionOrder",
-        Choice(get_args(DeletionOrder)),
+        WordChoice(get_args(DeletionOrder)),
         "reverse: a child is deleted when the children that depend on it are gone.",
         default="none",
     )
     reach: Reach = key(
         "reach",
-        Choice(get_args(Reach)),
+        WordChoice(get_args(Reach)),
         "cluster: children may be cluster-scoped or in other namespaces.",
         default="namespace",
     )
@@ -786,7 +795,7 @@ class WatchTable(Table):
     )
     write_as: Templated[StringTemplate] | None = key(
         "writeAs",
-        Template(ACCOUNT),
+        TemplateValue(ACCOUNT),
         "The ServiceAccount, as NAMESPACE/NAME, by whose permissions children are written; the operator's by default.",
     )
     rollout: RolloutTable | None = key(
@@ -805,13 +814,13 @@ class WatchTable(Table):
 WATCHES = ListOf(TableOf(WatchTable), "a watch")
 
 
-_REASONS = MapOf(Text(r"(?s:.*\S.*)", "a reason, in a few words"), "the check")
+_REASONS = MapOf(TextValue(r"(?s:.*\S.*)", "a reason, in a few words"), "the check")
 
 
-class AllowedChecks(Type[tuple[NamedEntry[Word], ...]]):
+class AllowedChecks(ValueType[tuple[NamedEntry[Word], ...]]):
     """`allow`: the checks that are off for the project, each with a reason."""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[Word], ...] | None:
+    def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[NamedEntry[Word], ...] | None:
         entries = _REASONS.read(node, what, reading)
         for entry in entries or ():
             if (mistake := reading.analysis.refusal(entry.name)) is not None:
@@ -838,7 +847,7 @@ class FileTable(Table):
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply.")
     include: tuple[Word, ...] = key(
         "include",
-        ListOf(Text(r"[^/\\][^\\]*", "a path inside the project, with / between its parts"), "an included file"),
+        ListOf(TextValue(r"[^/\\][^\\]*", "a path inside the project, with / between its parts"), "an included file"),
         "More files of watches, like rules/*.yaml; only in watches.yaml itself.",
         default=[],
     )

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.kubernetes.kinds import GroupKind
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.model import Form
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.value_types import NamedEntry, Templated, Word
@@ -66,7 +66,7 @@ _CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status"
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
-def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
+def build_rule(draft: Draft, parts: Iterable[RulePart], library: Library) -> Rule:
     table = draft.table
     parts = list(parts)
     read, partial, secrecy = reads(draft, parts), metadata_only_ids(draft, parts), secrecy_of(draft, parts, library)

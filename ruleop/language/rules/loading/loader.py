@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import Site
-from ruleop.language.rules.facts.scopes import Part, parts
+from ruleop.language.rules.facts.scopes import RulePart, parts
 from ruleop.language.rules.findings import Findings, ProjectErrors, did_you_mean_quoted
 from ruleop.language.rules.keys.env_vars import Constants, EnvVars
 from ruleop.language.rules.keys.model import Project, Rule
 from ruleop.language.rules.keys.parsed import Draft, Shared, join, read_file
-from ruleop.language.rules.keys.value_types import NO_ANALYSIS, Analysis, Reading
+from ruleop.language.rules.keys.value_types import NO_ANALYSIS, Analysis, FileReading
 from ruleop.language.rules.loading.build import build_rule
 from ruleop.language.rules.project_files import (
     WATCHES,
@@ -106,7 +106,7 @@ class Watch:
 
     rule: Rule
     draft: Draft
-    parts: tuple[Part, ...]
+    parts: tuple[RulePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Loading:
     """Two steps, between which rules can be checked: they are parsed, and then built."""
 
     files: RuleFiles
-    reading: Reading
+    reading: FileReading
     constants: Constants
     allow: dict[str, str] = field(default_factory=dict)  # of watches.yaml
 
@@ -156,14 +156,14 @@ class Loading:
     ) -> Loading:
         texts, findings = files.texts, files.findings()
         templates = {path.removeprefix(TEMPLATES): text for path, text in texts.items() if path.startswith(TEMPLATES)}
-        reading = Reading(Library(templates, probe=probe), templates, findings, analysis)
+        reading = FileReading(Library(templates, probe=probe), templates, findings, analysis)
         return cls(files, reading, Constants(EnvVars(environ), findings))
 
     @property
     def findings(self) -> Findings:
         return self.reading.findings
 
-    def parsed(self) -> list[tuple[Draft, list[Part]]]:
+    def parsed(self) -> list[tuple[Draft, list[RulePart]]]:
         """Each watch with its expressions. Mistakes are among the findings."""
         drafts = list(self._drafts())
         if not drafts and not self.findings.failed:
@@ -171,7 +171,7 @@ class Loading:
         return [(draft, list(parts(draft))) for draft in drafts]
 
     def built(
-        self, parsed: Iterable[tuple[Draft, list[Part]]], crds: tuple[CustomResourceDefinition, ...] = ()
+        self, parsed: Iterable[tuple[Draft, list[RulePart]]], crds: tuple[CustomResourceDefinition, ...] = ()
     ) -> Loaded:
         """Raises ProjectErrors if there are mistakes."""
         found = self.findings.sorted()

@@ -18,7 +18,17 @@ from ruleop.kubernetes.names import DEFAULT_OPERATOR, LABEL, MAX_LABEL, MOST_OF_
 from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules.findings import Finding, Findings, ProjectErrors, did_you_mean_quoted
 from ruleop.language.rules.keys.tables import Table, TableOf, key, table_schema
-from ruleop.language.rules.keys.value_types import Choice, Count, Flag, ListOf, MapOf, NamedEntry, Reading, Text, Word
+from ruleop.language.rules.keys.value_types import (
+    Count,
+    FileReading,
+    Flag,
+    ListOf,
+    MapOf,
+    NamedEntry,
+    TextValue,
+    Word,
+    WordChoice,
+)
 from ruleop.language.templates import read_yaml
 from ruleop.language.templates.compile import Library
 
@@ -32,11 +42,11 @@ if TYPE_CHECKING:
 # ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
 
 
-LINE: Final = Text(r"[^\s](.*[^\s])?", "one line of text")
-ANY_TEXT: Final = Text(r"(?s:.*\S.*)", "text that is not empty")
-URL: Final = Text(r"https?://[^\s]+", "an address such as https://example.com")
-EMAIL: Final = Text(r"[^\s@]+@[^\s@]+\.[^\s@]+", "an e-mail address")
-ICON: Final = Text(r"[^\n]+\.(?:svg|png|jpg|gif)", "a file that ends in .svg, .png, .jpg or .gif")
+LINE: Final = TextValue(r"[^\s](.*[^\s])?", "one line of text")
+ANY_TEXT: Final = TextValue(r"(?s:.*\S.*)", "text that is not empty")
+URL: Final = TextValue(r"https?://[^\s]+", "an address such as https://example.com")
+EMAIL: Final = TextValue(r"[^\s@]+@[^\s@]+\.[^\s@]+", "an e-mail address")
+ICON: Final = TextValue(r"[^\n]+\.(?:svg|png|jpg|gif)", "a file that ends in .svg, .png, .jpg or .gif")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +112,24 @@ GENERIC_IMAGE: Final = f"ruleop:{__version__}"
 
 Rules = Literal["configmap", "image"]
 
-NAME: Final = Text(LABEL, f'up to {MOST_OF_NAME} lowercase letters, digits and "-"', MOST_OF_NAME)
-NAMESPACE: Final = Text(LABEL, f'up to {MAX_LABEL} lowercase letters, digits and "-"', MAX_LABEL)
+NAME: Final = TextValue(LABEL, f'up to {MOST_OF_NAME} lowercase letters, digits and "-"', MOST_OF_NAME)
+NAMESPACE: Final = TextValue(LABEL, f'up to {MAX_LABEL} lowercase letters, digits and "-"', MAX_LABEL)
 _PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _NAMED: Final = (
     rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"
 )
 _DIGEST: Final = "@sha256:[0-9a-f]{64}"
-IMAGE: Final = Text(rf"{_NAMED}(?:{_DIGEST})?", "an image such as registry.example.com/operator:1.2.0")
-RULES_IMAGE: Final = Text(
+IMAGE: Final = TextValue(rf"{_NAMED}(?:{_DIGEST})?", "an image such as registry.example.com/operator:1.2.0")
+RULES_IMAGE: Final = TextValue(
     f"{_NAMED}{_DIGEST}",
     "an image with its digest, such as registry.example.com/rules:1.2.0@sha256:... "
     "(`docker buildx imagetools inspect IMAGE` prints it)",
 )
-VERSION: Final = Text(
+VERSION: Final = TextValue(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?", 'a version such as "1.2.0"'
 )
-SELECTOR: Final = Text(r"[^\x00-\x1f]+", "a label selector such as team=a")
-VARIABLE: Final = Text(r"[^\x00]*", "text without the character NUL")
+SELECTOR: Final = TextValue(r"[^\x00-\x1f]+", "a label selector such as team=a")
+VARIABLE: Final = TextValue(r"[^\x00]*", "text without the character NUL")
 
 
 _KEYS_OF_VARIABLES: Final = {
@@ -154,7 +164,7 @@ class ChoicesTable(Table):
     version: Word = key("version", VERSION, "The version of the operator that these rules make.", default="0.1.0")
     rules: Rules = key(
         "rules",
-        Choice(get_args(Rules)),
+        WordChoice(get_args(Rules)),
         "configmap: the generic image, with the rules mounted. image: an image that holds the rules.",
         default="configmap",
     )
@@ -235,7 +245,7 @@ def read_choices(root: Path) -> Choices:
     findings.take(mistakes, "yaml")
     if len(documents) > 1:
         findings.mistake("yaml", "must be one document", documents[1].site)
-    reading = Reading(Library({}), {}, findings)
+    reading = FileReading(Library({}), {}, findings)
     tables = [TableOf(ChoicesTable).read(each, FILE, reading) for each in documents if each.value is not None]
     for table in filter(None, tables):
         _check_together(table, findings)

@@ -54,7 +54,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class BodySpread:
     """A value alone on its line among entries or items: those that it gives."""
 
     printed: Printed
@@ -62,61 +62,61 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BodyEntry:
     key: Scalar
     name: str | None  # the key; None of one in which something is printed
     value: Node
 
 
 @dataclass(frozen=True)
-class Members:
+class BodyMembers:
     """A mapping."""
 
-    members: tuple[Entry | Spread, ...]
+    members: tuple[BodyEntry | BodySpread, ...]
     site: Site
 
     @cached_property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, BodyEntry]:
         """The entries whose keys are known."""
-        return {each.name: each for each in self.members if isinstance(each, Entry) and each.name is not None}
+        return {each.name: each for each in self.members if isinstance(each, BodyEntry) and each.name is not None}
 
     @property
     def is_open(self) -> bool:
         """Whether it may have other entries."""
-        return any(isinstance(each, Spread) or each.name is None for each in self.members)
+        return any(isinstance(each, BodySpread) or each.name is None for each in self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list."""
 
-    members: tuple[Node | Spread, ...]
+    members: tuple[Node | BodySpread, ...]
     site: Site
 
 
-Node: TypeAlias = Scalar | Members | Items
+Node: TypeAlias = Scalar | BodyMembers | Items
 
 
 def member(node: Node | None, *names: str) -> Node | None:
     """The value of a field, or of one in nested mappings; None if there is none."""
     for name in names:
-        entry = node.entries.get(name) if isinstance(node, Members) else None
+        entry = node.entries.get(name) if isinstance(node, BodyMembers) else None
         node = entry.value if entry is not None else None
     return node
 
 
 def literal_data(node: Node) -> JSON:
     """The data that is written out. Text in which something is printed is empty, and what is spread is not there."""
-    if isinstance(node, Members):
+    if isinstance(node, BodyMembers):
         return {name: literal_data(entry.value) for name, entry in node.entries.items()}
     if isinstance(node, Items):
-        return [literal_data(each) for each in node.members if not isinstance(each, Spread)]
+        return [literal_data(each) for each in node.members if not isinstance(each, BodySpread)]
     found: JSON = node.value if node.is_literal else ""
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class BodyField:
     """One scalar of a body, or one value that is spread among the entries of a mapping or the items of a list."""
 
     path: FieldPath  # a key in which something is printed is "*"
@@ -151,7 +151,7 @@ class Body:
         return Kind.parse(_text(version), _text(kind))
 
     @cached_property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[BodyField, ...]:
         return tuple(_fields(self.document, ()))
 
 
@@ -159,17 +159,17 @@ def _text(node: Node | None) -> str:
     return str(node.value) if isinstance(node, Scalar) and node.is_literal else ""
 
 
-def _fields(node: Node | Spread, path: FieldPath) -> Iterator[Field]:
+def _fields(node: Node | BodySpread, path: FieldPath) -> Iterator[BodyField]:
     if isinstance(node, Scalar):
-        yield Field(path, node.pieces, node.value, node.site, whole=node.whole, chosen=node.chosen)
-    elif isinstance(node, Spread):
-        yield Field(path, (node.printed,), None, node.site, spread=True)
+        yield BodyField(path, node.pieces, node.value, node.site, whole=node.whole, chosen=node.chosen)
+    elif isinstance(node, BodySpread):
+        yield BodyField(path, (node.printed,), None, node.site, spread=True)
     elif isinstance(node, Items):
         for number, item in enumerate(node.members):
-            yield from _fields(item, path if isinstance(item, Spread) else (*path, number))
+            yield from _fields(item, path if isinstance(item, BodySpread) else (*path, number))
     else:
         for each in node.members:
-            if isinstance(each, Spread):
+            if isinstance(each, BodySpread):
                 yield from _fields(each, path)
             else:
                 yield from _fields(each.value, (*path, each.name if each.name is not None else "*"))

@@ -33,7 +33,7 @@ class Atom:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Negation:
     formula: Formula
 
 
@@ -49,7 +49,7 @@ class Either:
     right: Formula
 
 
-Formula: TypeAlias = bool | Atom | Not | Both | Either
+Formula: TypeAlias = bool | Atom | Negation | Both | Either
 Assignment: TypeAlias = dict[Atom, bool]
 Needs: TypeAlias = tuple[tuple[Formula, bool], ...]
 """The outcomes of conditions with which something is in a body."""
@@ -151,7 +151,7 @@ def _known(formula: Formula, given: Mapping[Atom, bool]) -> tuple[bool | None, A
         return formula, None
     if isinstance(formula, Atom):
         return (given[formula], None) if formula in given else (None, formula)
-    if isinstance(formula, Not):
+    if isinstance(formula, Negation):
         known, undecided = _known(formula.formula, given)
         return None if known is None else not known, undecided
     (left, one), (right, other) = _known(formula.left, given), _known(formula.right, given)
@@ -164,7 +164,7 @@ def _known(formula: Formula, given: Mapping[Atom, bool]) -> tuple[bool | None, A
 def atoms(formula: Formula) -> Iterator[Atom]:
     if isinstance(formula, Atom):
         yield formula
-    elif isinstance(formula, Not):
+    elif isinstance(formula, Negation):
         yield from atoms(formula.formula)
     elif isinstance(formula, (Both, Either)):
         yield from atoms(formula.left)
@@ -192,14 +192,14 @@ class Conditions:
                 case syntax.Const():
                     return bool(node.value)
                 case syntax.Not():
-                    return Not(formula(node.value))
+                    return Negation(formula(node.value))
                 case syntax.And():
                     return Both(formula(node.left), formula(node.right))
                 case syntax.Or():
                     return Either(formula(node.left), formula(node.right))
                 case syntax.Compare(others=(syntax.Operand("eq" | "ne" as operator, syntax.Const(value)),)):
                     equal = self._atom(key(node.first), value if isinstance(value, str) else (repr(value),))
-                    return equal if operator == "eq" else Not(equal)
+                    return equal if operator == "eq" else Negation(equal)
             return self._atom(key(node))
 
         def key(node: syntax.Expr) -> Hashable:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.language.templates.bodies.body import Body, Node
 from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, TooLarge, solve
 from ruleop.language.templates.bodies.possible import StandIn, Sum, Variant, as_text
-from ruleop.language.templates.bodies.walk import Walk
+from ruleop.language.templates.bodies.walk import BodyWalk
 from ruleop.language.templates.values.cost import Exhausted
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ALWAYS: Final[Needs] = ()
 class Possible:
     """The documents that one file of templates/ may give, or a value of watches.yaml."""
 
-    walk: Walk
+    walk: BodyWalk
     stream: Sum
     templates: Templates
 
@@ -130,9 +130,9 @@ def possible(of: str | YamlNode, library: Library) -> Possible:
 def _walked(of: str | YamlNode, library: Library) -> Possible:
     templates = library.templates
     file = templates.file(of) if isinstance(of, str) else templates.value(library.written_value(of).node, of.site)
-    walk = Walk(file)
+    walk = BodyWalk(file)
     try:
         with templates.state:
             return Possible(walk, walk.documents(), templates)
     except (TooLarge, Exhausted, RecursionError):
-        return Possible(Walk(file), Sum(None), templates)
+        return Possible(BodyWalk(file), Sum(None), templates)

@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ruleop.language.templates.bodies.body import Entry, Items, Members, Node, Piece, Printed, Scalar, Spread
+from ruleop.language.templates.bodies.body import (
+    BodyEntry,
+    BodyMembers,
+    BodySpread,
+    Items,
+    Node,
+    Piece,
+    Printed,
+    Scalar,
+)
 from ruleop.language.templates.tree.writing import pieces_of
 from ruleop.language.templates.values.text import Slot
 from ruleop.language.templates.values.text import Text as Captured
@@ -48,7 +57,7 @@ class Fragment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text:
+class PossibleText:
     fragments: tuple[Fragment, ...]
     site: Site
     block: TextBlock | None = None
@@ -57,16 +66,16 @@ class Text:
     chosen: bool = False
 
 
-class Part(NamedTuple):
+class PossiblePart(NamedTuple):
     """An entry, an item, a whole value, or what is spread, of which the neighbours decide what it is."""
 
     kind: type | None  # dict, list, str; None of what is spread
     value: Value | Shown | None  # None: the end of a document
     site: Site
     needs: Needs
-    key: Scalar | Text | None = None
+    key: Scalar | PossibleText | None = None
     start: Site | None = None  # of the mapping or list that begins with it
-    below: tuple[Part, ...] = ()  # what follows a key without a value at its column, and may be its list
+    below: tuple[PossiblePart, ...] = ()  # what follows a key without a value at its column, and may be its list
 
 
 @dataclass(slots=True, eq=False)
@@ -76,14 +85,14 @@ class Sum:
     site: Site | None  # None: that of its first part
     depth: int = 0  # how many needs there are around it
     is_stream: bool = False  # the documents of a file
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PossiblePart] = field(default_factory=list)
     begin: int = 0  # of the last document, with the kinds and the keys in it
     kinds: set[type | None] = field(default_factory=set)
-    keys: dict[str, list[Part]] = field(default_factory=dict)
+    keys: dict[str, list[PossiblePart]] = field(default_factory=dict)
     known: Node | None = None  # if all its parts are always there
 
 
-Value: TypeAlias = Scalar | Items | Members | Text | Sum
+Value: TypeAlias = Scalar | Items | BodyMembers | PossibleText | Sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ class Variant:
     stand_in: StandIn
 
     def documents(self, stream: Sum) -> Iterator[Node]:
-        document: list[Part] = []
+        document: list[PossiblePart] = []
         for part in self._there(stream.parts):
             if part.value is not None:
                 document.append(part)
@@ -105,16 +114,16 @@ class Variant:
         if (found := self._sum(document, None)) is not None:
             yield found
 
-    def _there(self, parts: Iterable[Part]) -> list[Part]:
+    def _there(self, parts: Iterable[PossiblePart]) -> list[PossiblePart]:
         return [part for part in parts if not part.needs or self.outcomes.are(part.needs)]
 
     # -- mappings and lists --------------------------------------------------------------------------------------------
 
     def _value(self, value: Value, site: Site) -> Node:
         """`site`: of a value that is missing, and so null."""
-        if isinstance(value, (Scalar, Items, Members)):
+        if isinstance(value, (Scalar, Items, BodyMembers)):
             return value
-        if isinstance(value, Text):
+        if isinstance(value, PossibleText):
             return self.text(value)
         if value.known is not None:
             return value.known
@@ -123,7 +132,7 @@ class Variant:
             value.known = found
         return found
 
-    def _sum(self, parts: list[Part], site: Site | None) -> Node | None:
+    def _sum(self, parts: list[PossiblePart], site: Site | None) -> Node | None:
         parts = [each for part in parts for each in self._with_below(part)]
         if not parts:
             return None
@@ -132,7 +141,7 @@ class Variant:
         if kind is None and len(parts) > 1:
             kind = dict
         if kind is dict:
-            return Members(tuple(self._entry(part) for part in parts if part.kind in (dict, None)), site)
+            return BodyMembers(tuple(self._entry(part) for part in parts if part.kind in (dict, None)), site)
         if kind is list:
             return Items(tuple(self._item(part) for part in parts if part.kind in (list, None)), site)
         whole = next((part for part in parts if part.kind is str), parts[0])
@@ -141,13 +150,13 @@ class Variant:
         assert whole.value is not None, "an end has no value"
         return self._value(whole.value, whole.site)
 
-    def _form(self, parts: Sequence[Part]) -> type | None:
+    def _form(self, parts: Sequence[PossiblePart]) -> type | None:
         """The type of values alone on their lines, by the stand-in for the first one: a mapping, a list, or neither."""
         first = next((part.value for part in parts if isinstance(part.value, Shown)), None)
         form = type(self.stand_in(first.node)) if first is not None else None
         return form if form in (dict, list) else None
 
-    def _with_below(self, part: Part) -> Iterator[Part]:
+    def _with_below(self, part: PossiblePart) -> Iterator[PossiblePart]:
         """The part with what is below it, if that is its list, or else what is below it as parts behind it."""
         below = self._there(part.below)
         if below and (any(each.kind is list for each in below) or self._form(below) is not dict):
@@ -156,23 +165,23 @@ class Variant:
             yield part
             yield from below
 
-    def _entry(self, part: Part) -> Entry | Spread:
+    def _entry(self, part: PossiblePart) -> BodyEntry | BodySpread:
         if isinstance(part.value, Shown):
-            return Spread(self._printed(part.value), part.site)
+            return BodySpread(self._printed(part.value), part.site)
         assert part.value is not None, "an end has no value"
         assert part.key is not None, "it is an entry"
         key = part.key if isinstance(part.key, Scalar) else self.text(part.key)
-        return Entry(key, str(key.value) if key.is_literal else None, self._value(part.value, part.site))
+        return BodyEntry(key, str(key.value) if key.is_literal else None, self._value(part.value, part.site))
 
-    def _item(self, part: Part) -> Node | Spread:
+    def _item(self, part: PossiblePart) -> Node | BodySpread:
         if isinstance(part.value, Shown):
-            return Spread(self._printed(part.value), part.site)
+            return BodySpread(self._printed(part.value), part.site)
         assert part.value is not None, "an end has no value"
         return self._value(part.value, part.site)
 
     # -- text ----------------------------------------------------------------------------------------------------------
 
-    def text(self, text: Text) -> Scalar:
+    def text(self, text: PossibleText) -> Scalar:
         pieces = _joined(pieces_of(self._parts(text.fragments), text.block))
         is_plain = text.plain or (text.own and len(pieces) == 1)
         if text.plain:
@@ -212,11 +221,17 @@ def scalar(pieces: tuple[Piece, ...], site: Site, *, chosen: bool = False, whole
     return Scalar(pieces, "".join(map(str, pieces)), site, chosen=chosen)
 
 
-def _is_fixed(part: Part) -> bool:
-    is_written = isinstance(part.value, (Scalar, Items, Members)) or (
+def _is_fixed(part: PossiblePart) -> bool:
+    is_written = isinstance(part.value, (Scalar, Items, BodyMembers)) or (
         isinstance(part.value, Sum) and part.value.known is not None
     )
-    return is_written and not part.needs and part.kind is not None and not part.below and not isinstance(part.key, Text)
+    return (
+        is_written
+        and not part.needs
+        and part.kind is not None
+        and not part.below
+        and not isinstance(part.key, PossibleText)
+    )
 
 
 def _joined(parts: Iterable[TextPart]) -> tuple[Piece, ...]:

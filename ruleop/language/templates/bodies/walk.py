@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.bodies.body import Items, Members, Scalar
+from ruleop.language.templates.bodies.body import BodyMembers, Items, Scalar
 from ruleop.language.templates.bodies.conditions import (
     Assignment,
     Atom,
@@ -30,10 +30,10 @@ from ruleop.language.templates.bodies.conditions import (
 )
 from ruleop.language.templates.bodies.possible import (
     Fragment,
-    Part,
+    PossiblePart,
+    PossibleText,
     Shown,
     Sum,
-    Text,
     Value,
     Variant,
     as_text,
@@ -79,7 +79,7 @@ _UNKNOWN: Final[Options] = (((), None),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class WalkedPiece:
     """A piece of a template with the names that it sees."""
 
     file: File
@@ -89,7 +89,7 @@ class Piece:
     is_text: bool = False  # also if it is a mapping or a list
 
 
-class Branch(NamedTuple):
+class TakenBranch(NamedTuple):
     """The body of an `if`, an `elif`, an `else` or a loop."""
 
     statement: int  # the id of its node
@@ -115,9 +115,9 @@ class _Module(dict[str, Bound]):
 
 
 @dataclass(slots=True)
-class Walk:
+class BodyWalk:
     file: File  # of what is walked over
-    routes: dict[Branch, dict[Needs, None]] = field(default_factory=dict)  # with all that is needed to come there
+    routes: dict[TakenBranch, dict[Needs, None]] = field(default_factory=dict)  # with all that is needed to come there
     clashes: list[Clash] = field(default_factory=list)
     assumed: Assignment = field(default_factory=dict)  # so that loops have a pass
     _tested: set[Atom] = field(default_factory=set)
@@ -143,7 +143,7 @@ class Walk:
 
     # -- documents and blocks ------------------------------------------------------------------------------------------
 
-    def _parsed(self, piece: Piece) -> Documents | None:
+    def _parsed(self, piece: WalkedPiece) -> Documents | None:
         """A piece that is inserted; None if it is not YAML."""
         try:
             return piece.file.documents(piece.body)
@@ -152,7 +152,7 @@ class Walk:
             return None
 
     @contextmanager
-    def _within(self, piece: Piece) -> Iterator[None]:
+    def _within(self, piece: WalkedPiece) -> Iterator[None]:
         outer = self.file, self._frame
         self.file, self._frame = piece.file, piece.frame
         try:
@@ -182,7 +182,7 @@ class Walk:
 
     def _end(self, stream: Sum) -> None:
         """Ends a document."""
-        stream.parts.append(Part(None, None, Site(""), self._needs))
+        stream.parts.append(PossiblePart(None, None, Site(""), self._needs))
         stream.begin, stream.kinds, stream.keys = len(stream.parts), set(), {}
 
     def _add(self, node: Node | None, scope: Scope, total: Sum) -> None:
@@ -220,7 +220,7 @@ class Walk:
             start, before = None, member
 
     def _entry(self, entry: Entry, scope: Scope, total: Sum, start: Site | None) -> None:
-        key: Scalar | Text = (
+        key: Scalar | PossibleText = (
             scalar((entry.key,) if entry.key else (), entry.site)
             if isinstance(entry.key, str)
             else self._text(entry.key, scope)
@@ -246,7 +246,7 @@ class Walk:
             if not all(sides):
                 return []
             for number in (0, 1):
-                self._reach(Branch(id(node), number, has_body=False), ((test, not number),))
+                self._reach(TakenBranch(id(node), number, has_body=False), ((test, not number),))
             return [(((test, not number), *needs), text) for number, side in enumerate(sides) for needs, text in side]
         return (
             [((), node.value)] if isinstance(node, syntax.Const) and isinstance(node.value, str) and node.value else []
@@ -288,7 +288,7 @@ class Walk:
                 elif (parsed := self._parsed(piece)) is not None:
                     self._insert(parsed, piece, slot, total)
 
-    def _insert(self, parsed: Documents, piece: Piece, slot: syntax.Printing, total: Sum) -> None:
+    def _insert(self, parsed: Documents, piece: WalkedPiece, slot: syntax.Printing, total: Sum) -> None:
         if parsed.separated and not total.is_stream:
             self.clashes.append(Clash(RuleError(_SEPARATED, slot.place.site), self._needs))
             return
@@ -310,15 +310,15 @@ class Walk:
         value: Value | Shown,
         site: Site,
         *,
-        key: Scalar | Text | None = None,
+        key: Scalar | PossibleText | None = None,
         start: Site | None = None,
     ) -> None:
-        self._join(total, Part(kind, value, site, self._needs[total.depth :], key, start))
+        self._join(total, PossiblePart(kind, value, site, self._needs[total.depth :], key, start))
 
-    def _join(self, total: Sum, part: Part) -> None:
+    def _join(self, total: Sum, part: PossiblePart) -> None:
         """Adds a part, and finds those that cannot be beside it."""
         around = self._needs[: total.depth]
-        found: list[Part] = []
+        found: list[PossiblePart] = []
         name = part.key.value if isinstance(part.key, Scalar) else None
         of_same_key = total.keys.setdefault(name, []) if name is not None else []
         is_of_same_kind = part.kind is None or (part.kind is not str and total.kinds <= {part.kind})
@@ -342,7 +342,7 @@ class Walk:
         if isinstance(node, Constant):
             value, site = node.value, node.site
             if isinstance(value, (dict, list)):
-                return Members((), site) if isinstance(value, dict) else Items((), site)
+                return BodyMembers((), site) if isinstance(value, dict) else Items((), site)
             pieces = (value,) if isinstance(value, str) and value else ()
             return Scalar(pieces, value, site, chosen=self._chosen)
         if isinstance(node, (TextBlock, Joined)):
@@ -355,7 +355,7 @@ class Walk:
             return Scalar((), None, node.site, chosen=self._chosen)
         part = total.parts[0]
         is_whole = len(total.parts) == 1 and part.kind is str and not part.needs
-        return part.value if is_whole and isinstance(part.value, (Scalar, Text, Sum)) else total
+        return part.value if is_whole and isinstance(part.value, (Scalar, PossibleText, Sum)) else total
 
     def _choice(self, node: Choice, scope: Scope, total: Sum) -> None:
         outer, self._chosen = self._chosen, True
@@ -375,10 +375,10 @@ class Walk:
                         self._add(data, piece.scope, total)
                 else:
                     shown = Fragment(self._shown(node.slot, piece), ())
-                    text = Text((shown,), node.site, own=True, chosen=self._chosen)
+                    text = PossibleText((shown,), node.site, own=True, chosen=self._chosen)
                     self._part(total, str, _fixed(text), node.site)
 
-    def _data(self, piece: Piece | None) -> Node | None:
+    def _data(self, piece: WalkedPiece | None) -> Node | None:
         if piece is None or piece.is_text or self._is_value:
             return None
         try:
@@ -389,14 +389,14 @@ class Walk:
 
     # -- text ----------------------------------------------------------------------------------------------------------
 
-    def _text(self, node: Joined | TextBlock, scope: Scope) -> Scalar | Text:
+    def _text(self, node: Joined | TextBlock, scope: Scope) -> Scalar | PossibleText:
         chosen = self._chosen or _is_chosen(node)
         if isinstance(node, TextBlock):
             fragments = self._written(_parts_of(node.items), scope)
-            return _fixed(Text(fragments, node.site, block=node, chosen=chosen))
+            return _fixed(PossibleText(fragments, node.site, block=node, chosen=chosen))
         fragments = self._written(node.parts, {**scope} if node.own else scope)
         is_plain = node.plain and not all(isinstance(part, (str, *PRINTING)) for part in node.parts)
-        return _fixed(Text(fragments, node.site, plain=is_plain, own=node.own, chosen=chosen))
+        return _fixed(PossibleText(fragments, node.site, plain=is_plain, own=node.own, chosen=chosen))
 
     def _written(self, body: Iterable[Any], scope: Scope) -> tuple[Fragment, ...]:
         found: list[Fragment] = []
@@ -421,7 +421,7 @@ class Walk:
             elif bodies := bodies_of(node):
                 self._control(node, scope, lambda number, inner: self._write(bodies[number], inner, found, depth))
 
-    def _shown(self, slot: syntax.Printing, piece: Piece | None) -> Shown:
+    def _shown(self, slot: syntax.Printing, piece: WalkedPiece | None) -> Shown:
         if piece is None:
             return Shown(slot.place, slot.printed)
         with self._within(piece):
@@ -454,7 +454,7 @@ class Walk:
         block, *others = levels
         inner = {**scope, "super": self._level(others, scope)} if others else scope
         frame = (*self._frame, id(block.body))
-        return Bound((((), Piece(self.file, block.body, inner, frame)),), (id(block.body), self._frame))
+        return Bound((((), WalkedPiece(self.file, block.body, inner, frame)),), (id(block.body), self._frame))
 
     def _with_blocks(self, file: File, scope: Scope) -> Scope:
         """The scope with the blocks of a file as `self`."""
@@ -477,7 +477,7 @@ class Walk:
         self._tested.update(atoms(found))
         return found
 
-    def _reach(self, branch: Branch, needs: Needs) -> None:
+    def _reach(self, branch: TakenBranch, needs: Needs) -> None:
         routes = self.routes.setdefault(branch, {})
         if len(routes) < MAX_ROUTES:
             routes[(*self._needs, *needs)] = None
@@ -491,7 +491,7 @@ class Walk:
         for number, body in enumerate(bodies_of(node)):
             needs = (*refused, (formulas[number], True)) if number < len(formulas) else refused
             refused = (*refused, *((each, False) for each in formulas[number : number + 1]))
-            self._reach(Branch(id(node), number, bool(body)), needs)
+            self._reach(TakenBranch(id(node), number, bool(body)), needs)
             with self._given(needs) as is_possible:
                 if is_possible:
                     run(number, scope)
@@ -524,7 +524,7 @@ class Walk:
         for number, body in enumerate(bodies_of(node)):
             needs = ((some, not number),)
             if not number or body:
-                self._reach(Branch(id(node), number), needs)
+                self._reach(TakenBranch(id(node), number), needs)
             with self._given(needs) as is_possible:
                 if is_possible:
                     run(number, {**scope} if number else inner)
@@ -534,7 +534,7 @@ class Walk:
             case syntax.Macro():
                 scope[node.name] = Bound((((), _Macro(node, self.file, scope)),), self._identity(node))
             case syntax.SetBlock(target=syntax.Variable(name)):
-                text = _through(node.filter, Piece(self.file, node.body, {**scope}, self._frame))
+                text = _through(node.filter, WalkedPiece(self.file, node.body, {**scope}, self._frame))
                 scope[name] = Bound((((), text),), self._identity(node))
             case syntax.Set():
                 self._assign(node.target, node.value, scope, scope)
@@ -568,14 +568,14 @@ class Walk:
                 return self._one_of(node, scope)
             case syntax.Include():
                 found = self._file(node.files, {**scope} if node.with_context else {}, node)
-                return (((), Piece(self.file, (), {}, ()) if found is None and node.ignore_missing else found),)
+                return (((), WalkedPiece(self.file, (), {}, ()) if found is None and node.ignore_missing else found),)
             case syntax.CallBlock():
-                body = Piece(self.file, node.body, self._opaque(node.params, node, scope), self._frame)
+                body = WalkedPiece(self.file, node.body, self._opaque(node.params, node, scope), self._frame)
                 return self._called(node.call, {**scope, "caller": Bound((((), body),), self._identity(node))})
             case syntax.FilterBlock():
-                return (((), _through(node.filter, Piece(self.file, node.body, {**scope}, self._frame))),)
+                return (((), _through(node.filter, WalkedPiece(self.file, node.body, {**scope}, self._frame))),)
         named = self._named(node, scope)
-        return tuple((needs, value if isinstance(value, Piece) else None) for needs, value in named)
+        return tuple((needs, value if isinstance(value, WalkedPiece) else None) for needs, value in named)
 
     def _one_of(self, node: syntax.Conditional, scope: Scope) -> Options:
         sides = (node.then, node.otherwise)
@@ -587,7 +587,7 @@ class Walk:
         for number, side in enumerate(sides):
             needs = ((test, not number),)
             if are_pieces[number]:
-                self._reach(Branch(id(node), number), needs)
+                self._reach(TakenBranch(id(node), number), needs)
             found += (((*needs, *inner), piece) for inner, piece in self._pieces(side, scope))
         return tuple(found)
 
@@ -595,7 +595,7 @@ class Walk:
         while isinstance(node, syntax.Filter) and _keeps_text(node):
             node = node.value
         found = self._named(node.function if isinstance(node, syntax.Call) else node, scope)
-        return any(isinstance(each, (Piece, _Macro)) for _, each in found)
+        return any(isinstance(each, (WalkedPiece, _Macro)) for _, each in found)
 
     def _named(self, node: syntax.Node | None, scope: Scope) -> Options:
         """The values of a name, or of a member of an imported file or of `self`."""
@@ -614,8 +614,8 @@ class Walk:
     def _called(self, node: syntax.Call, scope: Scope) -> Options:
         return tuple((needs, self._call(called, node, scope)) for needs, called in self._named(node.function, scope))
 
-    def _call(self, called: Any, node: syntax.Call, scope: Scope) -> Piece | None:
-        if isinstance(called, Piece):
+    def _call(self, called: Any, node: syntax.Call, scope: Scope) -> WalkedPiece | None:
+        if isinstance(called, WalkedPiece):
             return called  # caller(), super() or self.NAME()
         if not isinstance(called, _Macro) or self._frame.count(id(called.node)) >= MAX_NESTED:
             return None
@@ -626,14 +626,14 @@ class Walk:
                 inner[name] = inner[name]._replace(options=self._pieces(value, scope))
         if "caller" in scope:
             inner["caller"] = scope["caller"]
-        return Piece(called.file, called.node.body, inner, (*self._frame, id(node), id(called.node)))
+        return WalkedPiece(called.file, called.node.body, inner, (*self._frame, id(node), id(called.node)))
 
-    def _file(self, files: Iterable[str], scope: Scope, node: syntax.Stmt) -> Piece | None:
+    def _file(self, files: Iterable[str], scope: Scope, node: syntax.Stmt) -> WalkedPiece | None:
         name = next(filter(self.file.templates.has, files), None)
         if name is None or len(self._frame) > MAX_FRAME:
             return None
         file = self.file.templates.file(name)
-        return Piece(file, file.form.body, self._with_blocks(file, scope), (*self._frame, id(node)))
+        return WalkedPiece(file, file.form.body, self._with_blocks(file, scope), (*self._frame, id(node)))
 
     def _import(self, node: syntax.Import | syntax.FromImport, scope: Scope) -> None:
         piece, module = self._file((node.file,), scope if node.with_context else {}, node), _Module()
@@ -652,7 +652,7 @@ def _has_no_value(member: Entry | Block | None) -> TypeGuard[Entry]:
     return isinstance(member, Entry) and isinstance(member.value, Constant) and member.value.value is None
 
 
-def _clash(one: Part, other: Part) -> str:
+def _clash(one: PossiblePart, other: PossiblePart) -> str:
     """The reason that two parts cannot be together; "" if there is none."""
     if one.kind is None or other.kind is None:
         return ""
@@ -667,7 +667,7 @@ def _clash(one: Part, other: Part) -> str:
     return repeated_key(key, one.site, other.site)
 
 
-def _is_null(entry: Part) -> bool:
+def _is_null(entry: PossiblePart) -> bool:
     """An entry that is null is omitted, so another one may have its key."""
     return isinstance(entry.value, Scalar) and not entry.value.pieces and entry.value.value is None
 
@@ -676,7 +676,7 @@ def _at(site: Site, from_site: Site) -> str:
     return f"on line {site.line}" if site.path == from_site.path else f"at {site}"
 
 
-def _through(filter_: syntax.Filter | None, piece: Piece | None) -> Piece | None:
+def _through(filter_: syntax.Filter | None, piece: WalkedPiece | None) -> WalkedPiece | None:
     """The piece after filters that keep its lines; None after another one."""
     while filter_ is not None and piece is not None:
         if not _keeps_text(filter_):
@@ -690,7 +690,7 @@ def _keeps_text(filter_: syntax.Filter) -> bool:
     return filter_.name in ("indent", "trim")
 
 
-def _fixed(text: Text) -> Scalar | Text:
+def _fixed(text: PossibleText) -> Scalar | PossibleText:
     """The text as it always is, if no condition is in it."""
     return Variant(Outcomes({}, bool), as_text).text(text) if _are_fixed(text.fragments) else text
 

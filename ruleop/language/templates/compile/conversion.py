@@ -16,7 +16,7 @@ from ruleop.language.templates.values.text import SlotPlace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ruleop.language.templates.compile.tokens import Printed
+    from ruleop.language.templates.compile.tokens import PrintedTag
 
 _OPERATORS: Final[dict[type[nodes.Node], str]] = {
     nodes.Add: "+",
@@ -32,7 +32,7 @@ _SEVERAL_KEYS: Final = "template syntax: a slice cannot be one of several keys"
 
 
 def converted(
-    tree: nodes.Template, printed: Iterable[Printed], start: Site, *, is_file: bool
+    tree: nodes.Template, printed: Iterable[PrintedTag], start: Site, *, is_file: bool
 ) -> tuple[syntax.Template, list[RuleError]]:
     """The tree, and the mistakes in it. `printed`: everything that is printed, in the order of the source. `start`: the
     first line of a file, or the site of a string of watches.yaml."""
@@ -43,7 +43,7 @@ def converted(
 class _Conversion:
     """The methods have the names of Jinja's classes."""
 
-    def __init__(self, printed: Iterable[Printed], start: Site, *, is_file: bool) -> None:
+    def __init__(self, printed: Iterable[PrintedTag], start: Site, *, is_file: bool) -> None:
         self.printed, self.start, self.is_file = iter(printed), start, is_file
         self.mistakes: list[RuleError] = []
         self._sites: dict[int, Site] = {}

@@ -10,7 +10,7 @@ from jinja2.exceptions import TemplateSyntaxError
 from jinja2.lexer import TokenStream
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ruleop.language.templates.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
+from ruleop.language.templates.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, PrintedTag, mark_up
 
 if TYPE_CHECKING:
     from ruleop.language.templates.callables import Callables
@@ -20,7 +20,7 @@ MAX_DIGITS: Final = 1000
 """Of an integer literal. Python parses at most 4300 digits; `hints` checks the size of the number."""
 
 
-class Environment(ImmutableSandboxedEnvironment):
+class ParserEnvironment(ImmutableSandboxedEnvironment):
     # Jinja computes an operation of constants where it only looks for names, unless a sandbox intercepts it.
     intercepted_binops = frozenset({"+", "*", "**", "%", "//", "/", "-"})
 
@@ -40,6 +40,6 @@ class Environment(ImmutableSandboxedEnvironment):
                 raise TemplateSyntaxError("number too large", line, name, filename)
         return TokenStream(self.lexer.wrap(iter(self.marked.tokens), name, filename), name, filename)
 
-    def printed(self) -> list[Printed]:
+    def printed(self) -> list[PrintedTag]:
         """The printed expressions of the template that was just parsed."""
         return self.marked.printed if self.marked else []

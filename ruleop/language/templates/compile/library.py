@@ -15,7 +15,7 @@ import jinja2
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.conversion import converted
-from ruleop.language.templates.compile.environment import Environment
+from ruleop.language.templates.compile.environment import ParserEnvironment
 from ruleop.language.templates.compile.hints import check_reserved, has_templates, kinds_of, mistakes_in, syntax_message
 from ruleop.language.templates.compile.named_files import (
     Named,
@@ -27,7 +27,7 @@ from ruleop.language.templates.compile.value_trees import ValueTree, read_value
 from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.reads import Reads
 from ruleop.language.templates.syntax import find
-from ruleop.language.templates.tree.kinds import Kinds, computed_fields, fields_of, may_be_several
+from ruleop.language.templates.tree.kinds import KindCollector, computed_fields, fields_of, may_be_several
 from ruleop.language.templates.tree.nodes import Constant
 from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
 from ruleop.language.templates.values.faults import RuleErrors, mistake
@@ -66,7 +66,7 @@ class Library:
         self.texts = dict(sources)
         self.prefix = prefix
         self.templates = Templates(self.texts, prefix, self._evaluated, probe)
-        self.environment = Environment(self.templates.callables)
+        self.environment = ParserEnvironment(self.templates.callables)
         self.probe = probe
         self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
@@ -100,7 +100,7 @@ class Library:
 
     def _kinds(self, name: str, mistakes: list[RuleError]) -> frozenset[Kind]:
         """The kinds of a template and of the pieces that may become a part of its documents."""
-        kinds = Kinds(mistakes=mistakes)
+        kinds = KindCollector(mistakes=mistakes)
         for each in self._document_templates(name):
             for form in self._pieces(each):
                 kinds.add(form.documents)

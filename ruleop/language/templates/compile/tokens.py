@@ -34,7 +34,7 @@ _SET_BLOCK = re.compile(r"set\b[^=|]*(\||\Z)")
 
 
 @dataclass(slots=True)
-class Printed:
+class PrintedTag:
     """A `{{ ... }}`, or a tag whose result is printed, in the order of the source."""
 
     line: int
@@ -66,7 +66,7 @@ class Marked:
     """The tokens without removed lines, and everything that is printed."""
 
     tokens: list[RawToken]
-    printed: list[Printed]
+    printed: list[PrintedTag]
 
 
 def mark_up(tokens: Iterator[RawToken]) -> Marked:
@@ -76,7 +76,7 @@ def mark_up(tokens: Iterator[RawToken]) -> Marked:
 class _Marker:
     def __init__(self, tokens: list[RawToken]) -> None:
         self.tokens = tokens
-        self.printed: list[Printed] = []
+        self.printed: list[PrintedTag] = []
         self.current = _Stretch()
         self.outer: list[_Stretch | None] = []  # the stretches around captured blocks; None once the line has ended
         self.cuts: dict[int, list[_Cut]] = {}
@@ -103,7 +103,7 @@ class _Marker:
             self._data(number, value)
         elif kind == "variable_begin":
             end, source = self._until(number, "variable_end")
-            self._print(Printed(line, source, not self.current.kept))
+            self._print(PrintedTag(line, source, not self.current.kept))
             return end + 1
         elif kind == "block_begin":
             end, source = self._until(number, "block_end")
@@ -124,7 +124,7 @@ class _Marker:
         source = "".join(value for _, _, value in self.tokens[number + 1 : end])
         return end, " ".join(source.replace(STAND_IN, SHELL_LENGTH).split())
 
-    def _print(self, printed: Printed) -> None:
+    def _print(self, printed: PrintedTag) -> None:
         self.printed.append(printed)
         self.current.kept = True
 
@@ -132,11 +132,11 @@ class _Marker:
         word = source.split(" ", 1)[0].split("(", 1)[0]
         alone = not self.current.kept
         if word == "print":
-            self._print(Printed(line, source.removeprefix("print").strip(), alone))
+            self._print(PrintedTag(line, source.removeprefix("print").strip(), alone))
         elif word == "include":
-            self._print(Printed(line, source, alone, word))
+            self._print(PrintedTag(line, source, alone, word))
         elif word in _PRINTED_BLOCKS:
-            self._print(Printed(line, source, alone, word))
+            self._print(PrintedTag(line, source, alone, word))
             self._open()
         elif word == "macro" or _SET_BLOCK.match(source):
             self.current.tags = True

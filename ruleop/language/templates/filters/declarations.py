@@ -35,7 +35,7 @@ class Trait(Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class DeclaredFilter:
     """`takes` and `gives` are words of `declared_kinds`. The function gets what it needs as its first argument."""
 
     function: Callable[..., Any]
@@ -47,7 +47,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class DeclaredTest:
     """`true_for`: the kinds for which it is true, where it is true for all their values and for no other; else "".
     `compares`: the operator of which it is a name."""
 
@@ -57,7 +57,7 @@ class Test:
     needs: Needs = ""
 
 
-class Filters(dict[str, Filter]):
+class Filters(dict[str, DeclaredFilter]):
     def declare(
         self,
         names: str,
@@ -72,8 +72,8 @@ class Filters(dict[str, Filter]):
 
         def declared(function: _Function) -> _Function:
             name, *others = names.split()
-            self[name] = Filter(function, takes, gives, traits, needs, example)
-            self.update((other, Filter(function, takes, gives, traits, needs)) for other in others)
+            self[name] = DeclaredFilter(function, takes, gives, traits, needs, example)
+            self.update((other, DeclaredFilter(function, takes, gives, traits, needs)) for other in others)
             return function
 
         return declared

@@ -16,7 +16,7 @@ import jinja2.filters
 import jinja2.tests
 
 from ruleop.language.templates.filters import data_filters, list_filters, text_filters
-from ruleop.language.templates.filters.declarations import Filter, Filters, Test, Trait
+from ruleop.language.templates.filters.declarations import DeclaredFilter, DeclaredTest, Filters, Trait
 from ruleop.language.templates.filters.list_filters import SIZED
 from ruleop.language.templates.filters.text_filters import version
 from ruleop.language.templates.values.cost import Exhausted, called, read_size
@@ -193,25 +193,25 @@ def round_(value: Any, precision: int = 0, method: str = "common") -> float:
 
 
 _of_jinja = cast("dict[str, Callable[..., Any]]", jinja2.filters.FILTERS)
-FILTERS: Final[Mapping[str, Filter]] = {
+FILTERS: Final[Mapping[str, DeclaredFilter]] = {
     **text_filters.FILTERS,
     **list_filters.FILTERS,
     **data_filters.FILTERS,
     **_OWN,
-    "string": Filter(scalar_text, "scalar", "string", Trait.SAME_TRUTH),
-    "format": Filter(printf, "string", "string"),
-    "replace": Filter(replaced, "scalar", "string"),
-    "truncate": Filter(_of_jinja["truncate"], needs="callables"),
-    "list": Filter(list, SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS | Trait.SAME_TRUTH),
-    "abs": Filter(_of_jinja["abs"], "boolean or number", "number"),
-    "float": Filter(_of_jinja["float"], gives="number"),
-    **{name: Filter(_of_jinja[name], gives="integer") for name in ("int", "wordcount")},
+    "string": DeclaredFilter(scalar_text, "scalar", "string", Trait.SAME_TRUTH),
+    "format": DeclaredFilter(printf, "string", "string"),
+    "replace": DeclaredFilter(replaced, "scalar", "string"),
+    "truncate": DeclaredFilter(_of_jinja["truncate"], needs="callables"),
+    "list": DeclaredFilter(list, SIZED, "list", Trait.WALKS_ITEMS | Trait.SAME_ITEMS | Trait.SAME_TRUTH),
+    "abs": DeclaredFilter(_of_jinja["abs"], "boolean or number", "number"),
+    "float": DeclaredFilter(_of_jinja["float"], gives="number"),
+    **{name: DeclaredFilter(_of_jinja[name], gives="integer") for name in ("int", "wordcount")},
     **{
-        name: Filter(_of_jinja[name], SIZED, "integer", Trait.CHECKSUM | Trait.SAME_TRUTH)
+        name: DeclaredFilter(_of_jinja[name], SIZED, "integer", Trait.CHECKSUM | Trait.SAME_TRUTH)
         for name in ("length", "count")
     },
     **{
-        name: Filter(_of_jinja[name], gives="string")
+        name: DeclaredFilter(_of_jinja[name], gives="string")
         for name in ("capitalize", "filesizeformat", "lower", "title", "upper")
     },
 }
@@ -285,31 +285,31 @@ _COMPARING: Final = {
     "eq": "== eq equalto", "ne": "!= ne", "gt": "> gt greaterthan", "lt": "< lt lessthan", "gteq": ">= ge",
     "lteq": "<= le",
 }  # fmt: skip
-TESTS: Final[Mapping[str, Test]] = {
+TESTS: Final[Mapping[str, DeclaredTest]] = {
     **{
-        name: Test(_tested(_JINJA_TESTS[name]), compares=operator)
+        name: DeclaredTest(_tested(_JINJA_TESTS[name]), compares=operator)
         for operator, names in _COMPARING.items()
         for name in names.split()
     },
-    "in": Test(contains, compares="in"),
-    "none": Test(_tested(_JINJA_TESTS["none"]), "null"),
-    **{name: Test(_tested(_JINJA_TESTS[name]), name) for name in ("boolean", "integer", "string")},
-    **{name: Test(_tested(_JINJA_TESTS[name])) for name in ("false", "true", "float", "number", "iterable")},
-    **{name: Test(_tested_number(_JINJA_TESTS[name])) for name in ("odd", "even", "divisibleby")},
-    **{name: Test(_JINJA_TESTS[name], needs="callables") for name in ("filter", "test")},
-    "lower": Test(_tested_case(str.islower)),
-    "upper": Test(_tested_case(str.isupper)),
-    "sameas": Test(lambda value, other: given(value) is given(other)),
-    "mapping": Test(lambda value: isinstance(given(value), Mapping), "mapping"),
-    "defined": Test(lambda value: not isinstance(value, UndefinedValue)),
-    "undefined": Test(lambda value: isinstance(value, UndefinedValue)),
-    "sequence": Test(
+    "in": DeclaredTest(contains, compares="in"),
+    "none": DeclaredTest(_tested(_JINJA_TESTS["none"]), "null"),
+    **{name: DeclaredTest(_tested(_JINJA_TESTS[name]), name) for name in ("boolean", "integer", "string")},
+    **{name: DeclaredTest(_tested(_JINJA_TESTS[name])) for name in ("false", "true", "float", "number", "iterable")},
+    **{name: DeclaredTest(_tested_number(_JINJA_TESTS[name])) for name in ("odd", "even", "divisibleby")},
+    **{name: DeclaredTest(_JINJA_TESTS[name], needs="callables") for name in ("filter", "test")},
+    "lower": DeclaredTest(_tested_case(str.islower)),
+    "upper": DeclaredTest(_tested_case(str.isupper)),
+    "sameas": DeclaredTest(lambda value, other: given(value) is given(other)),
+    "mapping": DeclaredTest(lambda value: isinstance(given(value), Mapping), "mapping"),
+    "defined": DeclaredTest(lambda value: not isinstance(value, UndefinedValue)),
+    "undefined": DeclaredTest(lambda value: isinstance(value, UndefinedValue)),
+    "sequence": DeclaredTest(
         lambda value: (
             isinstance(given(value), (list, tuple, range, str))
             or (isinstance(value, View) and isinstance(value.data, list))
         )
     ),
-    **{name: Test(_guarded(name, test)) for name, test in _LIKE_FILTERS.items()},
+    **{name: DeclaredTest(_guarded(name, test)) for name, test in _LIKE_FILTERS.items()},
 }
 
 

@@ -56,7 +56,7 @@ _ALWAYS: Final[Taken] = frozenset()
 
 
 @dataclass(slots=True)
-class Kinds:
+class KindCollector:
     """Collects the kinds of documents."""
 
     found: set[Kind] = field(default_factory=set)

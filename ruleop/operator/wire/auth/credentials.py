@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The credentials of a pod: the files of its service account and two environment variables.
 
 
-class ServiceAccount:
+class PodCredentials:
     """A source of credentials (see `Credentials`). The files are read at each `load`: the kubelet replaces the
     token."""
 
@@ -79,7 +79,7 @@ def find_credentials(
     paths = kubeconfig or environ.get("KUBECONFIG", "")
     in_pod = environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists()
     if not paths and not context and in_pod:
-        return ServiceAccount(service_account, environ)
+        return PodCredentials(service_account, environ)
     if not paths:
         paths = str(expand_home(environ.get("HOME") or "~") / ".kube" / "config")
         if not Path(paths).exists():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from ruleop.operator.wire.client.session import Session
-    from ruleop.operator.wire.http.connection import Connection, Request
+    from ruleop.operator.wire.http.connection import Connection, PreparedRequest
     from ruleop.operator.wire.http.response_parser import ResponseParser
 
 # API priority and fairness gives a service account a fair share of some 245 seats. 16 requests at once use an API
@@ -71,7 +71,7 @@ class LineSplitter:
 class Stream:
     """The response to a watch. It ends with None; an incomplete last line is dropped."""
 
-    def __init__(self, connection: Connection, request: Request) -> None:
+    def __init__(self, connection: Connection, request: PreparedRequest) -> None:
         self._connection = connection
         self._request = request
         self._splitter = LineSplitter()
@@ -122,12 +122,12 @@ class Client:
     def server(self) -> str:
         return self._session.server
 
-    async def send(self, request: Request) -> Any:
+    async def send(self, request: PreparedRequest) -> Any:
         """The response as JSON. Raises ApiError."""
         body, _ = await self.fetch(request)
         return parse_object(body, request)
 
-    async def fetch(self, request: Request) -> tuple[bytes, str]:
+    async def fetch(self, request: PreparedRequest) -> tuple[bytes, str]:
         """The response's bytes and its ETag; no bytes if the document has not changed since the request's ETag."""
         async with self._slots:
             if self._pause:
@@ -152,7 +152,7 @@ class Client:
         raise _refusal(request, response, body)
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: PreparedRequest) -> AsyncIterator[Stream]:
         """Opens a watch. It takes no slot, because it lasts for minutes. Leaving the context closes its connection."""
         started, status = time.perf_counter(), 0
         try:
@@ -173,7 +173,7 @@ class Client:
         if self._dated is not None and (date := response.header(b"date")) is not None:
             self._dated(date, time.perf_counter() - started)
 
-    async def _read_body(self, connection: Connection, request: Request) -> bytes:
+    async def _read_body(self, connection: Connection, request: PreparedRequest) -> bytes:
         try:
             return await connection.rest(time.monotonic() + OPEN_TIMEOUT)
         except FAILURES as error:
@@ -187,7 +187,7 @@ class Client:
             await asyncio.sleep(start - now)
 
 
-def parse_object(body: bytes, request: Request) -> dict[str, Any]:
+def parse_object(body: bytes, request: PreparedRequest) -> dict[str, Any]:
     """Parses a JSON object. Raises ApiError for anything else, such as a proxy's login page; the response is not
     quoted, because it may hold a Secret."""
     try:
@@ -201,7 +201,7 @@ def parse_object(body: bytes, request: Request) -> dict[str, Any]:
     raise _of_another_form(request, "the answer is not a JSON object")
 
 
-def stored_object(response: Any, request: Request) -> dict[str, Any]:
+def stored_object(response: Any, request: PreparedRequest) -> dict[str, Any]:
     """The response, if it is an object as an API server stores it. Raises ApiError for anything else, such as a
     gateway's own JSON. An object of a dry run has no version."""
     metadata = response.get("metadata") if isinstance(response, dict) else None
@@ -212,7 +212,7 @@ def stored_object(response: Any, request: Request) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def reading(request: Request) -> Iterator[None]:
+def reading(request: PreparedRequest) -> Iterator[None]:
     """Raises ApiError if the code inside finds values of other types than the response should have."""
     try:
         yield
@@ -220,7 +220,7 @@ def reading(request: Request) -> Iterator[None]:
         raise _of_another_form(request, f"the answer has another form ({type(error).__name__})") from error
 
 
-def _of_another_form(request: Request, text: str) -> ApiError:
+def _of_another_form(request: PreparedRequest, text: str) -> ApiError:
     return ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text=text, status=200)
 
 
@@ -229,7 +229,7 @@ def parse_warnings(header: str) -> list[str]:
     return [_ESCAPED.sub(r"\1", text) for text in _WARNING.findall(header)]
 
 
-def _refusal(request: Request, response: ResponseParser, body: bytes) -> ApiError:
+def _refusal(request: PreparedRequest, response: ResponseParser, body: bytes) -> ApiError:
     return response_error(
         response.status, body, verb=request.verb, resource=request.resource, retry_after=response.header(b"retry-after")
     )

@@ -35,7 +35,7 @@ AGGREGATED = ", ".join(
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class DiscoveredResource:
     """A kind as the cluster serves it: `info` is what requests are made of."""
 
     info: ResourceInfo
@@ -49,11 +49,11 @@ class Served:
 class Catalogue:
     """The kinds that were served at one moment."""
 
-    kinds: Mapping[Kind, Served] = field(default_factory=dict)
-    preferred: Mapping[GroupKind, Served] = field(default_factory=dict)
+    kinds: Mapping[Kind, DiscoveredResource] = field(default_factory=dict)
+    preferred: Mapping[GroupKind, DiscoveredResource] = field(default_factory=dict)
     stale: frozenset[tuple[str, str]] = frozenset()  # group versions whose server does not answer
 
-    def get(self, kind: Kind | GroupKind) -> Served | None:
+    def get(self, kind: Kind | GroupKind) -> DiscoveredResource | None:
         """The kind, in its version or, for a kind without one, in the version that the server prefers."""
         return self.kinds.get(kind) if isinstance(kind, Kind) else self.preferred.get(kind)
 
@@ -61,8 +61,8 @@ class Catalogue:
 def read_catalogue(documents: list[Mapping[str, Any]], before: Catalogue) -> Catalogue:
     """The catalogue of the APIGroupDiscoveryLists of /api and /apis, with kinds of `before` for servers that do not
     respond."""
-    kinds: dict[Kind, Served] = {}
-    preferred: dict[GroupKind, Served] = {}
+    kinds: dict[Kind, DiscoveredResource] = {}
+    preferred: dict[GroupKind, DiscoveredResource] = {}
     stale: set[tuple[str, str]] = set()
     for document in documents:
         for group in document.get("items") or ():
@@ -90,17 +90,19 @@ def read_catalogue(documents: list[Mapping[str, Any]], before: Catalogue) -> Cat
     return Catalogue(kinds, preferred, frozenset(stale))
 
 
-def _served(group: str, version: str, resource: Mapping[str, Any]) -> Served:
+def _served(group: str, version: str, resource: Mapping[str, Any]) -> DiscoveredResource:
     subresources = frozenset(each["subresource"] for each in resource.get("subresources") or ())
     # A resource's kind may be of another group (scale of autoscaling), a main resource's never is.
     kind = Kind(group, version, resource["responseKind"]["kind"])
     info = ResourceInfo(resource["resource"], resource.get("scope") == "Namespaced", "status" in subresources, kind)
     aliases = frozenset(filter(None, (resource.get("singularResource"), *(resource.get("shortNames") or ()))))
-    return Served(info, frozenset(resource.get("verbs") or ()), subresources, preferred=False, aliases=aliases)
+    return DiscoveredResource(
+        info, frozenset(resource.get("verbs") or ()), subresources, preferred=False, aliases=aliases
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DiscoveryDifference:
     """The outcome of a refresh. A kind that changed (scope, plural, subresources) needs a new watch."""
 
     appeared: frozenset[Kind] = frozenset()
@@ -111,9 +113,9 @@ class Difference:
         return bool(self.appeared or self.changed or self.gone)
 
 
-def difference(before: Catalogue, after: Catalogue) -> Difference:
+def difference(before: Catalogue, after: Catalogue) -> DiscoveryDifference:
     common = before.kinds.keys() & after.kinds.keys()
-    return Difference(
+    return DiscoveryDifference(
         appeared=frozenset(after.kinds.keys() - before.kinds.keys()),
         changed=frozenset(kind for kind in common if before.kinds[kind].info != after.kinds[kind].info),
         gone=frozenset(before.kinds.keys() - after.kinds.keys()),
@@ -135,14 +137,14 @@ class Discovery:
         self._index_lock = asyncio.Lock()
         self._openapi_locks: dict[str, asyncio.Lock] = {}
 
-    def get(self, kind: Kind | GroupKind) -> Served | None:
+    def get(self, kind: Kind | GroupKind) -> DiscoveredResource | None:
         return self.catalogue.get(kind)
 
     def resource(self, kind: Kind) -> ResourceInfo | None:
         found = self.catalogue.kinds.get(kind)
         return found.info if found is not None else None
 
-    async def refresh(self) -> Difference:
+    async def refresh(self) -> DiscoveryDifference:
         """Reads the catalogue again. Raises ApiError, and keeps the old one, if the server does not answer."""
         async with self._one_at_a_time:
             documents = [await self._document(path) for path in ("/api", "/apis")]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.operator.wire.client.client import Client
-    from ruleop.operator.wire.http.connection import Request
+    from ruleop.operator.wire.http.connection import PreparedRequest
 
 log = structlog.get_logger(__name__)
 
@@ -85,7 +85,7 @@ class EventCorrelator:
         self._series: OrderedDict[tuple[Any, ...], _Series] = OrderedDict()
         self._tokens: OrderedDict[tuple[ObjectKey, str], tuple[float, float]] = OrderedDict()
 
-    def correlate(self, happening: ObjectEvent, now: float, wall: datetime) -> Request | None:
+    def correlate(self, happening: ObjectEvent, now: float, wall: datetime) -> PreparedRequest | None:
         """The request that creates this event, or raises its count; None if the object has had too many. The next one
         carries the count."""
         identity = happening.series
@@ -127,7 +127,7 @@ class EventCorrelator:
         digest = hashlib.sha256(repr((self._instance, identity, wall.isoformat())).encode()).hexdigest()[:16]
         return f"{identity[0].name[:200]}.{digest}"
 
-    def _new(self, happening: ObjectEvent, series: _Series, wall: datetime) -> Request:
+    def _new(self, happening: ObjectEvent, series: _Series, wall: datetime) -> PreparedRequest:
         key = happening.regarding
         regarding = {
             "apiVersion": Kind(key.group, happening.version, key.kind).api_version,
@@ -150,7 +150,7 @@ class EventCorrelator:
         }
         return requests.create(EVENTS, event)
 
-    def _count(self, series: _Series, wall: datetime) -> Request:
+    def _count(self, series: _Series, wall: datetime) -> PreparedRequest:
         key = ObjectKey(EVENTS.kind.group, EVENTS.kind.kind, series.namespace, series.name)
         return requests.merge_patch(EVENTS, key, {"series": {"count": series.count, "lastObservedTime": _stamp(wall)}})
 

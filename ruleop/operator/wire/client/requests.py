@@ -23,7 +23,7 @@ import orjson
 from ruleop.kubernetes.names import is_label
 from ruleop.operator.wire.client.json_depth import dump_json
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.http.connection import JSON_TYPE, Request
+from ruleop.operator.wire.http.connection import JSON_TYPE, PreparedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ LIST_TIMEOUT = 90.0  # a page of 500 objects of a megabyte over a slow line
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ObjectSource:
     """The coverage of one watch: a kind, in one namespace ('' for all), narrowed by selectors; whole objects or
     metadata only. `hashes`: only objects with hashes of their uid in this range, where the server can tell."""
 
@@ -57,20 +57,22 @@ class Source:
         return _describe(self.resource, self.namespace)
 
 
-def get(resource: ResourceInfo, key: ObjectKey, *, metadata_only: bool = False) -> Request:
+def get(resource: ResourceInfo, key: ObjectKey, *, metadata_only: bool = False) -> PreparedRequest:
     """A consistent read: without a resourceVersion, the server reads from etcd."""
     accept = ONE_PARTIAL if metadata_only else JSON_TYPE
-    return Request("GET", _item(resource, key), "get", _describe(resource, key.namespace, key.name), accept=accept)
+    return PreparedRequest(
+        "GET", _item(resource, key), "get", _describe(resource, key.namespace, key.name), accept=accept
+    )
 
 
-def list_page(source: Source, *, limit: int, token: str = "") -> Request:
+def list_page(source: ObjectSource, *, limit: int, token: str = "") -> PreparedRequest:
     """One page of a consistent list; `limit` 0 requests everything at once."""
     query = _selectors(source)
     if limit:
         query.append(("limit", str(limit)))
     if token:
         query.append(("continue", token))
-    return Request(
+    return PreparedRequest(
         "GET",
         _collection(source.resource, source.namespace),
         "list",
@@ -81,14 +83,14 @@ def list_page(source: Source, *, limit: int, token: str = "") -> Request:
     )
 
 
-def watch(source: Source, *, version: str, seconds: int) -> Request:
+def watch(source: ObjectSource, *, version: str, seconds: int) -> PreparedRequest:
     """Changes since `version`; without one, first all objects and then the changes (a streaming list)."""
     query = [*_selectors(source), ("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds))]
     if version:
         query.append(("resourceVersion", version))
     else:
         query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
-    return Request(
+    return PreparedRequest(
         "GET",
         _collection(source.resource, source.namespace),
         "watch",
@@ -98,7 +100,7 @@ def watch(source: Source, *, version: str, seconds: int) -> Request:
     )
 
 
-def create(resource: ResourceInfo, obj: Object, *, manager: str = MANAGER) -> Request:
+def create(resource: ResourceInfo, obj: Object, *, manager: str = MANAGER) -> PreparedRequest:
     metadata = obj.get("metadata") or {}
     namespace = metadata.get("namespace") or ""
     described = _describe(resource, namespace, metadata.get("name") or "")
@@ -107,7 +109,7 @@ def create(resource: ResourceInfo, obj: Object, *, manager: str = MANAGER) -> Re
 
 def replace(
     resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource: str = "", manager: str = MANAGER
-) -> Request:
+) -> PreparedRequest:
     described = _describe(resource, key.namespace, key.name, subresource)
     path, query = _item(resource, key, subresource), _write_query(manager)
     return _write("PUT", path, "update", described, value=obj, query=query)
@@ -115,7 +117,7 @@ def replace(
 
 def merge_patch(
     resource: ResourceInfo, key: ObjectKey, patch: Mapping[str, Any], *, subresource: str = "", manager: str = MANAGER
-) -> Request:
+) -> PreparedRequest:
     return _patch(resource, key, patch, MERGE_PATCH, subresource=subresource, query=_write_query(manager))
 
 
@@ -126,7 +128,7 @@ def json_patch(
     *,
     subresource: str = "",
     manager: str = MANAGER,
-) -> Request:
+) -> PreparedRequest:
     return _patch(resource, key, operations, JSON_PATCH, subresource=subresource, query=_write_query(manager))
 
 
@@ -138,13 +140,13 @@ def apply(
     subresource: str = "",
     manager: str = MANAGER,
     force: bool = False,
-) -> Request:
+) -> PreparedRequest:
     """Server-side apply. The causes of a conflict name the other managers; `force` takes the fields from them."""
     query = _write_query(manager) + ("&force=true" if force else "")
     return _patch(resource, key, obj, APPLY_PATCH, subresource=subresource, query=query)
 
 
-def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "") -> Request:
+def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "") -> PreparedRequest:
     """Deletes the object with this uid: by now another object may have the name."""
     preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
     options = {
@@ -153,7 +155,7 @@ def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "
         "preconditions": preconditions,
         "propagationPolicy": "Background",
     }
-    return Request(
+    return PreparedRequest(
         "DELETE",
         _item(resource, key),
         "delete",
@@ -163,7 +165,7 @@ def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "
     )
 
 
-def as_dry_run(request: Request) -> Request:
+def as_dry_run(request: PreparedRequest) -> PreparedRequest:
     """The request as a dry run: the server answers as if it carried it out, after all checks, and stores nothing. A
     deletion has the option in its body, because the server ignores the query of a request with DeleteOptions."""
     if request.method == "GET":
@@ -175,15 +177,15 @@ def as_dry_run(request: Request) -> Request:
     return replace_fields(request, query=query, body=orjson.dumps(options), content_type=JSON_TYPE)
 
 
-def document(path: str, *, accept: str = JSON_TYPE, etag: str = "") -> Request:
+def document(path: str, *, accept: str = JSON_TYPE, etag: str = "") -> PreparedRequest:
     """Discovery and OpenAPI documents. `path` may have a query."""
     bare, _, query = path.partition("?")
-    return Request("GET", bare, "discover", bare, query=query, accept=accept, etag=etag)
+    return PreparedRequest("GET", bare, "discover", bare, query=query, accept=accept, etag=etag)
 
 
 def _patch(
     resource: ResourceInfo, key: ObjectKey, patch: Any, content_type: str, *, subresource: str, query: str
-) -> Request:
+) -> PreparedRequest:
     described = _describe(resource, key.namespace, key.name, subresource)
     path = _item(resource, key, subresource)
     return _write("PATCH", path, "patch", described, value=patch, query=query, content_type=content_type)
@@ -191,7 +193,7 @@ def _patch(
 
 def _write(
     method: str, path: str, verb: str, described: str, *, value: Any, query: str, content_type: str = JSON_TYPE
-) -> Request:
+) -> PreparedRequest:
     """A request with a body of any depth, because it may contain what others wrote into an object."""
     try:
         body = dump_json(value)
@@ -199,7 +201,7 @@ def _write(
         raise ApiError(
             Problem.INVALID, verb=verb, resource=described, text=f"cannot be written as JSON ({error})"
         ) from None
-    return Request(method, path, verb, described, query=query, body=body, content_type=content_type)
+    return PreparedRequest(method, path, verb, described, query=query, body=body, content_type=content_type)
 
 
 def _collection(resource: ResourceInfo, namespace: str) -> str:
@@ -232,7 +234,7 @@ def _item(resource: ResourceInfo, key: ObjectKey, subresource: str = "") -> str:
     return f"{path}/{subresource}" if subresource else path
 
 
-def _selectors(source: Source) -> list[tuple[str, str]]:
+def _selectors(source: ObjectSource) -> list[tuple[str, str]]:
     selectors = [("labelSelector", source.labels), ("fieldSelector", source.fields)]
     if source.hashes is not None:
         first, end = source.hashes

@@ -21,7 +21,7 @@ from ruleop.operator.wire.http.pool import NotConnectedError, Pool
 
 if TYPE_CHECKING:
     from ruleop.operator.wire.http.access import Access, Credentials
-    from ruleop.operator.wire.http.connection import Connection, Request
+    from ruleop.operator.wire.http.connection import Connection, PreparedRequest
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class Session:
             await pool.close()
         self._retired.clear()
 
-    async def exchange(self, request: Request, seconds: float, *, whole: bool = True) -> Connection:
+    async def exchange(self, request: PreparedRequest, seconds: float, *, whole: bool = True) -> Connection:
         """Sends the request and returns the connection with the response, or (not `whole`) its head, whatever the
         status.
 
@@ -86,7 +86,7 @@ class Session:
                 _, connection = await self._send(request, seconds, whole=whole)
         return connection
 
-    async def _send(self, request: Request, seconds: float, *, whole: bool) -> tuple[Access, Connection]:
+    async def _send(self, request: PreparedRequest, seconds: float, *, whole: bool) -> tuple[Access, Connection]:
         if self._loading is not None or (self._due is not None and time.monotonic() >= self._due):
             await self._refresh()
         pool, access = self._current, self._current.access
@@ -101,7 +101,7 @@ class Session:
         if (patience := loading.started + PATIENCE - time.monotonic()) > 0:
             await asyncio.wait({loading.task}, timeout=patience)
 
-    async def _renewed(self, refused: Access, request: Request, seconds: float) -> bool:
+    async def _renewed(self, refused: Access, request: PreparedRequest, seconds: float) -> bool:
         """Whether there are other credentials than those that were just rejected."""
         try:
             async with asyncio.timeout(seconds):
@@ -161,7 +161,7 @@ def _due(access: Access) -> float | None:
     return None if access.fresh_for is None else time.monotonic() + access.fresh_for
 
 
-def connection_error(error: BaseException, request: Request) -> ApiError:
+def connection_error(error: BaseException, request: PreparedRequest) -> ApiError:
     """Four cases: no connection, so nothing was sent; a response to a read that is too large; no valid response to a
     read; no valid response to a write, whose outcome is unknown."""
     if isinstance(error, NotConnectedError):

@@ -28,7 +28,7 @@ TIMEOUT = 35.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PreparedRequest:
     method: str
     path: str
     verb: str  # as in RBAC

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.operator.wire.http.access import Access
-    from ruleop.operator.wire.http.connection import Request
+    from ruleop.operator.wire.http.connection import PreparedRequest
 
 CONNECT_TIMEOUT = 10.0
 HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried in parallel
@@ -90,7 +90,7 @@ class Pool:
     def in_use(self) -> bool:
         return len(self._open) > len(self._idle)
 
-    async def exchange(self, request: Request, deadline: float, *, whole: bool) -> Connection:
+    async def exchange(self, request: PreparedRequest, deadline: float, *, whole: bool) -> Connection:
         """Returns the connection with the response (or, not `whole`, its head). The caller releases it.
 
         Raises NotConnectedError, BrokenError, TimeoutError. An idle connection that breaks before any response was most
@@ -144,7 +144,7 @@ class Pool:
 
     # Requests
 
-    def _bytes(self, request: Request) -> bytes:
+    def _bytes(self, request: PreparedRequest) -> bytes:
         kind = (request.accept, request.content_type)
         begin, head = self._heads.get(kind) or self._head(kind)
         if request.as_user:  # not in a head that is kept: the next request may impersonate somebody else

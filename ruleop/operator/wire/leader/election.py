@@ -29,13 +29,13 @@ from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import Client, reading, stored_object
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.client.session import Session
-from ruleop.operator.wire.leader.lease import Candidate, Pause, Read, Role, Timing, Write
+from ruleop.operator.wire.leader.lease import LeaseCandidate, LeaseRead, LeaseWrite, Pause, Role, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ruleop.operator.wire.http.access import Credentials
-    from ruleop.operator.wire.http.connection import Request
+    from ruleop.operator.wire.http.connection import PreparedRequest
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +70,7 @@ class Election:
         self._credentials = credentials
         self._key = key
         self._labels = dict(labels or {})
-        self._candidate = Candidate(identity, timing=self._timing)
+        self._candidate = LeaseCandidate(identity, timing=self._timing)
         self._annotations = dict(annotations or {})
         self._candidate.annotate(self._annotations, 0.0)
         self.since = 0  # the resourceVersion of the write by which this process acquired the lease
@@ -221,10 +221,10 @@ class Election:
         except TimeoutError:
             return
 
-    async def _do(self, client: Client, step: Read | Write) -> None:
+    async def _do(self, client: Client, step: LeaseRead | LeaseWrite) -> None:
         started = time.monotonic()
         try:
-            if isinstance(step, Read):
+            if isinstance(step, LeaseRead):
                 self._candidate.read(await self._read(client), time.monotonic())
             else:
                 self._candidate.written(await self._send(client, self._request(step)), started, time.monotonic())
@@ -256,14 +256,14 @@ class Election:
                 return None
             raise
 
-    async def _send(self, client: Client, request: Request) -> dict[str, Any]:
+    async def _send(self, client: Client, request: PreparedRequest) -> dict[str, Any]:
         limited = self._limited(request)
         response = stored_object(await client.send(limited), limited)
         with reading(limited):
             version = str(response["metadata"]["resourceVersion"])
             return {"metadata": {"resourceVersion": version}, "spec": dict(response.get("spec") or {})}
 
-    def _request(self, step: Write) -> Request:
+    def _request(self, step: LeaseWrite) -> PreparedRequest:
         metadata: dict[str, Any] = {"name": self._key.name, "namespace": self._key.namespace, "labels": self._labels}
         metadata["annotations"] = dict(step.annotations)
         lease = {"apiVersion": LEASES.kind.api_version, "kind": "Lease", "metadata": metadata, "spec": step.spec}
@@ -271,7 +271,7 @@ class Election:
             return requests.create(LEASES, lease)
         return requests.replace(LEASES, self._key, {**lease, "metadata": {**metadata, "resourceVersion": step.version}})
 
-    def _limited(self, request: Request) -> Request:
+    def _limited(self, request: PreparedRequest) -> PreparedRequest:
         """Limits a request so that one that hangs leaves time for another before the deadline."""
         left = (
             self._candidate.leads_until - time.monotonic()

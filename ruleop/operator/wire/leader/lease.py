@@ -54,12 +54,12 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class LeaseRead:
     """Read the lease and pass it to `read`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class LeaseWrite:
     """Create (if `version` is '') or replace the lease, and pass the response to `written`."""
 
     spec: dict[str, Any]
@@ -72,10 +72,10 @@ class Pause:
     until: float
 
 
-Step: TypeAlias = Read | Write | Pause
+Step: TypeAlias = LeaseRead | LeaseWrite | Pause
 
 
-class Candidate:
+class LeaseCandidate:
     """`identity` must be unique to the process, also among processes of one pod."""
 
     def __init__(
@@ -113,13 +113,13 @@ class Candidate:
         if now < self._not_before:
             return Pause(min(self._not_before, self.leads_until) if self.role is Role.LEADING else self._not_before)
         if not self._known:
-            return Read()
+            return LeaseRead()
         if self.role is Role.WAITING and not self._is_free(now):
             self._known = False  # read again after the pause
             self._not_before = now + self._read_delay(now)
             return Pause(self._not_before)
         self._sent = self._desired
-        return Write(self._claim(wall or datetime.now(UTC)), self.version, self._sent)
+        return LeaseWrite(self._claim(wall or datetime.now(UTC)), self.version, self._sent)
 
     def annotate(self, annotations: Mapping[str, str], now: float) -> None:
         """The next write, which a leader makes at once, leaves the lease with these annotations and no others."""
@@ -211,6 +211,6 @@ class Candidate:
             return None
         self._releasing = True
         if not self._known:
-            return Read()
+            return LeaseRead()
         # The server rejects a duration of 0.
-        return Write({**(self._record or {}), "holderIdentity": "", "leaseDurationSeconds": 1}, self.version)
+        return LeaseWrite({**(self._record or {}), "holderIdentity": "", "leaseDurationSeconds": 1}, self.version)

@@ -31,13 +31,13 @@ from ruleop.kubernetes.kinds import parse_version
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.json_depth import TooManyValuesError, fold, parse_json
 from ruleop.operator.wire.client.server_errors import ApiError, Problem, status_error, too_many_values
-from ruleop.operator.wire.watch.store import State
+from ruleop.operator.wire.watch.store import StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ruleop.operator.wire.client.requests import Source
-    from ruleop.operator.wire.http.connection import Request
+    from ruleop.operator.wire.client.requests import ObjectSource
+    from ruleop.operator.wire.http.connection import PreparedRequest
 
 # The server ends a watch after this long (less some jitter, so that thirty watches do not end together). Load balancers
 # drop idle connections after 240 s at the earliest; bookmarks, one a minute, keep them in use.
@@ -79,7 +79,7 @@ class Sink(Protocol):
     def delete(self, obj: dict[str, Any]) -> None: ...
     def skip_unreadable(self, obj: dict[str, Any], problem: str) -> None: ...
     def bookmark(self, version: int) -> None: ...
-    def set_state(self, state: State, problem: str = "") -> None: ...
+    def set_state(self, state: StoreState, problem: str = "") -> None: ...
     def set_problem(self, problem: str) -> None: ...
 
 
@@ -87,14 +87,14 @@ class Sink(Protocol):
 class Fetch:
     """Send this request and pass the response to `page`."""
 
-    request: Request
+    request: PreparedRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
     """Open this stream, call `opened`, and pass its lines to `lines` while `reading`."""
 
-    request: Request
+    request: PreparedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Reflector:
     """
 
     def __init__(
-        self, source: Source, sink: Sink, *, chance: Callable[[], float] = random.random, highest: int = 0
+        self, source: ObjectSource, sink: Sink, *, chance: Callable[[], float] = random.random, highest: int = 0
     ) -> None:
         self.source = source
         self.phase = Phase.RESTING
@@ -200,7 +200,7 @@ class Reflector:
         self._open = True
         self._bookmarked = self._eventful = False
         if self.phase is Phase.WATCHING and self._listed:
-            self._sink.set_state(State.SYNCED)
+            self._sink.set_state(StoreState.SYNCED)
 
     def page(self, body: bytes, now: float) -> None:
         self.last_response_at = now
@@ -268,11 +268,11 @@ class Reflector:
         """A request or a stream failed. The reaction depends on the error, never on how often it happened."""
         problem = error.problem
         if problem is Problem.FORBIDDEN:
-            self._sink.set_state(State.FORBIDDEN, str(error))
+            self._sink.set_state(StoreState.FORBIDDEN, str(error))
             self._rest(now, problem=str(error))
         elif problem is Problem.NOT_FOUND:
             self._restart()
-            self._sink.set_state(State.UNSERVED, str(error))
+            self._sink.set_state(StoreState.UNSERVED, str(error))
             self._rest(now, problem=str(error), longest=LONGEST_UNSERVED_WAIT)
         elif problem is Problem.GONE and self._token:
             # The pages took longer than the server keeps a version. A list in one page is heavier and cannot expire.

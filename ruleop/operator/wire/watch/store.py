@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import GroupKind, Kind
-    from ruleop.operator.wire.client.requests import Source
+    from ruleop.operator.wire.client.requests import ObjectSource
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ MAX_KEPT_BYTES = 1 << 14
 bytes, and the largest may be of 1.5 MB."""
 
 
-class State(Enum):
+class StoreState(Enum):
     """Whether the store is complete. A store that was synced once stays so while its watch is renewed."""
 
     PENDING = "pending"  # the first list is not complete
@@ -63,7 +63,7 @@ class State(Enum):
     FORBIDDEN = "forbidden"  # a permission is missing; the store keeps its objects, which may be out of date
 
 
-class Origin(Enum):
+class EntryOrigin(Enum):
     """Where a change came from. It decides how urgent a reconcile is, never what it does."""
 
     LIST = "list"  # the first list, or one that followed a lost watch
@@ -72,7 +72,7 @@ class Origin(Enum):
     READ = "read"  # a live read, or the response to a deletion, ahead of the watch
 
 
-class Entry(NamedTuple):
+class StoreEntry(NamedTuple):
     """One version of an object. Immutable; `parsed` makes a new dict each time, without apiVersion and kind:
     `Store.get` adds them, and may give the same dict twice, which nobody changes."""
 
@@ -94,11 +94,11 @@ class Entry(NamedTuple):
         status = self.packed_status
         return status if status is None or self.packing is None else self.packing.unpack(status)
 
-    def has_body_of(self, other: Entry) -> bool:
+    def has_body_of(self, other: StoreEntry) -> bool:
         """Bodies of the same packing are compared as they are."""
         return self.packed == other.packed or (self.packing is not other.packing and self.body == other.body)
 
-    def equals(self, other: Entry) -> bool:
+    def equals(self, other: StoreEntry) -> bool:
         """Whether both are the same, although one may be compressed."""
         return (
             self[:4] == other[:4]
@@ -123,7 +123,7 @@ class Entry(NamedTuple):
         return obj
 
 
-def _parsed(kind: Kind, entry: Entry) -> Object:
+def _parsed(kind: Kind, entry: StoreEntry) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.kind, **entry.parsed()}
 
 
@@ -131,20 +131,20 @@ _kept = lru_cache(maxsize=MAX_KEPT)(_parsed)
 """A pass asks several times for the same few objects."""
 
 
-def parse(kind: Kind, entry: Entry) -> Object:
+def parse(kind: Kind, entry: StoreEntry) -> Object:
     """The object, which nobody changes. From any thread."""
     size = len(entry.packed) + len(entry.packed_status or b"")
     return (_kept if size <= MAX_KEPT_BYTES else _parsed)(kind, entry)
 
 
-class Change(NamedTuple):
+class StoreChange(NamedTuple):
     """An object was added (`old` is None), changed, or deleted (`new` is None). A new uid under an old name is two
     changes."""
 
     key: ObjectKey
-    old: Entry | None
-    new: Entry | None
-    origin: Origin
+    old: StoreEntry | None
+    new: StoreEntry | None
+    origin: EntryOrigin
 
     @property
     def outside_status(self) -> bool:
@@ -160,13 +160,13 @@ class _Ended(NamedTuple):
     version: int  # of the removed entry
     last: int | None  # the last version of this uid to ignore; None: all of them
 
-    def covers(self, entry: Entry) -> bool:
+    def covers(self, entry: StoreEntry) -> bool:
         return entry.version <= self.version or (
             entry.uid == self.uid and (self.last is None or entry.version <= self.last)
         )
 
 
-Listener = Callable[[Change], None]
+Listener = Callable[[StoreChange], None]
 Selection = Callable[["ObjectKey", "Mapping[str, Any]"], bool]
 """Whether an object belongs in a store, by its key and metadata: more than a selector of the API server can say."""
 Belief = Callable[["ObjectKey", str], bool]
@@ -180,21 +180,21 @@ class StoreSnapshot:
     """A store as it was at one instant, for the plan of one CR. Entries are immutable, and the store copies a mapping
     that a snapshot has before it changes the mapping."""
 
-    source: Source
-    state: State
-    _entries: Mapping[ObjectKey, Entry]
+    source: ObjectSource
+    state: StoreState
+    _entries: Mapping[ObjectKey, StoreEntry]
     _children: tuple[ObjectKey, ...]  # of the CR
     _patched: tuple[ObjectKey, ...]
     _owned: Mapping[str, dict[ObjectKey, None]] | None
 
-    def entry(self, key: ObjectKey) -> Entry | None:
+    def entry(self, key: ObjectKey) -> StoreEntry | None:
         return self._entries.get(key)
 
     def get(self, key: ObjectKey) -> Object | None:
         entry = self._entries.get(key)
         return self.parse(entry) if entry is not None else None
 
-    def parse(self, entry: Entry) -> Object:
+    def parse(self, entry: StoreEntry) -> Object:
         return parse(self.source.resource.kind, entry)
 
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
@@ -221,7 +221,7 @@ class Statistics:
     bytes: int
     version: int
     changes: int
-    state: State
+    state: StoreState
     problem: str
 
 
@@ -231,7 +231,7 @@ class Store:
 
     def __init__(
         self,
-        source: Source,
+        source: ObjectSource,
         selects: Selection = lambda _key, _metadata: True,
         believes: Belief = lambda _key, _manager: True,
     ) -> None:
@@ -242,15 +242,15 @@ class Store:
         self.has_unbelieved = False  # it left out a manager
         self.kind: Kind = source.resource.kind
         self.group_kind: GroupKind = self.kind.versionless
-        self.state = State.PENDING
+        self.state = StoreState.PENDING
         self.problem = ""  # why it is not synced, or its watch not renewed
         self.version = 0  # the store has all changes up to here
-        self._entries: dict[ObjectKey, Entry] = {}
+        self._entries: dict[ObjectKey, StoreEntry] = {}
         self._children: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
         self._namespaces: dict[str, dict[ObjectKey, None]] | None = None  # once somebody asks
         self._patched: dict[str, dict[ObjectKey, None]] = {}  # by the label of the CR
         self._owned: dict[str, dict[ObjectKey, None]] | None = None  # by the uid of an owner, once somebody asks
-        self._listed: dict[ObjectKey, Entry] | None = None
+        self._listed: dict[ObjectKey, StoreEntry] | None = None
         self._ended: dict[ObjectKey, _Ended] = {}
         self._unreadable: dict[ObjectKey, None] = {}  # those that were logged
         self._listeners: list[Listener] = []
@@ -271,17 +271,17 @@ class Store:
     def __contains__(self, key: object) -> bool:
         return key in self._entries
 
-    def entries(self) -> ItemsView[ObjectKey, Entry]:
+    def entries(self) -> ItemsView[ObjectKey, StoreEntry]:
         return self._entries.items()
 
-    def entry(self, key: ObjectKey) -> Entry | None:
+    def entry(self, key: ObjectKey) -> StoreEntry | None:
         return self._entries.get(key)
 
     def get(self, key: ObjectKey) -> Object | None:
         entry = self._entries.get(key)
         return self.parse(entry) if entry is not None else None
 
-    def parse(self, entry: Entry) -> Object:
+    def parse(self, entry: StoreEntry) -> Object:
         return parse(self.kind, entry)
 
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
@@ -354,11 +354,11 @@ class Store:
 
     # For the reflector
 
-    def set_state(self, state: State, problem: str = "") -> None:
+    def set_state(self, state: StoreState, problem: str = "") -> None:
         self.problem = problem
-        if state is State.UNSERVED and self._entries:
+        if state is StoreState.UNSERVED and self._entries:
             for key in list(self._entries):
-                self._remove(key, Origin.LIST)  # deleted with their kind
+                self._remove(key, EntryOrigin.LIST)  # deleted with their kind
         if state is not self.state:
             self.state = state
             for listener in tuple(self._state_listeners):
@@ -398,13 +398,13 @@ class Store:
         self.version = max(self.version, version)
         for key, entry in list(self._entries.items()):
             if key not in listed and entry.version <= version:
-                self._remove(key, Origin.LIST)
+                self._remove(key, EntryOrigin.LIST)
         # An older list does not show the deletion; the watch that follows will report it.
         for key in [key for key, ended in self._ended.items() if key not in listed and ended.version <= version]:
             del self._ended[key]
         for key, entry in listed.items():
-            self._set(key, entry, Origin.LIST)
-        self.set_state(State.SYNCED)
+            self._set(key, entry, EntryOrigin.LIST)
+        self.set_state(StoreState.SYNCED)
 
     def apply(self, obj: dict[str, Any]) -> None:
         metadata = obj["metadata"]
@@ -419,7 +419,7 @@ class Store:
             return
         entry = self.entry_of(key, obj)
         self.version = max(self.version, entry.version)
-        self._set(key, entry, Origin.WATCH)
+        self._set(key, entry, EntryOrigin.WATCH)
 
     def delete(self, obj: dict[str, Any]) -> None:
         metadata = obj["metadata"]
@@ -432,7 +432,7 @@ class Store:
         known = self._entries.get(key)
         # A deletion has a newer version than the object; an older one concerns an earlier object of this name.
         if known is not None and (known.version <= version or not version):
-            self._remove(key, Origin.WATCH)
+            self._remove(key, EntryOrigin.WATCH)
 
     def skip_unreadable(self, obj: dict[str, Any], problem: str) -> None:
         """The object cannot be parsed; of `obj` only the metadata is valid. A known version stays, because it is not
@@ -449,7 +449,7 @@ class Store:
             return
         self.version = max(self.version, parse_version(metadata.get("resourceVersion")))
         if known is not None and known.uid != uid:
-            self._remove(key, Origin.WATCH)
+            self._remove(key, EntryOrigin.WATCH)
 
     def bookmark(self, version: int) -> None:
         self.version = max(self.version, version)
@@ -471,7 +471,7 @@ class Store:
         if not self.selects(key, metadata):
             return False
         entry = self.entry_of(key, {**obj, "metadata": dict(metadata)})
-        return self._set(key, entry, Origin.WRITE)
+        return self._set(key, entry, EntryOrigin.WRITE)
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """A live read, or the response to a write, shows that the object left the collection. With a version: up to
@@ -482,9 +482,9 @@ class Store:
         # deletion.
         if known is not None and known.uid == uid and (last is None or known.version <= last):
             self._ended[key] = _Ended(uid, known.version, last)
-            self._remove(key, Origin.READ)
+            self._remove(key, EntryOrigin.READ)
 
-    def entry_of(self, key: ObjectKey, obj: dict[str, Any]) -> Entry:
+    def entry_of(self, key: ObjectKey, obj: dict[str, Any]) -> StoreEntry:
         """Splits the object into an entry. Modifies `obj`."""
         metadata = obj["metadata"]
         managed = metadata.pop("managedFields", None) or ()
@@ -508,9 +508,9 @@ class Store:
             self._unreadable.pop(key, None)
         packed_labels = _compact(dump_json(labels)) if labels else b""
         uid = metadata.get("uid") or ""
-        return Entry(uid, version, generation, part_of, _compact(dump_json(obj)), kept, None, packed_labels)
+        return StoreEntry(uid, version, generation, part_of, _compact(dump_json(obj)), kept, None, packed_labels)
 
-    def _packed(self, entry: Entry) -> Entry:
+    def _packed(self, entry: StoreEntry) -> StoreEntry:
         """The entry, compressed; as it is while there are few objects, or if `_patchers` has to read it."""
         packing, status = self._packing, entry.packed_status
         if packing is None or _MANAGER in entry.packed:
@@ -543,7 +543,7 @@ class Store:
 
     # Changes
 
-    def _set(self, key: ObjectKey, entry: Entry, origin: Origin) -> bool:
+    def _set(self, key: ObjectKey, entry: StoreEntry, origin: EntryOrigin) -> bool:
         """Whether the store changed."""
         if self._ended and (ended := self._ended.get(key)) is not None:
             if ended.covers(entry):
@@ -574,10 +574,10 @@ class Store:
                 self._disown(old.part_of, key)
             if entry.part_of:
                 self._own(entry.part_of, key)
-        self._notify(Change(key, old, entry, origin))
+        self._notify(StoreChange(key, old, entry, origin))
         return True
 
-    def _remove(self, key: ObjectKey, origin: Origin) -> None:
+    def _remove(self, key: ObjectKey, origin: EntryOrigin) -> None:
         self._unshare()
         old = self._entries.pop(key)
         self._bytes -= _size(old)
@@ -592,9 +592,9 @@ class Store:
             self._index_patches(key, old, None)
         if self._owned is not None:
             self._index_owners(key, old, None)
-        self._notify(Change(key, old, None, origin))
+        self._notify(StoreChange(key, old, None, origin))
 
-    def _index_patches(self, key: ObjectKey, old: Entry | None, new: Entry | None) -> None:
+    def _index_patches(self, key: ObjectKey, old: StoreEntry | None, new: StoreEntry | None) -> None:
         for part_of in _patchers(old):
             self._patched[part_of].pop(key, None)
             if not self._patched[part_of]:
@@ -602,7 +602,7 @@ class Store:
         for part_of in _patchers(new):
             self._patched.setdefault(part_of, {})[key] = None
 
-    def _index_owners(self, key: ObjectKey, old: Entry | None, new: Entry | None) -> None:
+    def _index_owners(self, key: ObjectKey, old: StoreEntry | None, new: StoreEntry | None) -> None:
         assert self._owned is not None
         if old is not None and new is not None and old.has_body_of(new):
             return
@@ -634,7 +634,7 @@ class Store:
         if not keys:
             del self._children[part_of]
 
-    def _notify(self, change: Change) -> None:
+    def _notify(self, change: StoreChange) -> None:
         self._changes += 1
         for listener in tuple(self._listeners):
             try:
@@ -645,13 +645,13 @@ class Store:
                 log.exception("store listener failed: internal error", change=str(change.key))
 
 
-def _packing_of(samples: Mapping[ObjectKey, Entry]) -> Packing:
+def _packing_of(samples: Mapping[ObjectKey, StoreEntry]) -> Packing:
     """A packing with some of these objects as its dictionary."""
     chosen = islice(samples.values(), SAMPLES)
     return Packing(each.body + (each.status or b"") for each in chosen)
 
 
-def _patchers(entry: Entry | None) -> set[str]:
+def _patchers(entry: StoreEntry | None) -> set[str]:
     """The labels of the CRs with fields on the object."""
     if entry is None or entry.packed.startswith(MARK) or _MANAGER not in entry.packed:
         return set()
@@ -659,7 +659,7 @@ def _patchers(entry: Entry | None) -> set[str]:
     return {each.part_of for each in managers_on(obj)}
 
 
-def _owners(entry: Entry | None) -> frozenset[str]:
+def _owners(entry: StoreEntry | None) -> frozenset[str]:
     """The uids of the owners of the object."""
     body = entry.body if entry is not None else b""
     return owners_of(orjson.loads(body)["metadata"]) if b'"ownerReferences"' in body else frozenset()
@@ -670,5 +670,5 @@ def _compact(data: bytes) -> bytes:
     return bytes(memoryview(data))
 
 
-def _size(entry: Entry) -> int:
+def _size(entry: StoreEntry) -> int:
     return len(entry.packed) + len(entry.labels) + len(entry.packed_status or b"")

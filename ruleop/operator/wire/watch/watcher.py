@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ruleop.operator.wire.client.client import Client, Stream
-    from ruleop.operator.wire.client.requests import Source
+    from ruleop.operator.wire.client.requests import ObjectSource
     from ruleop.operator.wire.watch.reflector import Rest
     from ruleop.operator.wire.watch.store import Belief, Selection
 
@@ -40,7 +40,7 @@ class Watcher:
     def __init__(
         self,
         client: Client,
-        source: Source,
+        source: ObjectSource,
         *,
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,

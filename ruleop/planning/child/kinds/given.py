@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.rules import Given
     from ruleop.planning.rendering.desired import Desired
-    from ruleop.planning.rendering.items import Item
+    from ruleop.planning.rendering.items import LoopItem
     from ruleop.planning.rendering.unplanned import ChildFails
 
 _PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
@@ -23,7 +23,7 @@ _PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
 class GivenPlan(OrdinaryPlan):
     form: Given
 
-    def render(self, item: Item) -> list[Desired]:
+    def render(self, item: LoopItem) -> list[Desired]:
         child = self.child
         desired = render(child, self.context.scope, item.names, item.place)
         own = child.namespace.string(item.names) if child.namespace is not None else ""
@@ -31,7 +31,7 @@ class GivenPlan(OrdinaryPlan):
             self._refuse(each, own or self.context.scope.namespace)
         return desired
 
-    def failures(self, failed: Sequence[tuple[Item, ChildFails]]) -> list[ChildFails]:
+    def failures(self, failed: Sequence[tuple[LoopItem, ChildFails]]) -> list[ChildFails]:
         """Unlike items of a template, each has a mistake of its own."""
         return [each for one in failed for each in super(GivenPlan, self).failures([one])]
 

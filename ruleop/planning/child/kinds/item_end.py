@@ -19,7 +19,7 @@ from ruleop.planning.child.kinds.ordinary import OrdinaryPlan
 from ruleop.planning.model.item_records import item_on
 from ruleop.planning.model.marks import SKIP_FINALIZE, annotations_of
 from ruleop.planning.rendering.desired import render
-from ruleop.planning.rendering.items import Item
+from ruleop.planning.rendering.items import LoopItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from ruleop.planning.model.marks import Owner
     from ruleop.planning.model.observed import Observed
     from ruleop.planning.rendering.desired import Desired
-    from ruleop.planning.rendering.scope import Scope
+    from ruleop.planning.rendering.scope import ResourceScope
 
 
 class ItemEndPlan(OrdinaryPlan):
     form: ItemEnd
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[LoopItem]:
         """The items that have ended, each with the names of the loop as they were recorded."""
         ending = [each for each in self.context.ending.values() if each.record.child == self.form.of]
         for index, each in enumerate(ending):
             items = {name: view(name, value) for name, value in each.record.values.items()}
-            yield Item(index, {**self.context.scope.names, **items}, ended=each.record)
+            yield LoopItem(index, {**self.context.scope.names, **items}, ended=each.record)
 
-    def render(self, item: Item) -> list[Desired]:
+    def render(self, item: LoopItem) -> list[Desired]:
         found = render(self.child, self.context.scope, item.names, item.place)
         return [replace(each, item=item.ended) for each in found]
 
-    def desired(self, item: Item) -> list[Desired] | None:
+    def desired(self, item: LoopItem) -> list[Desired] | None:
         found = super().desired(item)
         if item.ended is not None and item.ended.ends is not None:
             self.context.ending[item.ended.ends].decided.add(self.child.id)
@@ -68,7 +68,7 @@ def ends_item(rule: Rule, each: Existing) -> bool:
     return child is not None and isinstance(child.form, ItemEnd)
 
 
-def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) -> dict[ObjectKey, Ending]:
+def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: ResourceScope) -> dict[ObjectKey, Ending]:
     """The ends that have begun, by the object of the item."""
     found: dict[ObjectKey, Ending] = {}
     if skip_reason(scope.resource, scope.observed):

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.child_plan import PassContext
     from ruleop.planning.child.existing import Existing
     from ruleop.planning.rendering.desired import Desired
-    from ruleop.planning.rendering.items import Item
+    from ruleop.planning.rendering.items import LoopItem
 
 
 class RunPlan(OrdinaryPlan):
@@ -85,7 +85,7 @@ class RunPlan(OrdinaryPlan):
         if missing := [name for name in required if name not in known]:
             raise ChildFails(unwritten(kind, missing), self.child.site)
 
-    def objects_of(self, run: Run, item: Item, runs: Runs, name: str = "") -> list[Desired]:
+    def objects_of(self, run: Run, item: LoopItem, runs: Runs, name: str = "") -> list[Desired]:
         """The object of a run, until it has ended. `runs`: all of the child, or those of the item of this name."""
         child = self.child
         result = self.recorded.results.get(run.name, "")
@@ -151,16 +151,16 @@ class OncePlan(RunPlan):
         self._asked: dict[str, Run | None] = {}  # the runs that items ask for now, by item
         self._is_known = False  # all items are in there
 
-    def items(self) -> Iterable[Item] | None:
+    def items(self) -> Iterable[LoopItem] | None:
         found = super().items()
         return self._complete(found) if found is not None else None
 
-    def _complete(self, items: Iterable[Item]) -> Iterator[Item]:
+    def _complete(self, items: Iterable[LoopItem]) -> Iterator[LoopItem]:
         """Notes afterwards that all items are known: the others have no runs any more."""
         yield from items
         self._is_known = True
 
-    def desired(self, item: Item) -> list[Desired] | None:
+    def desired(self, item: LoopItem) -> list[Desired] | None:
         """The object of the run that the CR asks for. There is none if it has ended, or if no run is asked for."""
         child, name = self.child, ""
         if child.for_each:

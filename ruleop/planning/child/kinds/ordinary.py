@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.child_plan import ObjectPlan
     from ruleop.planning.model.outcome import Failed
     from ruleop.planning.rendering.desired import Desired
-    from ruleop.planning.rendering.items import Item
+    from ruleop.planning.rendering.items import LoopItem
 
 SENSITIVE = frozenset(
     {
@@ -69,7 +69,7 @@ NO_FIELDS = FieldSet()
 
 
 class OrdinaryPlan(ChildPlan):
-    def render(self, item: Item) -> list[Desired]:
+    def render(self, item: LoopItem) -> list[Desired]:
         """The objects, with the record of an item whose end will be planned by it."""
         child, scope, work = self.child, self.context.scope, self.context.work
         known = work.desired(child, item.names, scope.observed.kinds) if work is not None else None

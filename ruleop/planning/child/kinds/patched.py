@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.readiness import Readiness
     from ruleop.planning.model.actions import Action
     from ruleop.planning.rendering.desired import Desired
-    from ruleop.planning.rendering.items import Item
+    from ruleop.planning.rendering.items import LoopItem
 
 # Objects that a selector may match. With more, none is changed: half of them would depend on the order of names.
 MAX_SELECTED: Final = 1000
@@ -50,7 +50,7 @@ class PatchPlan(ChildPlan):
     owns: ClassVar[bool] = False
     form: Patched
 
-    def render(self, item: Item) -> list[Desired]:
+    def render(self, item: LoopItem) -> list[Desired]:
         """The fields of an object, or of all that a selector matches; with `optional`, of those that exist."""
         child, scope = self.child, self.context.scope
         if self.form.target.selector is not None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Scheduled
     from ruleop.language.templates import StringTemplate
     from ruleop.planning.rendering.desired import Desired
-    from ruleop.planning.rendering.items import Item
+    from ruleop.planning.rendering.items import LoopItem
 
 _OF_SCHEDULE: Final = frozenset({SKIPPED, SCHEDULED})
 _AHEAD: Final = 24 * 3600.0  # seconds for which a record of the future counts
@@ -66,7 +66,7 @@ class SchedulePlan(RunPlan):
     form: Scheduled
     _due: Due | None = None  # None: not known
 
-    def desired(self, item: Item) -> list[Desired] | None:
+    def desired(self, item: LoopItem) -> list[Desired] | None:
         """The object of the run that is due. There is none if it has ended, or if nothing is due."""
         if self.child.when is not None and not is_enabled(self.child.when, item.names):
             self._due = Due()

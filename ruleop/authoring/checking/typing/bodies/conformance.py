@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Slot, Typed, Types, own_fields
+from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed, TypedSlot, Types, own_fields
 from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
-from ruleop.authoring.checking.typing.type_findings import Report, Source
+from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
 from ruleop.authoring.checking.typing.types import (
     SCALARS,
     UNKNOWN,
@@ -28,17 +28,17 @@ from ruleop.errors import Site
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language.templates import Origin
-from ruleop.language.templates.bodies.body import Entry, Items, Members, Node, Scalar, Spread
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Scalar
 from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds, SchemaNode
+    from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas, SchemaNode
     from ruleop.authoring.checking.typing.statements import Runner
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules.check_ids import Code
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates import syntax
 
 _LOOP_WORDS: Final = frozenset({"forEach", "foreach", "each", "loop", "with_items", "withItems", "range"})
@@ -55,7 +55,7 @@ _QUANTITY: Final = "a quantity such as 500m or 1Gi"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TypeProblem:
     code: Code
     message: str
     site: Site
@@ -65,7 +65,7 @@ class Problem:
 
 Anchor = tuple[str, int, str]
 """A place in a template: its file, its line, and the key or value there."""
-Compared = tuple["Counter[Anchor]", "dict[tuple[Anchor, Problem], int]"]
+Compared = tuple["Counter[Anchor]", "dict[tuple[Anchor, TypeProblem], int]"]
 """The places of a slot that were compared with its schema, and the problems."""
 
 
@@ -79,14 +79,14 @@ class Conformance:
     reports_unknown: bool = True
     requires: bool = True  # whether a required field has to be there
     visits: Counter[Anchor] = field(default_factory=Counter)
-    found: dict[tuple[Anchor, Problem], int] = field(default_factory=dict)
+    found: dict[tuple[Anchor, TypeProblem], int] = field(default_factory=dict)
     compared: dict[tuple[Any, ...], Compared] = field(default_factory=dict)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[TypeProblem]:
         return [problem for (anchor, problem), times in self.found.items() if times == self.visits[anchor]]
 
     def check(self, body: Node, node: SchemaNode | None, path: str) -> None:
-        if isinstance(body, Members):
+        if isinstance(body, BodyMembers):
             self._members(body, node, path)
         elif isinstance(body, Items):
             self._items(body, node, path)
@@ -100,7 +100,7 @@ class Conformance:
 
     # -- containers ----------------------------------------------------------------------------------------------------
 
-    def _members(self, body: Members, node: SchemaNode | None, path: str) -> None:
+    def _members(self, body: BodyMembers, node: SchemaNode | None, path: str) -> None:
         if self._is_refused(body, "mapping", node, path):
             return
         for spread in self.types.spreads(body.members):
@@ -108,7 +108,7 @@ class Conformance:
             self._duplicates(body, spread, path)
         known = node if node is not None and "mapping" in node.kinds else None
         for member in body.members:
-            if isinstance(member, Spread):
+            if isinstance(member, BodySpread):
                 continue
             name, site = member.name, member.key.site
             if name is None:
@@ -136,9 +136,9 @@ class Conformance:
             hint = ': a loop is a tag as a key, `"{% for each in spec.list %}":`'
         self._visit(site, f"{name}:")
         message = f"{inner} is not in the schema of {self.kind}{hint}"
-        self._add(Problem("unknown-field", message, site, (name,)), f"{name}:")
+        self._add(TypeProblem("unknown-field", message, site, (name,)), f"{name}:")
 
-    def _duplicates(self, body: Members, spread: Slot, path: str) -> None:
+    def _duplicates(self, body: BodyMembers, spread: TypedSlot, path: str) -> None:
         """Reports the keys of the mapping that are certainly spread into it too. An optional field may be the other
         half of a condition."""
         if spread.type.partial or spread.type.undefined is not None:
@@ -148,16 +148,16 @@ class Conformance:
             if name in certain and not self._may_be_null(member):
                 inner = f"{path}.{name}" if path else name
                 message = f"{spread.expression} adds {inner} a second time: merge the two with `combine`"
-                self._add(Problem("yaml", message, member.key.site, (name,)), f"{name}:")
+                self._add(TypeProblem("yaml", message, member.key.site, (name,)), f"{name}:")
 
-    def _may_be_null(self, member: Entry) -> bool:
+    def _may_be_null(self, member: BodyEntry) -> bool:
         """Whether the value of an entry may be null, which omits it."""
         value = member.value
         if not isinstance(value, Scalar) or not (value.is_literal or value.whole):
             return False
         return value.value is None if value.is_literal else not _has_value(self.types.slots(value)[0].type)
 
-    def _required(self, body: Members, node: SchemaNode, path: str) -> None:
+    def _required(self, body: BodyMembers, node: SchemaNode, path: str) -> None:
         names = {name for name, member in body.entries.items() if not _is_null(member.value)}
         names |= {name for each in self.types.spreads(body.members) for name in own_fields(each.type) or ()}
         if not path:
@@ -169,7 +169,7 @@ class Conformance:
             if below is None or (not node.builtin and below.schema.get("default") is not None):
                 continue
             message = f"{f'{path}.{name}' if path else name} is required by the schema of {self.kind}"
-            self._add(Problem("invalid-literal", message, body.site, (last_name(path),)), path, place)
+            self._add(TypeProblem("invalid-literal", message, body.site, (last_name(path),)), path, place)
 
     def _items(self, body: Items, node: SchemaNode | None, path: str) -> None:
         if self._is_refused(body, "list", node, path):
@@ -178,7 +178,7 @@ class Conformance:
         for spread in self.types.spreads(body.members):
             if items is not None and "list" in spread.type.kinds:
                 self._slot(item_of(spread.type), items, f"{path}[]", spread)
-        for number, each in enumerate(each for each in body.members if not isinstance(each, Spread)):
+        for number, each in enumerate(each for each in body.members if not isinstance(each, BodySpread)):
             self.check(each, items, f"{path}[{number}]")
 
     def _is_refused(self, body: Node, kind: str, node: SchemaNode | None, path: str) -> bool:
@@ -186,7 +186,7 @@ class Conformance:
         if node is None or kind in node.kinds:
             return False
         message = f"{path} must be {describe(node.kinds - {'null'})}, not {describe([kind])}"
-        self._add(Problem("invalid-literal", message, body.site, (last_name(path),)), f"{last_name(path)}={kind}")
+        self._add(TypeProblem("invalid-literal", message, body.site, (last_name(path),)), f"{last_name(path)}={kind}")
         return True
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -199,7 +199,9 @@ class Conformance:
         message = literal_problem(body.value, node) if node is not None else ""
         if message:
             shown = str(body.value).lower() if isinstance(body.value, bool) else str(body.value)
-            problem = Problem("invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, last_name(path)))
+            problem = TypeProblem(
+                "invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, last_name(path))
+            )
             self._add(problem, anchor)
 
     def _text(self, body: Scalar, node: SchemaNode | None, path: str) -> None:
@@ -217,9 +219,9 @@ class Conformance:
         how = "a value in quotes is a string: remove the quotes" if is_single else "text with slots is a string"
         message = f"{path} must be {describe(node.kinds - {'null'})}, and {how}"
         words = (*(slot.expression for slot in slots), last_name(path))
-        self._add(Problem("type-mismatch", message, body.site, words), anchor)
+        self._add(TypeProblem("type-mismatch", message, body.site, words), anchor)
 
-    def _scalar(self, slot: Slot, body: Scalar) -> None:
+    def _scalar(self, slot: TypedSlot, body: Scalar) -> None:
         """A slot inside text, where only a scalar can be printed."""
         found = slot.type
         if not found.is_known or "other" in found.kinds or found.is_inserted:
@@ -230,13 +232,13 @@ class Conformance:
         wrong, possible = misfit(found.kinds, SCALARS | {"null"} if is_single else SCALARS)
         if wrong:
             message = f"{slot.expression} {wrong}, which cannot be a part of text"
-            self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
+            self._add(TypeProblem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
         elif found.undefined is not None and found.undefined.reason == "omit" and not is_single:
             message = f"{slot.expression} can leave no value, which must be the whole value of a field: add an `else`"
-            problem = Problem("maybe-missing", message, slot.site, (slot.expression,), warn=bool(found.kinds))
+            problem = TypeProblem("maybe-missing", message, slot.site, (slot.expression,), warn=bool(found.kinds))
             self._add(problem, anchor)
 
-    def _slot(self, found: Type, node: SchemaNode | None, path: str, slot: Slot) -> None:
+    def _slot(self, found: Type, node: SchemaNode | None, path: str, slot: TypedSlot) -> None:
         """Compares the type of a slot with its place, once for all variants of the body."""
         if found.node is None or found.fields is not None or found.elements is not None:
             return self._value(found, node, path, slot)
@@ -253,7 +255,7 @@ class Conformance:
             self.found[each] = self.found.get(each, 0) + times
         return None
 
-    def _value(self, found: Type, node: SchemaNode | None, path: str, slot: Slot, *, depth: int = 0) -> None:
+    def _value(self, found: Type, node: SchemaNode | None, path: str, slot: TypedSlot, *, depth: int = 0) -> None:
         """Compares the type of a value with its place."""
         kinds = found.kinds - {"null"}
         anchor = f"{last_name(path)}{'[]' * depth}={slot.expression}"  # an item is not its list
@@ -267,7 +269,7 @@ class Conformance:
         if wrong:
             possible = bool(kinds & allowed)
             message = _mismatch(found, wrong, node, path, slot, possible=possible, nested=depth > 0)
-            self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
+            self._add(TypeProblem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
             return
         self._constants(found, node, path, slot, anchor)
         self._quantity(found, node, path, slot, anchor, place=slot.site)
@@ -277,7 +279,7 @@ class Conformance:
             if "list" in kinds and node.items is not None and found.elements != ():
                 self._value(item_of(found), node.items, f"{path}[]", slot, depth=depth + 1)
 
-    def _fields(self, found: Type, node: SchemaNode, path: str, slot: Slot, depth: int) -> None:
+    def _fields(self, found: Type, node: SchemaNode, path: str, slot: TypedSlot, depth: int) -> None:
         own = found.fields if found.fields is not None and found.node is None else None
         names = list(own) if own is not None else sorted(found.node.names) if found.node is not None else []
         for name in names:
@@ -292,30 +294,30 @@ class Conformance:
                 is_certain = own is not None and not found.partial
                 verb = "sets" if is_certain else "can set"
                 message = f"{slot.expression} {verb} {inner}, which is not in the schema of {self.kind}{hint}"
-                problem = Problem("unknown-field", message, slot.site, (slot.expression,), warn=not is_certain)
+                problem = TypeProblem("unknown-field", message, slot.site, (slot.expression,), warn=not is_certain)
                 self._add(problem, f"{path}+{name}")
         values = values_of(found)
         if values is not None and node.values is not None:
             self._value(values, node.values, f"{path}[]", slot, depth=depth + 1)
 
-    def _constants(self, found: Type, node: SchemaNode, path: str, slot: Slot, anchor: str) -> None:
+    def _constants(self, found: Type, node: SchemaNode, path: str, slot: TypedSlot, anchor: str) -> None:
         """Literals in an expression: `'Retain' if spec.keep else 'Delet'`."""
         if not found.constants or found.node is not None:
             return
         bad = {value: message for _, value in found.constants if (message := literal_problem(value, node))}
         if bad:
             message = f"{path} {bad[min(bad, key=str)]}"
-            problem = Problem("invalid-literal", message, slot.site, (slot.expression,))
+            problem = TypeProblem("invalid-literal", message, slot.site, (slot.expression,))
             self._add(problem, anchor)
 
-    def _quantity(self, found: Type, node: SchemaNode, path: str, slot: Slot, anchor: str, *, place: Site) -> None:
+    def _quantity(self, found: Type, node: SchemaNode, path: str, slot: TypedSlot, anchor: str, *, place: Site) -> None:
         """A field of the custom resource that may be any text, where only quantities are allowed."""
         if not node.is_quantity or found.origin is not Origin.GIVEN or found.constants is not None:
             return
         if found.node is not None and found.node.is_any_text:
             what = found.path or slot.expression
             message = f"{what} may be any text, and {path} must be {_QUANTITY}: give the field a pattern"
-            problem = Problem("type-mismatch", message, slot.site, (slot.expression, last_name(path)), warn=True)
+            problem = TypeProblem("type-mismatch", message, slot.site, (slot.expression, last_name(path)), warn=True)
             self._add(problem, anchor, place)
 
     # -- findings ------------------------------------------------------------------------------------------------------
@@ -323,7 +325,7 @@ class Conformance:
     def _visit(self, site: Site, what: str) -> None:
         self.visits[site.path, site.line, what] += 1
 
-    def _add(self, problem: Problem, what: str, place: Site | None = None) -> None:
+    def _add(self, problem: TypeProblem, what: str, place: Site | None = None) -> None:
         site = place or problem.site
         key = ((site.path, site.line, what), problem)
         self.found[key] = self.found.get(key, 0) + 1
@@ -344,7 +346,7 @@ def _is_null(body: Node) -> bool:
 
 
 def _mismatch(
-    found: Type, wrong: frozenset[str], node: SchemaNode, path: str, slot: Slot, *, possible: bool, nested: bool
+    found: Type, wrong: frozenset[str], node: SchemaNode, path: str, slot: TypedSlot, *, possible: bool, nested: bool
 ) -> str:
     allowed = node.kinds - {"null"}
     what = slot.expression if not nested else found.path or f"a value in {slot.expression}"
@@ -396,13 +398,13 @@ class BodyChecks:
     """Compares bodies after the types of their slots are known."""
 
     runner: Runner
-    kinds: Kinds
+    kinds: KindSchemas
 
     @property
     def report(self) -> Report:
         return self.runner.inference.report
 
-    def objects(self, part: Part, *, requires: bool = True) -> None:
+    def objects(self, part: RulePart, *, requires: bool = True) -> None:
         """The objects that a child renders. `requires`: a missing field cannot come from another manager."""
         by_kind: dict[Kind, Conformance] = {}
         types = Types(self.runner.printed)
@@ -412,14 +414,14 @@ class BodyChecks:
         for conformance in by_kind.values():
             self._write(conformance)
 
-    def status(self, part: Part, node: SchemaNode | None) -> None:
+    def status(self, part: RulePart, node: SchemaNode | None) -> None:
         """The status, with the schema of the CRD. Fields that it does not declare are findings of loading."""
         conformance = Conformance("the status", Types(self.runner.printed), reports_unknown=False, requires=False)
         for body in self.typed(part):
             conformance.check(body.document, node, "status")
         self._write(conformance)
 
-    def typed(self, part: Part) -> Iterator[Typed]:
+    def typed(self, part: RulePart) -> Iterator[Typed]:
         """The bodies of a part with the types of what is printed."""
         types = Types(dict(self.runner.printed))
         return (Typed(body.document, types) for body in bodies(part, self.runner.library, self._stand_in))
@@ -434,6 +436,6 @@ class BodyChecks:
 
     def _write(self, conformance: Conformance) -> None:
         for problem in conformance.problems():
-            source = Source(problem.site, is_file=not problem.site.column)
+            source = FindingSource(problem.site, is_file=not problem.site.column)
             site = self.report.place(source, problem.site, problem.words)
             self.report.at(problem.code, problem.message, site, warn=problem.warn)

@@ -184,7 +184,7 @@ def node_of_crd(crd: CustomResourceDefinition, version: str) -> SchemaNode | Non
     )
 
 
-class Kinds:
+class KindSchemas:
     """The nodes of all kinds that a project can know: those of crds/ and the built-in ones."""
 
     def __init__(self, crds: Iterable[CustomResourceDefinition]) -> None:

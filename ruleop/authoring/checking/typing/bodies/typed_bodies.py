@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type
-from ruleop.language.templates.bodies.body import Entry, Members, Node, Printed, Scalar, Spread
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Node, Printed, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TypedSlot:
     """A printed value, with its expression as written."""
 
     type: Type
@@ -34,20 +34,20 @@ class Typed(NamedTuple):
 class Types:
     printed: Mapping[int, Type]  # by the ids of the nodes
 
-    def slot(self, printed: Printed) -> Slot:
+    def slot(self, printed: Printed) -> TypedSlot:
         found = self.printed.get(id(printed.node), UNKNOWN) if printed.captured is None else STRING
-        return Slot(found, printed.place.expression, printed.place.site)
+        return TypedSlot(found, printed.place.expression, printed.place.site)
 
-    def slots(self, text: Scalar) -> tuple[Slot, ...]:
+    def slots(self, text: Scalar) -> tuple[TypedSlot, ...]:
         return tuple(self.slot(each) for each in text.pieces if isinstance(each, Printed))
 
-    def spreads(self, members: tuple[Entry | Node | Spread, ...]) -> list[Slot]:
+    def spreads(self, members: tuple[BodyEntry | Node | BodySpread, ...]) -> list[TypedSlot]:
         """The values whose entries or items are added."""
-        return [self.slot(each.printed) for each in members if isinstance(each, Spread)]
+        return [self.slot(each.printed) for each in members if isinstance(each, BodySpread)]
 
-    def may_have_others(self, body: Members) -> bool:
+    def may_have_others(self, body: BodyMembers) -> bool:
         """Whether not all keys of a mapping are known."""
-        is_computed = any(isinstance(each, Entry) and each.name is None for each in body.members)
+        is_computed = any(isinstance(each, BodyEntry) and each.name is None for each in body.members)
         return is_computed or any(own_fields(each.type) is None for each in self.spreads(body.members))
 
 

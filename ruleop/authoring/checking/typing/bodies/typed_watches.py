@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.typing import narrowing
 from ruleop.authoring.checking.typing.bodies.conformance import BodyChecks
-from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
-from ruleop.authoring.checking.typing.environments import Environment
+from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas
+from ruleop.authoring.checking.typing.environments import TypeEnvironment
 from ruleop.authoring.checking.typing.inference import Inference, Let
 from ruleop.authoring.checking.typing.statements import Runner
 from ruleop.authoring.checking.typing.strings import expression_node
-from ruleop.authoring.checking.typing.type_findings import Report, Source
+from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
 from ruleop.authoring.checking.typing.typed_scope import (
     child_names,
     item_type,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import Part
+    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.loading import Loaded, Watch
 
@@ -55,7 +55,7 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
     """Finds what cannot work, by the schemas of the custom resources and of the children."""
     report = Report(findings)
     runner = Runner.of(loaded.library, report)
-    kinds = Kinds(loaded.project.crds)
+    kinds = KindSchemas(loaded.project.crds)
     for watch in loaded.watches:
         WatchTypes(watch, runner, kinds).check()
     report.close()
@@ -79,7 +79,7 @@ _STATUSES: Final = frozenset(form for word in ("True", "False", "Unknown") for f
 class WatchTypes:
     """The types of one watch."""
 
-    def __init__(self, watch: Watch, runner: Runner, kinds: Kinds) -> None:
+    def __init__(self, watch: Watch, runner: Runner, kinds: KindSchemas) -> None:
         self.draft: Draft = watch.draft
         self.parts = watch.parts
         self.runner = runner
@@ -87,7 +87,7 @@ class WatchTypes:
         self.library = runner.library
         self.kinds = kinds
         self.bodies = BodyChecks(runner, kinds)
-        self.env = Environment(resource_names(self.draft, kinds))
+        self.env = TypeEnvironment(resource_names(self.draft, kinds))
 
     def check(self) -> None:
         self._define_names()
@@ -116,29 +116,29 @@ class WatchTypes:
         self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), self._is_certain))
         self.inference.base = self.env
 
-    def _status(self, part: Part) -> None:
+    def _status(self, part: RulePart) -> None:
         crd = self.kinds.node(self.draft.kind) if self.kinds.crd(self.draft.kind) is not None else None
         self.bodies.status(part, crd.member("status") if crd is not None else None)
 
-    def _of(self, key: str, child: ChildDraft | None = None) -> Iterator[Part]:
+    def _of(self, key: str, child: ChildDraft | None = None) -> Iterator[RulePart]:
         return (part for part in self.parts if part.key == key and part.child is child)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def run(self, part: Part, env: Environment) -> Type:
+    def run(self, part: RulePart, env: TypeEnvironment) -> Type:
         """The type of a part, with its findings. Nothing is known of one that is nested too deeply."""
         try:
             return self._run(part, env)
         except RecursionError:
             return UNKNOWN
 
-    def _run(self, part: Part, env: Environment) -> Type:
+    def _run(self, part: RulePart, env: TypeEnvironment) -> Type:
         compiled = part.compiled
         if isinstance(compiled, TextTemplate):
             self.runner.file(compiled.name, env)
             return UNKNOWN
         if isinstance(compiled, Expression):
-            with self.inference.within(Source(compiled.site)):
+            with self.inference.within(FindingSource(compiled.site)):
                 node = expression_node(self.library, compiled)
                 if part.key in _CONDITIONS:
                     self.inference.condition(node, env)
@@ -153,7 +153,7 @@ class WatchTypes:
             self._check_text(part, compiled, found)
         return found
 
-    def _check_text(self, part: Part, compiled: StringTemplate, found: Type) -> None:
+    def _check_text(self, part: RulePart, compiled: StringTemplate, found: Type) -> None:
         """A value that is used as text, such as a namespace or a message."""
         if found.is_known and found.kinds and found.kinds <= CONTAINERS:
             message = f"{compiled.quotation} is {describe(found.kinds)}, and text is needed here"
@@ -163,7 +163,7 @@ class WatchTypes:
             if wrong:
                 self.inference.report.at("invalid-literal", wrong[0], part.site)
 
-    def value(self, node: YamlNode, env: Environment, tags: Mapping[Site, syntax.Template]) -> Type:
+    def value(self, node: YamlNode, env: TypeEnvironment, tags: Mapping[Site, syntax.Template]) -> Type:
         """The type of a value of watches.yaml whose strings contain templates. `tags`: those in it."""
         value = node.value
         if isinstance(value, str):
@@ -192,18 +192,18 @@ class WatchTypes:
             return mapping_of(fields, values=UNKNOWN) if is_open else mapping_of(fields)
         return of_data(value)
 
-    def _tag(self, site: Site, env: Environment, tags: Mapping[Site, syntax.Template]) -> None:
+    def _tag(self, site: Site, env: TypeEnvironment, tags: Mapping[Site, syntax.Template]) -> None:
         """Runs what a tag holds, with the `elif` and `else` that follow it."""
         if site in tags:
-            with self.inference.within(Source(site)):
+            with self.inference.within(FindingSource(site)):
                 self.runner.block(tags[site].body, env)
 
-    def text(self, text: str, site: Site, env: Environment) -> Type:
+    def text(self, text: str, site: Site, env: TypeEnvironment) -> Type:
         """The type of a string, which keeps the type of a single slot."""
         if not has_templates(text):
             return STRING
         tree = self.library.written_string(text, site)
-        with self.inference.within(Source(site)):
+        with self.inference.within(FindingSource(site)):
             slot = tree.only_value
             if slot is None:
                 self.runner.block(tree.body, env)
@@ -222,7 +222,7 @@ class WatchTypes:
             found, missed = self._deferred(part, self.env)
             self.env = self.env.with_names({part.let: self._let(part, found, missed, self.env)})
 
-    def _let(self, part: Part, found: Type, missed: Undefined | None, env: Environment) -> Type:
+    def _let(self, part: RulePart, found: Type, missed: Undefined | None, env: TypeEnvironment) -> Type:
         slot = (
             self.library.written_string(part.node.value, part.site).only_value
             if isinstance(part.node.value, str)
@@ -231,15 +231,15 @@ class WatchTypes:
         if missed is None:
             return replace(found, code=Let(value=slot)) if slot is not None and found.code is None else found
 
-        def infer(place: Environment) -> Type:
-            outer = Environment(env.names, place.facts, place.truths)
+        def infer(place: TypeEnvironment) -> Type:
+            outer = TypeEnvironment(env.names, place.facts, place.truths)
             with self.inference.report.silence():
                 again, still_missed = self._deferred(part, outer)
             return again.maybe(still_missed)
 
         return replace(found.maybe(missed), code=Let(infer, slot))
 
-    def _deferred(self, part: Part, env: Environment) -> tuple[Type, Undefined | None]:
+    def _deferred(self, part: RulePart, env: TypeEnvironment) -> tuple[Type, Undefined | None]:
         inference = self.inference
         before = inference.missed, inference.defers_missing, inference.defer_level
         inference.missed, inference.defers_missing, inference.defer_level = None, True, inference.report.level
@@ -251,7 +251,7 @@ class WatchTypes:
     # -- observed resources --------------------------------------------------------------------------------------------
 
     def _observe(self) -> None:
-        items: dict[str, Environment] = {}
+        items: dict[str, TypeEnvironment] = {}
         for part in self._of("observe.forEach"):
             iterated = self.run(part, self.env)
             self._check_items(part, iterated)
@@ -268,7 +268,7 @@ class WatchTypes:
 
     # -- validations and children --------------------------------------------------------------------------------------
 
-    def _validations(self) -> Environment:
+    def _validations(self) -> TypeEnvironment:
         """Runs the validations. Returns what is known of a CR that satisfies them all."""
         valid = broken = self.env
         for part in self.parts:
@@ -288,10 +288,10 @@ class WatchTypes:
             if child.table.when is not None and not child.has_items and child.table.for_each_of is None
         }
 
-    def _is_certain(self, when: syntax.Expr, env: Environment) -> bool:
+    def _is_certain(self, when: syntax.Expr, env: TypeEnvironment) -> bool:
         return narrowing.is_certain(self.inference, when, env)
 
-    def _child(self, child: ChildDraft, valid: Environment) -> None:
+    def _child(self, child: ChildDraft, valid: TypeEnvironment) -> None:
         env = valid
         if child.table.for_each_of is not None:
             with self.inference.report.silence():
@@ -317,7 +317,7 @@ class WatchTypes:
                 self.run(part, env)
                 self.bodies.objects(part, requires=child.strategy != "server-side")
 
-    def _items(self, child: ChildDraft, env: Environment) -> Environment:
+    def _items(self, child: ChildDraft, env: TypeEnvironment) -> TypeEnvironment:
         """The environment with the items of the child's loops."""
         for part in self._of("forEach", child):
             iterated = self.run(part, env)
@@ -325,14 +325,14 @@ class WatchTypes:
             env = env.with_names({part.loop: item_type(iterated)})
         return env
 
-    def _assumed(self, part: Part, env: Environment, *, truth: bool = True) -> Environment:
+    def _assumed(self, part: RulePart, env: TypeEnvironment, *, truth: bool = True) -> TypeEnvironment:
         assert isinstance(part.compiled, Expression)
         try:
             return narrowing.assume(self.inference, expression_node(self.library, part.compiled), env, truth=truth)
         except RecursionError:
             return env
 
-    def _check_items(self, part: Part, iterated: Type) -> None:
+    def _check_items(self, part: RulePart, iterated: Type) -> None:
         wrong, possible = misfit(iterated.kinds - {"null"}, CONTAINERS)
         if iterated.is_known and wrong and "other" not in iterated.kinds:
             assert isinstance(part.compiled, Expression)
