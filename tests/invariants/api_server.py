@@ -19,7 +19,7 @@ import orjson
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.localcluster.api.route import parse_route, verb_of
-from ruleop.localcluster.http.message import PreparedRequest as HttpRequest
+from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, ResponseStream
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.http.connection import PreparedRequest
