@@ -29,7 +29,7 @@ def started(monkeypatch):
         raise StartedError("started")
 
     monkeypatch.setattr("ruleop.cli.run.Manager", take)
-    monkeypatch.setattr("ruleop.cli.dev.Session", take)
+    monkeypatch.setattr("ruleop.cli.dev.DevSession", take)
     return found
 
 

@@ -56,7 +56,7 @@ async def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
         asked: list[str] = []
         stream = client.stream
 
-        def recorded(request: requests.Request, *arguments: Any, **more: Any) -> Any:
+        def recorded(request: requests.PreparedRequest, *arguments: Any, **more: Any) -> Any:
             asked.append(request.accept)
             return stream(request, *arguments, **more)
 

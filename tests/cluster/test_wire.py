@@ -68,7 +68,7 @@ async def until(condition: Callable[[], Any], wake: Watcher | None = None) -> An
     return found
 
 
-async def refusal(client: Client, request: requests.Request) -> Problem | None:
+async def refusal(client: Client, request: requests.PreparedRequest) -> Problem | None:
     """The error of the server; None if it carries out the request."""
     try:
         await client.send(request)

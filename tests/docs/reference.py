@@ -66,7 +66,7 @@ TITLES = {
     "ExistingTable": ("A change of what exists", "Of `existing`, beside files and objects."),
 }
 WORDS: dict[str, str] = {
-    "Text": "text",
+    "TextValue": "text",
     "AllowedChecks": "mapping of ids and reasons",
     "Verbatim": "mapping",
     "Fields": "name: type, or fields, or JSON Schema",
@@ -74,7 +74,7 @@ WORDS: dict[str, str] = {
     "Flag": "true or false",
     "Count": "whole number",
     "NumberOrPercent": "whole number, or percentage",
-    "Duration": "duration",
+    "DurationValue": "duration",
     "BareExpression": "expression",
     "GivenObjectsType": "expression",
     "Loops": "expression, or name: expression",
@@ -131,7 +131,7 @@ def _constraint(constraint: Any) -> str:
 
 def _type(type_: Any) -> str:
     match type(type_).__name__:
-        case "Choice":
+        case "WordChoice":
             return " or ".join(f"`{option}`" for option in type_.options)
         case "ListOf":
             return f"list: {_type(type_.item)}"
@@ -141,8 +141,8 @@ def _type(type_: Any) -> str:
             return f"{_type(type_.otherwise)}; or template"
         case "TemplateTree":
             return "mapping with templates" if type_.mapping else "any value with templates"
-        case "Template":
-            return f"template: {_type(type_.form)}" if type(type_.form).__name__ == "Choice" else "template"
+        case "TemplateValue":
+            return f"template: {_type(type_.form)}" if type(type_.form).__name__ == "WordChoice" else "template"
         case "TableOf":
             title = TITLES[type_.table.__name__][0]
             return f"[{title[0].lower()}{title[1:]}](#{title.lower().replace(' ', '-').replace('.', '')})"

@@ -120,7 +120,7 @@ async def test_concurrent_requests_stay_below_the_limit() -> None:
 )
 @pytest.mark.parametrize("how", ["reset", "silent"])
 async def test_a_write_without_an_answer_has_an_unknown_outcome(
-    request_: requests.Request, unknown: bool, how: str
+    request_: requests.PreparedRequest, unknown: bool, how: str
 ) -> None:
     async def handler(exchange: Exchange) -> None:
         if how == "reset":

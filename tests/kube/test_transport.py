@@ -297,7 +297,7 @@ async def test_a_read_that_fails_on_a_new_connection_is_not_sent_again(play: Pla
 )
 @pytest.mark.parametrize("asked", [READ, WRITE])
 async def test_malformed_answers_are_reported_at_once_and_close_the_connection(
-    play: Play, said: bytes, told: str, asked: requests.Request
+    play: Play, said: bytes, told: str, asked: requests.PreparedRequest
 ) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(said)
@@ -539,7 +539,9 @@ async def test_large_bodies_pass_in_both_directions_with_tls_1_2_and_1_3(
     async with over_tls(handler, certificates, minimum_version=version, maximum_version=version) as world:
         body = b'"' + b"x" * 3_000_000 + b'"'
         for _ in range(2):
-            assert (await world.client.fetch(requests.Request("POST", "/x", "create", "x", body=body)))[0] == body
+            assert (await world.client.fetch(requests.PreparedRequest("POST", "/x", "create", "x", body=body)))[
+                0
+            ] == body
         assert len(set(world.connections)) == 1
 
 
@@ -808,7 +810,7 @@ async def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
 
     async with play(handler) as world:
 
-        async def refused(request: requests.Request) -> ApiError:
+        async def refused(request: requests.PreparedRequest) -> ApiError:
             with pytest.raises(ApiError) as caught:
                 async with world.client.stream(request):
                     pass
@@ -823,7 +825,7 @@ async def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
 # What is sent
 
 
-def seen(access: Callable[[Recorder], Access], request: requests.Request = READ) -> Exchange:
+def seen(access: Callable[[Recorder], Access], request: requests.PreparedRequest = READ) -> Exchange:
     async def main() -> Exchange:
         async with serving(fine) as server:
             async with session_of(access(server)) as session:
@@ -833,7 +835,7 @@ def seen(access: Callable[[Recorder], Access], request: requests.Request = READ)
     return asyncio.run(main())
 
 
-def refused(access: Access, request: requests.Request = READ) -> ApiError:
+def refused(access: Access, request: requests.PreparedRequest = READ) -> ApiError:
     async def main() -> ApiError:
         async with session_of(access) as session:
             error = await problem_of(Client(session).send(request))
@@ -861,7 +863,7 @@ def test_credentials_in_the_server_url_are_sent_unless_others_are_given() -> Non
 
 
 def test_a_write_without_a_body_has_a_content_length_of_zero() -> None:
-    exchange = seen(lambda server: Access(server.address), requests.Request("POST", "/x", "create", "x"))
+    exchange = seen(lambda server: Access(server.address), requests.PreparedRequest("POST", "/x", "create", "x"))
     assert exchange.headers["content-length"] == "0"
 
 

@@ -126,6 +126,7 @@ async def read_by_process(files: RuleFiles, *, variables: Mapping[str, str]) -> 
             return Reading(await asyncio.to_thread(_read_here, files, variables), errors)
     except asyncio.CancelledError:
         errors.cancel()
+        await asyncio.gather(errors, return_exceptions=True)  # the process has ended
         raise
 
 
