@@ -53,7 +53,7 @@ def command(folder: str, env_files: tuple[str, ...], old: str, old_namespace: st
 
 
 def _rules(folder: str, env_files: Iterable[str]) -> Sequence[Rule]:
-    """The rules of the project; none if there is no project."""
+    """The rules of the project, or an empty tuple without a project."""
     try:
         return load_with_sources(Folder(folder), env_files).project.rules
     except (ProjectErrors, UsageError):

@@ -238,10 +238,10 @@ def test_waits_and_problems_are_shown_with_their_position() -> None:
         PLAN,
         children=(
             ChildReport("web", State.WAITING, "templates/web.yaml.j2", "db.status.x"),
-            ChildReport("job", State.FAILED, "templates/job.yaml.j2", "spec.size is no number"),
+            ChildReport("job", State.FAILED, "templates/job.yaml.j2", "spec.size is not a number"),
         ),
         waits=(Wait("web", "db.status.x", Site("templates/web.yaml.j2", 12)),),
-        problems=(Problem("job", "RenderFailed", "spec.size is no number", Site("templates/job.yaml.j2", 3, 9)),),
+        problems=(Problem("job", "RenderFailed", "spec.size is not a number", Site("templates/job.yaml.j2", 3, 9)),),
     )
     text = text_of(plan_lines(view_of_plan(Planned(APP, plan), BuiltIn()), source=lambda _: "x: {{ db.status.x }}"))
     assert text.partition("\n")[2].strip("\n") == (
@@ -249,7 +249,7 @@ def test_waits_and_problems_are_shown_with_their_position() -> None:
         "└─ job  failed   templates/job.yaml.j2\n"
         "\n"
         "Why it is not ready\n"
-        "  ! job: templates/job.yaml.j2:3:9: spec.size is no number\n"
+        "  ! job: templates/job.yaml.j2:3:9: spec.size is not a number\n"
         "  web waits for db.status.x\n"
         "      templates/web.yaml.j2:12  x: {{ db.status.x }}\n"
         "\n"

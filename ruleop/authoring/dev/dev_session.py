@@ -25,7 +25,7 @@ from ruleop.localcluster.controllers.pods import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
 from ruleop.localcluster.object_store import Name
 from ruleop.operator.manager.manager import Manager
-from ruleop.operator.rules.process import Reading
+from ruleop.operator.rules.process import Reading, found_errors
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import managers_on
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Project, RuleFiles
     from ruleop.localcluster.object_store import Resource, StoreEvent
     from ruleop.operator.manager.flags import Options
-    from ruleop.operator.rules.process import Errors, ReadRules
+    from ruleop.operator.rules.process import ReadRules
 
 _VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does
 
@@ -108,9 +108,7 @@ async def read_here(files: RuleFiles, *, variables: Mapping[str, str]) -> Readin
     found = await asyncio.to_thread(errors_of_files, files, environ=variables, usable=usable.append)
     if not usable:
         raise ProjectErrors(found)
-    errors: Errors = asyncio.get_running_loop().create_future()
-    errors.set_result(found)
-    return Reading(usable[0], errors)
+    return Reading(usable[0], found_errors(found))
 
 
 @dataclass(frozen=True, slots=True)

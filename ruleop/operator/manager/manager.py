@@ -25,7 +25,7 @@ from ruleop.operator.manager import ready_checks
 from ruleop.operator.manager.collector import StateCollector
 from ruleop.operator.manager.parts import Knowledge, Server, Work
 from ruleop.operator.manager.remarking import Remarking
-from ruleop.operator.rules.process import RuleChecks, no_errors, read_unchecked
+from ruleop.operator.rules.process import RuleChecks, found_errors, read_unchecked
 from ruleop.operator.rules.reload import Reloader
 from ruleop.operator.shards.ownership import BySelector, Sharding, lease_labels
 from ruleop.operator.telemetry.authorization import Authorizer, review
@@ -107,7 +107,7 @@ class Manager:
         """Parts are started in this order, and stopped by the stack in the reverse one. Raises ProjectErrors if the
         rules have errors and were not in force before."""
         checking = asyncio.create_task(
-            self.rule_checks.counted(self._errors or no_errors()), name="verdict on the rules"
+            self.rule_checks.counted(self._errors or found_errors()), name="verdict on the rules"
         )
         stack.push_async_callback(_cancelled, checking)
         credentials = self._credentials()

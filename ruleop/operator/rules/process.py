@@ -97,10 +97,10 @@ class RuleChecks:
         self.log.warning("rules not checked; using them", error=str(reason))
 
 
-def no_errors() -> Errors:
-    """Of rules that are not checked."""
+def found_errors(errors: Sequence[Finding] = ()) -> Errors:
+    """The errors of rules that are checked, or none of rules that are not."""
     found: Errors = asyncio.get_running_loop().create_future()
-    found.set_result(())
+    found.set_result(errors)
     return found
 
 
@@ -108,7 +108,7 @@ async def read_unchecked(files: RuleFiles, *, variables: Mapping[str, str]) -> R
     """For an operator whose rules are not checked. `variables`: those that the rules can read."""
     from ruleop.language.rules.loading import build_unchecked  # noqa: PLC0415 - only tests do without checks
 
-    return Reading(await asyncio.to_thread(build_unchecked, files, environ=variables), no_errors())
+    return Reading(await asyncio.to_thread(build_unchecked, files, environ=variables), found_errors())
 
 
 async def read_by_process(files: RuleFiles, *, variables: Mapping[str, str]) -> Reading:

@@ -201,7 +201,9 @@ class Library:
 
     def prepare(self) -> None:
         """Parses what is left of the files that are used."""
-        self.templates.prepare(self._sources)
+        for name in self._sources:
+            for _ in self._pieces(name):
+                pass
 
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 from ruleop.errors import Site
@@ -27,7 +26,7 @@ from ruleop.language.templates.yaml.yaml_reader import read_yaml
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import JSON
     from ruleop.language.templates.tree.expressions import Compute
@@ -217,13 +216,6 @@ class Templates:
 
     def __setstate__(self, files: dict[str, File]) -> None:
         self._files = files
-
-    def prepare(self, names: Iterable[str]) -> None:
-        """Parses what is left of these files."""
-        for name in names:
-            for form in self.file(name).pieces():
-                with contextlib.suppress(RuleErrors):  # it is text
-                    _ = form.documents
 
     def lines_of(self, path: str) -> list[str]:
         if path not in self._lines:
