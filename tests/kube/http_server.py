@@ -147,7 +147,8 @@ async def listening(
 async def abort(writers: list[asyncio.StreamWriter]) -> None:
     """Leaves no socket open, and waits for nobody's goodbye."""
     for writer in writers:
-        writer.transport.abort()
+        with contextlib.suppress(AttributeError):  # Python 3.11.2 cannot abort a transport of TLS that was closed twice
+            writer.transport.abort()
     for _ in range(5):
         await asyncio.sleep(0)
 

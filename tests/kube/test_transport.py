@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import gc
+import re
 import socket
 import ssl
 import time
@@ -563,8 +564,9 @@ async def test_an_answer_that_ends_without_a_tls_close_notify_is_truncated(certi
 
     async with over_tls(handler, certificates) as world:
         assert await world.client.send(requests.document("/whole")) == {}
-        assert (
-            "the connection broke (SSLEOFError" in (await problem_of(world.client.send(requests.document("/cut")))).text
+        text = (await problem_of(world.client.send(requests.document("/cut")))).text
+        assert re.search(
+            "the connection broke .*(EOF occurred in violation of protocol|UNEXPECTED_EOF_WHILE_READING)", text
         )
 
 

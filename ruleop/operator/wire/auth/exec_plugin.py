@@ -96,7 +96,7 @@ class Plugin:
                 stderr = readers.create_task(_read_stderr(process.stderr, shown=interactive))
             output, complaint = stdout.result(), stderr.result()
             code = await process.wait()
-        except* PluginError as errors:
+        except ExceptionGroup as errors:  # not `except*`: what that raises is in a group again, with Python 3.11.2
             raise errors.exceptions[0] from None
         finally:
             process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - kills it, even if another process holds its pipes
