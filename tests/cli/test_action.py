@@ -68,6 +68,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory, project: Project, fork_serv
     return Runner(home, project.root)
 
 
+@pytest.mark.slow
 def test_a_project_without_mistakes_passes(runner: Runner, project: Project) -> None:
     project.write("tests/site.test.yaml", CASE.replace("site.yaml", "../site.yaml"))
     assert runner.step("check").returncode == 0

@@ -39,6 +39,7 @@ def test_the_operator_has_the_name_of_the_file(shop, ruleop, started, command):
     assert [each.name for each in started] == ["shop"]
 
 
+@pytest.mark.slow
 def test_the_flag_and_its_variable_override_the_file(shop, ruleop, started, monkeypatch):
     ruleop("run", "--name", "one")
     monkeypatch.setenv("RULEOP_NAME", "two")

@@ -208,12 +208,14 @@ def test_a_missing_kubeconfig_is_reported(project, process, monkeypatch):
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_broken_kubeconfig_is_reported(project, ended):
     project.write("kubeconfig", "contexts: [")
     status, err = ended("--kubeconfig=kubeconfig")
     assert (status, err.startswith("ruleop: kubeconfig: not a kubeconfig (")) == (2, True)
 
 
+@pytest.mark.slow
 def test_an_unknown_context_is_reported(project, ended):
     status, err = ended("--kubeconfig", config(project), "--context=two")
     assert (status, "no context 'two'; there are: one" in err) == (2, True)
@@ -222,6 +224,7 @@ def test_an_unknown_context_is_reported(project, ended):
 @pytest.mark.parametrize(
     ("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "exit status 3: log in first")]
 )
+@pytest.mark.slow
 def test_a_missing_or_failing_exec_plugin_is_reported(project, ended, command, why):
     user = {
         "exec": {
@@ -237,6 +240,7 @@ def test_a_missing_or_failing_exec_plugin_is_reported(project, ended, command, w
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+@pytest.mark.slow
 def test_an_invalid_address_is_reported(project, ended, host):
     status, err = ended("--kubeconfig", config(project), f"--metrics-bind-address={host}:80")
     assert (status, err) == (
@@ -245,6 +249,7 @@ def test_an_invalid_address_is_reported(project, ended, host):
     )
 
 
+@pytest.mark.slow
 def test_an_unknown_host_is_reported(project, ended):
     status, err = ended("--kubeconfig", config(project), "--metrics-bind-address=nobody.invalid:80")
     assert status == 2

@@ -23,6 +23,7 @@ def test_every_metric_and_alert_has_a_row_and_every_row_a_metric_or_alert() -> N
     assert written(TEXT) == TEXT, "python -m tests.docs.metrics updates the tables"
 
 
+@pytest.mark.slow
 def test_the_page_lists_all_reasons_of_waits() -> None:
     found = {"value"}  # by default
     for room in ("planning", "language/templates"):

@@ -24,6 +24,7 @@ def run_script(script: str, folder: Path) -> None:
     subprocess.run([sys.executable, "-c", COMMON + script, str(folder)], check=True, timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_pod_never_imports_kubernetes(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("x")
     (tmp_path / "ca.crt").write_bytes(Certificates(tmp_path).authority.read_bytes())
