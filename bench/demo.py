@@ -65,9 +65,10 @@ class Demo:
             with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return None
-            raise
+            with error:
+                if error.code == 404:
+                    return None
+                raise
 
     async def until(self, path: str, holds: Callable[[Any], bool]) -> Any:
         """The object as soon as this holds for it."""

@@ -30,7 +30,8 @@ def call(server, method, path, body=None, media="application/json"):
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
             return json.load(answer)
     except urllib.error.HTTPError as error:
-        return json.load(error)
+        with error:
+            return json.load(error)
 
 
 def serves(server, plural):
@@ -346,8 +347,9 @@ def test_dev_prints_the_url_of_the_page_with_its_token(sample, process):
             return "Site" in opener.open(url, timeout=10).read().decode()
 
         eventually("the page", shown, missing=(urllib.error.URLError,))
-        with pytest.raises(urllib.error.HTTPError, match="401"):
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             urllib.request.urlopen(bare, timeout=10)  # noqa: S310 - loopback
+        refused.value.close()
     finally:
         stop(started)
 

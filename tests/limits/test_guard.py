@@ -64,7 +64,7 @@ def interrupted(
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         frame.f_trace_opcodes = True
-        if event == "opcode" and (anywhere or METER.is_in_plan) and not is_deleting(frame) and is_due(frame):
+        if event in ("line", "opcode") and (anywhere or METER.is_in_plan) and not is_deleting(frame) and is_due(frame):
             raise ended  # Python traces nothing after that
         return trace
 

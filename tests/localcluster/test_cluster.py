@@ -27,7 +27,8 @@ def call(cluster, method, path, body=None, **headers):
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+        with error:
+            return error.code, json.loads(error.read())
 
 
 def config_map(name, **data):
@@ -54,8 +55,9 @@ def test_the_fixture_does_not_share_objects_with_the_previous_test(kube_cluster)
 
 def test_a_request_without_the_token_is_refused(kube_cluster):
     address = f"http://127.0.0.1:{kube_cluster.port}"
-    with pytest.raises(urllib.error.HTTPError, match="401"):
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
         urllib.request.urlopen(address + MAPS, timeout=PATIENCE)  # noqa: S310
+    refused.value.close()
     bearer = urllib.request.Request(  # noqa: S310
         address + MAPS, headers={"Authorization": f"Bearer {kube_cluster.token}"}
     )
