@@ -232,6 +232,8 @@ class History:
     def next_check(self, objects: Objects, now: float) -> Requeue | None:
         """The earliest moment that this history has promised: no event leads to the pass that is due then. The one home
         of such moments; what a plan promises besides follows from the plan alone."""
+        if not (self.conflicting or self.drift or self.refusals or self.refused_status):
+            return None
         found = [Requeue(each.due - now, "a conflicting object is read again") for each in self.conflicting.values()]
         checks = (each.next_check(now) for each in self.drift.values())
         found += [Requeue(check - now, "a field conflict is checked") for check in checks if check is not None]

@@ -16,7 +16,7 @@ from ruleop.kubernetes.crd.structural import default, drop_unknown, is_kept, sch
 from ruleop.kubernetes.merge import UnwritableError, merge_patch, same
 from ruleop.kubernetes.merge.equality import fingerprint
 from ruleop.kubernetes.merge.server_changes import as_json, with_integers, without_nulls
-from ruleop.language.definitions.status_limits import CONDITIONS, refusal, refused_field
+from ruleop.language.definitions.status_limits import allows_all_conditions, refusal, refused_field
 from ruleop.language.templates import Omit, TextTemplate, Waiting
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of
 from ruleop.planning.child.pruning import held_in_words
@@ -39,6 +39,7 @@ MAX_REASON = 1024
 MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
 # These conditions keep their values in a pause: to pause a healthy CR must raise no alert.
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})
+READY: Final = Conditions.of("Ready", ready=True)
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
 
 
@@ -48,7 +49,8 @@ def projected_fields(
     """The fields to write, and the names of all fields that the rule may set: those without a value are removed."""
     if (body := rule.status.body) is None:
         return {}, frozenset()
-    names, site = {key: value for key, value in scope.names.items() if key != "status"}, body.site
+    names, site = {**scope.names}, body.site
+    names.pop("status", None)
     fields: dict[str, Any] = {}
     if isinstance(body, TextTemplate):
         fields, own_fields = _from_template(rule, body, names, problems)
@@ -139,7 +141,7 @@ def overall_conditions(children: Children, problems: list[Problem]) -> Condition
     ]
     if unready or held:
         return Conditions.of("Progressing", _sentence([*held, *unready]), reconciling=True)
-    return Conditions.of("Ready", ready=True)
+    return READY
 
 
 def _unready(object_plan: ObjectPlan, children: Children) -> str:
@@ -301,7 +303,8 @@ def _as_stored(
             del ours["observedGeneration"]
     if "conditions" in ours:
         own = iter(ours["conditions"])
-        is_open = schema is None or schema_at(schema, ("status", "conditions")) == CONDITIONS
+        of_conditions = schema_at(schema, ("status", "conditions")) if schema is not None else None
+        is_open = schema is None or (of_conditions is not None and allows_all_conditions(of_conditions))
         stored = [(next(own), True) if type_of(each) in types else (each, False) for each in new["conditions"]]
         ours["conditions"] = [
             each for each, is_own in stored if is_open or not (is_own and refusal(each, schema or {}))

@@ -15,6 +15,7 @@ from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.definitions import status_limits
 from ruleop.planning import Failed, Failure, KindInfo, Served
 from ruleop.planning import status as module
 from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
@@ -258,6 +259,52 @@ def stored_status(harness: Harness, conditions: dict[str, Any], **more: Any) -> 
     assert harness.plan().quiet
     assert validate({"status": harness.status}, harness.info(harness.rule.kind).status_schema) == []
     return [each["type"] for each in harness.status.get("conditions", ())]
+
+
+OWN = status_limits.CONDITIONS
+NARROWER: list[dict[str, Any]] = [
+    {"maxItems": 2},
+    {"type": "object"},
+    {"items": {"maxProperties": 5}},
+    {"items": {"required": ["type", "status", "observedGeneration"]}},
+    {"items": {"required": ["type", "severity"]}},
+    {"items": {"properties": {"type": {"enum": ["Ready"]}}}},
+    {"items": {"properties": {"status": {"enum": ["True", "False"]}}}},
+    {"items": {"properties": {"reason": {"minLength": 9}}}},
+    {"items": {"properties": {"message": {"maxLength": 1}}}},
+    {"items": {"properties": {"lastTransitionTime": {"pattern": "^x"}}}},
+    {"items": {"properties": {"observedGeneration": {"minimum": 7}}}},
+]
+
+
+def narrowed(schema: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **schema,
+        **{
+            name: narrowed(schema[name], each)
+            if isinstance(each, dict) and isinstance(schema.get(name), dict)
+            else each
+            for name, each in by.items()
+        },
+    }
+
+
+@pytest.mark.parametrize("by", NARROWER, ids=str)
+def test_conditions_are_validated_where_the_schema_says_more_of_them(by: dict[str, Any]):
+    assert status_limits.allows_all_conditions(OWN)
+    assert not status_limits.allows_all_conditions(narrowed(OWN, by))
+
+
+@pytest.mark.parametrize("name", OWN["items"]["properties"])
+def test_conditions_are_validated_where_the_schema_lacks_one_of_their_fields(name: str):
+    fields = {each: inner for each, inner in OWN["items"]["properties"].items() if each != name}
+    assert not status_limits.allows_all_conditions({**OWN, "items": {**OWN["items"], "properties": fields}})
+
+
+def test_conditions_of_which_the_schema_says_less_need_no_validation():
+    fields = {name: {"type": each["type"], "description": "d"} for name, each in OWN["items"]["properties"].items()}
+    more = {**fields, "severity": {"type": "string", "enum": ["Info"]}}
+    assert status_limits.allows_all_conditions({"items": {"properties": more}, "description": "d"})
 
 
 def test_a_condition_whose_type_the_schema_does_not_allow_is_left_out():

@@ -60,6 +60,14 @@ IN_CONDITION: Final[tuple[str, ...]] = tuple(CONDITIONS["items"]["properties"])
 OWN_CONDITIONS: Final = ("Ready", "Reconciling", "Stalled")
 """The types of the conditions that every rule has."""
 
+_NOTHING: Final[Schema] = {}
+_FIELDS: Final[Mapping[str, Schema]] = CONDITIONS["items"]["properties"]
+_APART: Final = frozenset({"description", "items", "properties", "required"})
+"""Keywords that are compared on their own, or that allow everything."""
+
+_ALWAYS: Final = frozenset({"type", "status", "reason", "message", "lastTransitionTime"})
+"""The fields that each condition has; observedGeneration is only in the status of a kind with that subresource."""
+
 _NEEDED: Final = ("type", "status")
 """Without these, nobody would recognise the condition in the next pass, and it would be added again."""
 
@@ -118,6 +126,23 @@ def limits_of(schema: Schema, types: Iterable[str], *, generation: bool) -> Stat
     with_default = {name for name, each in (status.get("properties") or {}).items() if each.get("default") is not None}
     required = [name for name in status.get("required") or () if name not in own | with_default]
     return StatusLimits(tuple(dropped), refused, tuple(required), refused_generation)
+
+
+def allows_all_conditions(schema: Schema) -> bool:
+    """Whether a schema of conditions allows all that ruleop writes, because it says nothing of them that CONDITIONS
+    does not say. True is certain; False means that each condition has to be validated."""
+    items = schema.get("items") or _NOTHING
+    fields = items.get("properties") or _NOTHING
+    return (
+        _says_no_more(schema, CONDITIONS)
+        and _says_no_more(items, CONDITIONS["items"])
+        and not {*(items.get("required") or ())}.difference(_ALWAYS)
+        and all(name in fields and _says_no_more(fields[name], each) for name, each in _FIELDS.items())
+    )
+
+
+def _says_no_more(schema: Schema, ours: Schema) -> bool:
+    return all(ours.get(key) == value or key in _APART for key, value in schema.items())
 
 
 def as_stored(condition: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:

@@ -54,14 +54,20 @@ class Synced:
         return Synced(digests, uid, basis, len(found))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
-        """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes."""
+        """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes, if
+        it `may_be_of_marks`."""
         verb = verb_of(action)
         if not self.had(action):
             return verb
         if isinstance(action, Create):
             return Verb.RECREATE
         # ruleop's own metadata may change for reasons that are not rendered, such as `deletion`.
-        return verb if all(is_mark(each, uid) for each in changed) else Verb.REVERT
+        is_of_marks = self.may_be_of_marks(action) and all(is_mark(each, uid) for each in changed)
+        return verb if is_of_marks else Verb.REVERT
+
+    def may_be_of_marks(self, action: Action) -> bool:
+        """Whether the action may restore what was in sync, and yet change ruleop's own metadata alone."""
+        return self.had(action) and (not isinstance(action, Patch) or action.patch.keys() <= {"metadata"})
 
     def had(self, action: Action) -> bool:
         """Whether the action restores what was in sync: the same rendered object, or one that was not deleted."""

@@ -521,7 +521,23 @@ class Evaluator:
         return _sum(self._adds(node.members), _bytes(node.members), lambda: Collected({}))
 
     def _listnode(self, node: ListNode) -> Evaluate:
-        return _sum([self._item(each) for each in node.members], _bytes(node.members), lambda: Collected([]))
+        if any(isinstance(each, (Spread, SpreadKey, Statement)) for each in node.members):
+            return _sum([self._item(each) for each in node.members], _bytes(node.members), lambda: Collected([]))
+        items = [(self.node(each), self.site_of_item(each)) for each in node.members]
+        state, size = self.state, _bytes(node.members)
+
+        def static(scope: Scope) -> Any:
+            result: list[Any] = []
+            charge_render(size)
+            for value, site in items:
+                found = value(scope)
+                if found is not NOTHING:
+                    if site is not None and state.sites is not None:
+                        state.note(result, len(result), site)
+                    result.append(found)
+            return result
+
+        return static
 
     def _blocks(self, node: Blocks) -> Evaluate:
         return _sum([self._block(each) for each in node.members], _bytes(node.members), Collected)

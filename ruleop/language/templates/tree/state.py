@@ -69,10 +69,19 @@ class State(threading.local):
             METER.give_back(own["before"])
 
     def begin(self, *, lenient: bool) -> tuple[bool, int]:
-        """Begins the evaluation of documents. Returns the state of that around it, to be restored."""
-        outer = self.lenient, self.weight
-        self.lenient, self.weight = lenient, 0
+        """Begins the evaluation of documents. Returns the state of that around it, for `end`."""
+        own = self.__dict__
+        if not own["depth"]:
+            own["before"] = METER.begin(outermost=True)
+        own["depth"] += 1
+        outer = own["lenient"], own["weight"]
+        own["lenient"], own["weight"] = lenient, 0
         return outer
+
+    def end(self, outer: tuple[bool, int]) -> None:
+        """Ends it, and restores this state."""
+        self.lenient, self.weight = outer
+        self.__exit__()
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
