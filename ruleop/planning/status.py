@@ -16,7 +16,7 @@ from ruleop.kubernetes.crd.structural import default, drop_unknown, is_kept, sch
 from ruleop.kubernetes.merge import UnwritableError, merge_patch, same
 from ruleop.kubernetes.merge.equality import fingerprint
 from ruleop.kubernetes.merge.server_changes import as_json, with_integers, without_nulls
-from ruleop.language.definitions.status_limits import allows_all_conditions, refusal, refused_field
+from ruleop.language.definitions.status_limits import CONDITIONS, allows_all, refusal, refused_field
 from ruleop.language.templates import Omit, TextTemplate, Waiting
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of
 from ruleop.planning.child.pruning import held_in_words
@@ -302,13 +302,11 @@ def _as_stored(
         if not is_integer and refused_field("observedGeneration", ours["observedGeneration"], schema):
             del ours["observedGeneration"]
     if "conditions" in ours:
+        of_conditions = schema_at(schema, ("status", "conditions")) if schema is not None else CONDITIONS
+        fits = of_conditions is not None and allows_all(ours["conditions"], of_conditions)
         own = iter(ours["conditions"])
-        of_conditions = schema_at(schema, ("status", "conditions")) if schema is not None else None
-        is_open = schema is None or (of_conditions is not None and allows_all_conditions(of_conditions))
         stored = [(next(own), True) if type_of(each) in types else (each, False) for each in new["conditions"]]
-        ours["conditions"] = [
-            each for each, is_own in stored if is_open or not (is_own and refusal(each, schema or {}))
-        ]
+        ours["conditions"] = [each for each, is_own in stored if fits or not (is_own and refusal(each, schema or {}))]
         if not ours["conditions"] and not theirs.get("conditions"):
             del ours["conditions"]
     return {**ours, **theirs, **{name: value for name, value in ours.items() if name in new}}

@@ -7,6 +7,7 @@ the conditions that fit, and no status without its required fields; `check` and 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,8 +61,24 @@ IN_CONDITION: Final[tuple[str, ...]] = tuple(CONDITIONS["items"]["properties"])
 OWN_CONDITIONS: Final = ("Ready", "Reconciling", "Stalled")
 """The types of the conditions that every rule has."""
 
+_LONGEST_TYPE: Final = 316
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_STANDARD: Final[Mapping[str, Schema]] = {
+    **CONDITIONS["items"]["properties"],
+    "type": {
+        "type": "string",
+        "maxLength": _LONGEST_TYPE,
+        "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+        r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+    },
+    "reason": {"type": "string", "maxLength": 1024, "minLength": 1, "pattern": f"^{_REASON.pattern}$"},
+    "message": {"type": "string", "maxLength": 32768},
+    "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+}
+"""The fields of conditions in most CRDs: those of `metav1.Condition`. Each keyword holds for all that ruleop writes,
+but for the lengths of types and the form of reasons."""
+
 _NOTHING: Final[Schema] = {}
-_FIELDS: Final[Mapping[str, Schema]] = CONDITIONS["items"]["properties"]
 _APART: Final = frozenset({"description", "items", "properties", "required"})
 """Keywords that are compared on their own, or that allow everything."""
 
@@ -128,21 +145,24 @@ def limits_of(schema: Schema, types: Iterable[str], *, generation: bool) -> Stat
     return StatusLimits(tuple(dropped), refused, tuple(required), refused_generation)
 
 
-def allows_all_conditions(schema: Schema) -> bool:
-    """Whether a schema of conditions allows all that ruleop writes, because it says nothing of them that CONDITIONS
-    does not say. True is certain; False means that each condition has to be validated."""
+def allows_all(conditions: Iterable[Mapping[str, Any]], schema: Schema) -> bool:
+    """Whether a schema of conditions allows these of ruleop, because it says no more of conditions than CONDITIONS or
+    Kubernetes' own type, which they fit. True is certain; False means that each has to be validated."""
+    if schema == CONDITIONS:
+        return True
     items = schema.get("items") or _NOTHING
     fields = items.get("properties") or _NOTHING
     return (
         _says_no_more(schema, CONDITIONS)
         and _says_no_more(items, CONDITIONS["items"])
         and not {*(items.get("required") or ())}.difference(_ALWAYS)
-        and all(name in fields and _says_no_more(fields[name], each) for name, each in _FIELDS.items())
+        and all(name in fields and _says_no_more(fields[name], each) for name, each in _STANDARD.items())
+        and all(len(each["type"]) <= _LONGEST_TYPE and _REASON.fullmatch(each["reason"]) for each in conditions)
     )
 
 
-def _says_no_more(schema: Schema, ours: Schema) -> bool:
-    return all(ours.get(key) == value or key in _APART for key, value in schema.items())
+def _says_no_more(schema: Schema, known: Schema) -> bool:
+    return all(known.get(key) == value or key in _APART for key, value in schema.items())
 
 
 def as_stored(condition: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:

@@ -394,7 +394,7 @@ class ChildPlan(ABC):
             if applied is not None:
                 live = result = applied.result
             if applied is None or (applied.action is not None and live is not None):
-                live = self.context.scope.observed.objects.get(desired.key, version=desired.kind.version)
+                live = self.context.scope.objects.get(desired.key, version=desired.kind.version)
             owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
             if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
                 result = live if owned else None

@@ -124,7 +124,7 @@ def render(
         functions = " or ".join(f"`{name}`" for name in drawn)
         message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
         raise ChildFails(message, child.body.site)
-    live = [scope.observed.objects.get(each.key, version=each.kind.version) for each in desired]
+    live = [scope.objects.get(each.key, version=each.kind.version) for each in desired]
     rotated: frozenset[str] = frozenset()
     if child.rotation is not None and desired and live[0] is not None:
         keys = random_keys(child, desired[0].rendered, again[0].rendered)

@@ -521,9 +521,10 @@ class Evaluator:
         return _sum(self._adds(node.members), _bytes(node.members), lambda: Collected({}))
 
     def _listnode(self, node: ListNode) -> Evaluate:
-        if any(isinstance(each, (Spread, SpreadKey, Statement)) for each in node.members):
+        plain = [each for each in node.members if not isinstance(each, (Spread, SpreadKey, Statement))]
+        if len(plain) < len(node.members):
             return _sum([self._item(each) for each in node.members], _bytes(node.members), lambda: Collected([]))
-        items = [(self.node(each), self.site_of_item(each)) for each in node.members]
+        items = [(self.node(each), self.site_of_item(each)) for each in plain]
         state, size = self.state, _bytes(node.members)
 
         def static(scope: Scope) -> Any:

@@ -237,16 +237,16 @@ class Templates:
             documents, sites = self.traced(file, names, lenient=lenient, form=form)
             self.trace.append((file, documents, sites))
             return documents
+        found: list[JSON] = []
         outer = state.begin(lenient=lenient)
         try:
-            found: list[JSON] = []
             (form or file.form).evaluate(file.scope(names), found)
-            return found
         except Exception as error:
             file.located.place(error)
             raise
         finally:
             state.end(outer)
+        return found
 
     def traced(
         self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
