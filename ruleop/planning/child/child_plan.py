@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ruleop.planning.model.marks import Claim, Owner
     from ruleop.planning.rendering.items import LoopItem
     from ruleop.planning.rendering.scope import ResourceScope
-    from ruleop.planning.rendering.work import Work
+    from ruleop.planning.rendering.synced import Work
 
 MAX_LOCATED: Final = 4
 """Rejected objects of one child whose message has the line of the rejected field."""
