@@ -80,8 +80,11 @@ class State(threading.local):
 
     def end(self, outer: tuple[bool, int]) -> None:
         """Ends it, and restores this state."""
-        self.lenient, self.weight = outer
-        self.__exit__()
+        own = self.__dict__
+        own["lenient"], own["weight"] = outer
+        own["depth"] -= 1
+        if not own["depth"]:
+            METER.give_back(own["before"])
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
