@@ -321,7 +321,7 @@ def narrowed(schema: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("schema", [OWN, STANDARD], ids=["own", "standard"])
 @pytest.mark.parametrize("by", NARROWER, ids=str)
-def test_conditions_are_validated_where_the_schema_says_more_of_them(schema: dict[str, Any], by: dict[str, Any]):
+def test_conditions_are_validated_where_the_schema_restricts_them_further(schema: dict[str, Any], by: dict[str, Any]):
     assert status_limits.allows_all([READY], schema)
     assert not status_limits.allows_all([READY], narrowed(schema, by))
 
@@ -337,7 +337,7 @@ def test_conditions_are_validated_that_are_not_of_the_standard_form(own: dict[st
     assert not status_limits.allows_all([READY, {**READY, **own}], STANDARD)
 
 
-def test_conditions_of_which_the_schema_says_less_need_no_validation():
+def test_conditions_that_the_schema_restricts_less_need_no_validation():
     fields = {name: {"type": each["type"], "description": "d"} for name, each in OWN["items"]["properties"].items()}
     more = {**fields, "severity": {"type": "string", "enum": ["Info"]}}
     assert status_limits.allows_all([READY], {"items": {"properties": more}, "description": "d"})

@@ -146,22 +146,22 @@ def limits_of(schema: Schema, types: Iterable[str], *, generation: bool) -> Stat
 
 
 def allows_all(conditions: Iterable[Mapping[str, Any]], schema: Schema) -> bool:
-    """Whether a schema of conditions allows these of ruleop, because it says no more of conditions than CONDITIONS or
+    """Whether a schema of conditions allows these of ruleop, because it has no other keywords than CONDITIONS or
     Kubernetes' own type, which they fit. True is certain; False means that each has to be validated."""
     if schema == CONDITIONS:
         return True
     items = schema.get("items") or _NOTHING
     fields = items.get("properties") or _NOTHING
     return (
-        _says_no_more(schema, CONDITIONS)
-        and _says_no_more(items, CONDITIONS["items"])
+        _is_no_narrower(schema, CONDITIONS)
+        and _is_no_narrower(items, CONDITIONS["items"])
         and not {*(items.get("required") or ())}.difference(_ALWAYS)
-        and all(name in fields and _says_no_more(fields[name], each) for name, each in _STANDARD.items())
+        and all(name in fields and _is_no_narrower(fields[name], each) for name, each in _STANDARD.items())
         and all(len(each["type"]) <= _LONGEST_TYPE and _REASON.fullmatch(each["reason"]) for each in conditions)
     )
 
 
-def _says_no_more(schema: Schema, known: Schema) -> bool:
+def _is_no_narrower(schema: Schema, known: Schema) -> bool:
     return all(known.get(key) == value or key in _APART for key, value in schema.items())
 
 

@@ -35,7 +35,8 @@ from ruleop.operator.passes.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.passes.pass_log import Events
 from ruleop.operator.passes.reconciler import Reconciler
 from ruleop.operator.passes.shared_objects import PassEnvironment
-from ruleop.operator.passes.status import StatusDebounce, StatusSchemas
+from ruleop.operator.passes.status import StatusSchemas
+from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.workers import Workers
 from ruleop.operator.revisions.revision_data import revisions_key
 from ruleop.operator.revisions.revision_store import RevisionStore

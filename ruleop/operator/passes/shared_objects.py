@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.operator.passes.owner_key import OwnerKey
     from ruleop.operator.passes.pass_log import Events
     from ruleop.operator.passes.recorder import PassFiles
-    from ruleop.operator.passes.status import StatusDebounce
+    from ruleop.operator.passes.status_debounce import StatusDebounce
     from ruleop.operator.rollouts.rollouts import Rollouts
     from ruleop.operator.telemetry.metrics import Metrics
     from ruleop.planning import Plan
