@@ -130,7 +130,7 @@ def main() -> None:
     edited["spec"]["deployment"]["replicas"] += 1
 
     def render() -> None:
-        names = ResourceScope(rule, app, observed).names
+        names = ResourceScope(rule, app, observed, observed.objects).names
         for child in rule.children.values():
             child.body.render(names)
 

@@ -28,7 +28,7 @@ from ruleop.planning.model.actions import (
 )
 from ruleop.planning.model.managers import fingerprint_of
 from ruleop.planning.model.outcome import Failed, Failure
-from ruleop.planning.rendering.synced import Synced
+from ruleop.planning.rendering.synced import Synced, Work
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ruleop.planning.model.observed import Objects
     from ruleop.planning.model.outcome import Outcome
     from ruleop.planning.plan import Plan
-    from ruleop.planning.rendering.work import Work
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 GONE: Final = "gone"  # never a digest
@@ -232,6 +231,8 @@ class History:
     def next_check(self, objects: Objects, now: float) -> Requeue | None:
         """The earliest moment that this history has promised: no event leads to the pass that is due then. The one home
         of such moments; what a plan promises besides follows from the plan alone."""
+        if not (self.conflicting or self.drift or self.refusals or self.refused_status):
+            return None
         found = [Requeue(each.due - now, "a conflicting object is read again") for each in self.conflicting.values()]
         checks = (each.next_check(now) for each in self.drift.values())
         found += [Requeue(check - now, "a field conflict is checked") for check in checks if check is not None]
@@ -284,18 +285,24 @@ def _writes(plan: Plan, outcome: Outcome) -> Writes:
 def _concluded(history: History, plan: Plan, *, again: bool) -> History:
     desired = {each.key for child in plan.children for each in child.objects} if plan.complete else None
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
-    parts = {}
-    for name in ("learned", "refusals", "applied", "recreated", "conflicting"):
-        known = getattr(history, name)
-        if desired is not None and not known.keys() <= desired:
-            parts[name] = {key: each for key, each in known.items() if key in desired} or NOTHING
-    synced = history.synced.restricted_to(desired) if desired is not None else history.synced
-    number = history.again + 1 if again or plan.again else 0
-    found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
     held = frozenset(each.key for each in plan.held if each.is_error) if plan.held else frozenset[ObjectKey]()
-    if (number, held) != (found.again, found.held):
-        found = replace(found, again=number, held=held)
-    return history if found == history else found
+    number = history.again + 1 if again or plan.again else 0
+    parts: dict[str, Any] = {
+        "reason": reason,
+        "written": 0,
+        "writes": None,
+        "work": None,
+        "again": number,
+        "held": held,
+    }
+    if desired is not None:
+        for name in ("learned", "refusals", "applied", "recreated", "conflicting"):
+            known = getattr(history, name)
+            if not known.keys() <= desired:
+                parts[name] = {key: each for key, each in known.items() if key in desired} or NOTHING
+        parts["synced"] = history.synced.restricted_to(desired)
+    is_new = any(getattr(history, name) != each for name, each in parts.items())
+    return replace(history, **parts) if is_new else history
 
 
 def _learned(before: Mapping[ObjectKey, Learned], outcome: Outcome) -> Mapping[ObjectKey, Learned]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.language.secrets.masks import NO_MASKS, Masks
-from ruleop.planning.rendering.synced import Synced
+from ruleop.planning.rendering.synced import Synced, Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from ruleop.planning.model.conditions import Conditions
     from ruleop.planning.model.targets import Target
-    from ruleop.planning.rendering.work import Work
 
 
 @dataclass(frozen=True, slots=True)

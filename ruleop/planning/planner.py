@@ -179,42 +179,41 @@ class _Planner:
     def __init__(
         self, rule: Rule, resource: Object, observed: Observed, history: History, *, predict_status: bool, masks: bool
     ) -> None:
-        if history.conflicting:
-            observed = replace(observed, objects=_WithConflicting(observed.objects, history))
+        known = _WithConflicting(observed.objects, history) if history.conflicting else observed.objects
         self.rule, self.resource, self.predict_status = rule, resource, predict_status
-        self.observed = replace(observed, objects=ReadObjects(observed.objects, METER.enter))
+        self.observed, self.objects = observed, ReadObjects(known, METER.enter)
         self.key = ObjectKey.of(resource)
         self.period, self.notes, self.paused = rule.pace.period, "", False
         if annotations := annotations_of(resource):
             self.period, self.notes = period_and_notes(annotations, rule)
             self.paused = is_paused(resource)
-        self.history = self._without_expired_refusals(history, observed) if history.refusals else history
+        self.history = self._without_expired_refusals(history, known) if history.refusals else history
         self.synced = history.synced
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown, self.traced = masks, ""
         self.names_items = masks
-        self.scope = ResourceScope(rule, resource, self.observed)
+        self.scope = ResourceScope(rule, resource, observed, self.objects)
         self.acts = False
         self.late: Late | None = None  # it was interrupted, and reports that
         self.expiry = _NEVER
         self.account: ServiceAccount | None = None  # by whose permissions children are written; None: the operator's
 
-    def _without_expired_refusals(self, history: History, observed: Observed) -> History:
+    def _without_expired_refusals(self, history: History, objects: Objects) -> History:
         """The history without expired refusals: their writes are retried."""
-        clock = observed.clock
+        clock = self.observed.clock
         found = {
             key: each
             for key, each in history.refusals.items()
-            if each.is_active(version_of(observed.objects.get(key)), clock, self.period)
+            if each.is_active(version_of(objects.get(key)), clock, self.period)
         }
         return replace(history, refusals=found)
 
     def plan(self) -> Plan:
         try:
-            existing = find_existing(self.rule, self.owner, self.observed)
+            existing = find_existing(self.rule, self.owner, self.objects, self.observed.own)
             patches = self.rule.patches or self.observed.patched != frozenset()
-            patched = find_patched(self.rule, self.owner, self.observed) if patches else ()
+            patched = find_patched(self.rule, self.owner, self.observed, self.objects) if patches else ()
         except Exhausted as limit:
             self.children = self._children()
             return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
@@ -228,7 +227,7 @@ class _Planner:
         problem = self._plan_children()
         if desired_keys := self.children.misread():
             self.scope.close()
-            self.scope = ResourceScope(self.rule, self.resource, self.observed)
+            self.scope = ResourceScope(self.rule, self.resource, self.observed, self.objects)
             self.children = self._children(existing, patched, desired_keys)
             self._find_expiry()
             problem = self._plan_children()
@@ -250,7 +249,7 @@ class _Planner:
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
         self.late = Late.after(self.history.late, self.rule, self.resource, self.observed.clock)
         self.scope.close()
-        self.scope = ResourceScope(self.rule, self.resource, self.observed)
+        self.scope = ResourceScope(self.rule, self.resource, self.observed, self.objects)
         self.children = self._children()
         inside = f" (in {place.inside})" if place.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", place.site)
@@ -630,7 +629,7 @@ class _Planner:
         # A conflict that this plan is the first to find is checked, too.
         history = self.history.with_field_conflicts(report.conflicts, clock) if report.conflicts else self.history
         found = [
-            history.next_check(self.observed.objects, clock),
+            history.next_check(self.objects, clock),
             Requeue(check_after, "it is checked") if check_after is not None else None,
             Requeue(self.period, RESYNC) if self.period else None,
             time_check,

@@ -104,7 +104,7 @@ def test_an_existing_child_is_read_in_the_version_of_its_rule(world, rule):
     for kind in (V1, V2):
         (store,) = (each.watchers[0].store for each in world.children_of[THING] if each.need.kind == kind)
         store.apply(thing(kind, of=kind.version))
-    (existing,) = find_existing(rule, OWNER, SimpleNamespace(objects=world, own=()))
+    (existing,) = find_existing(rule, OWNER, world)
     assert existing.live["spec"] == {"of": "v1"}
 
 

@@ -21,6 +21,7 @@ from ruleop.planning import (
     Patch,
     Plan,
 )
+from ruleop.planning.changes.differences import NOTHING, Difference
 from ruleop.planning.changes.drift import ENOUGH, Reverted
 from ruleop.planning.changes.writes import Verb
 from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
@@ -208,6 +209,18 @@ def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     assert history.synced.verb(change, uid, KINDS) is Verb.PATCH
     assert history.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.RECREATE
     assert History.NONE.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.CREATE
+
+
+def test_a_restored_field_is_drift_and_a_changed_mark_alone_is_none():
+    """Only where no other field changes, the marks have to be compared."""
+    synced = after(History.NONE, Create(A, "a", obj("1"), "digest")).synced
+    label, own = "metadata.labels['app.kubernetes.io/managed-by']", "metadata.labels.app"
+    field, marks = patch(A), replace(patch(A), patch={"metadata": {"labels": {"any": "x"}}})
+    assert (synced.may_be_of_marks(field), synced.may_be_of_marks(marks)) == (False, True)
+    assert synced.verb(field, PLAN.uid, []) is Verb.REVERT
+    assert synced.verb(marks, PLAN.uid, [Difference(label, NOTHING, "ruleop")]) is Verb.PATCH
+    assert synced.verb(marks, PLAN.uid, [Difference(own, NOTHING, "x")]) is Verb.REVERT
+    assert not synced.may_be_of_marks(replace(marks, desired_digest="another"))
 
 
 def test_the_reason_of_ready_is_kept_in_the_history():

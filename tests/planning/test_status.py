@@ -15,6 +15,7 @@ from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.definitions import status_limits
 from ruleop.planning import Failed, Failure, KindInfo, Served
 from ruleop.planning import status as module
 from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
@@ -258,6 +259,99 @@ def stored_status(harness: Harness, conditions: dict[str, Any], **more: Any) -> 
     assert harness.plan().quiet
     assert validate({"status": harness.status}, harness.info(harness.rule.kind).status_schema) == []
     return [each["type"] for each in harness.status.get("conditions", ())]
+
+
+OWN = status_limits.CONDITIONS
+PATTERN_OF_TYPE = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+STANDARD = {  # as controller-gen writes that of metav1.Condition
+    "description": "Conditions of it",
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": {
+        "description": "Condition contains details",
+        "type": "object",
+        "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+        "properties": {
+            "lastTransitionTime": {"description": "the last time", "type": "string", "format": "date-time"},
+            "message": {"type": "string", "maxLength": 32768},
+            "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+            "reason": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 1024,
+                "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+            },
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "type": {"type": "string", "maxLength": 316, "pattern": PATTERN_OF_TYPE},
+        },
+    },
+}
+NARROWER: list[dict[str, Any]] = [
+    {"maxItems": 2},
+    {"type": "object"},
+    {"items": {"maxProperties": 5}},
+    {"items": {"required": ["type", "status", "observedGeneration"]}},
+    {"items": {"required": ["type", "severity"]}},
+    {"items": {"properties": {"type": {"enum": ["Ready"]}}}},
+    {"items": {"properties": {"status": {"enum": ["True", "False"]}}}},
+    {"items": {"properties": {"reason": {"minLength": 9}}}},
+    {"items": {"properties": {"message": {"maxLength": 1}}}},
+    {"items": {"properties": {"lastTransitionTime": {"pattern": "^x"}}}},
+    {"items": {"properties": {"observedGeneration": {"minimum": 7}}}},
+]
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Ready",
+    "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+def narrowed(schema: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
+    inner = {
+        name: narrowed(schema[name], each) if isinstance(each, dict) and isinstance(schema.get(name), dict) else each
+        for name, each in by.items()
+    }
+    return {**schema, **inner}
+
+
+@pytest.mark.parametrize("schema", [OWN, STANDARD], ids=["own", "standard"])
+@pytest.mark.parametrize("by", NARROWER, ids=str)
+def test_conditions_are_validated_where_the_schema_restricts_them_further(schema: dict[str, Any], by: dict[str, Any]):
+    assert status_limits.allows_all([READY], schema)
+    assert not status_limits.allows_all([READY], narrowed(schema, by))
+
+
+@pytest.mark.parametrize("name", OWN["items"]["properties"])
+def test_conditions_are_validated_where_the_schema_lacks_one_of_their_fields(name: str):
+    fields = {each: inner for each, inner in OWN["items"]["properties"].items() if each != name}
+    assert not status_limits.allows_all([READY], {**OWN, "items": {**OWN["items"], "properties": fields}})
+
+
+@pytest.mark.parametrize("own", [{"type": "x" * 317}, {"reason": ""}, {"reason": "1st"}, {"reason": "a-b"}], ids=str)
+def test_conditions_are_validated_that_are_not_of_the_standard_form(own: dict[str, str]):
+    assert not status_limits.allows_all([READY, {**READY, **own}], STANDARD)
+
+
+def test_conditions_that_the_schema_restricts_less_need_no_validation():
+    fields = {name: {"type": each["type"], "description": "d"} for name, each in OWN["items"]["properties"].items()}
+    more = {**fields, "severity": {"type": "string", "enum": ["Info"]}}
+    assert status_limits.allows_all([READY], {"items": {"properties": more}, "description": "d"})
+
+
+def test_a_status_is_the_same_whether_its_conditions_are_validated_or_not(monkeypatch: pytest.MonkeyPatch):
+    found = []
+    for is_validated in (False, True):
+        harness = with_status("{x: '{{ spec.v }}'}", more="conditions: [{type: Deleted, status: 'true'}]\n")
+        if is_validated:
+            monkeypatch.setattr(module, "allows_all", lambda *_: False)
+        assert stored_status(harness, STANDARD) == ["Ready", "Reconciling", "Stalled", "Deleted"]
+        found.append(harness.status)
+    assert found[0] == found[1]
 
 
 def test_a_condition_whose_type_the_schema_does_not_allow_is_left_out():

@@ -232,11 +232,10 @@ def _are_items_in_sync(live: list[JSON], desired: list[JSON], recorded: KeyedFie
     items = recorded.items
     if not len(live) == len(desired) == len(items) or recorded.keys != shape.keys:
         return False
-    keys = item_keys(desired, shape)
-    if len(set(keys)) != len(items) or item_keys(live, shape) != keys:
+    keys, inner = item_keys(desired, shape), shape.items or UNKNOWN
+    if len(set(keys)) != len(items) or (shape.key_defaults and item_keys(live, shape) != keys):
         return False
-    inner = shape.items or UNKNOWN
-    for before, item, key in zip(live, desired, keys, strict=True):
+    for before, item, key in zip(live, desired, keys, strict=True):  # live items with all of their values have the keys
         if key is None or not is_in_sync(before, item, items.get(key), inner):
             return False
     return True

@@ -7,6 +7,7 @@ the conditions that fit, and no status without its required fields; `check` and 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,6 +60,30 @@ IN_CONDITION: Final[tuple[str, ...]] = tuple(CONDITIONS["items"]["properties"])
 
 OWN_CONDITIONS: Final = ("Ready", "Reconciling", "Stalled")
 """The types of the conditions that every rule has."""
+
+_LONGEST_TYPE: Final = 316
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_STANDARD: Final[Mapping[str, Schema]] = {
+    **CONDITIONS["items"]["properties"],
+    "type": {
+        "type": "string",
+        "maxLength": _LONGEST_TYPE,
+        "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+        r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+    },
+    "reason": {"type": "string", "maxLength": 1024, "minLength": 1, "pattern": f"^{_REASON.pattern}$"},
+    "message": {"type": "string", "maxLength": 32768},
+    "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+}
+"""The fields of conditions in most CRDs: those of `metav1.Condition`. Each keyword holds for all that ruleop writes,
+but for the lengths of types and the form of reasons."""
+
+_NOTHING: Final[Schema] = {}
+_APART: Final = frozenset({"description", "items", "properties", "required"})
+"""Keywords that are compared on their own, or that allow everything."""
+
+_ALWAYS: Final = frozenset({"type", "status", "reason", "message", "lastTransitionTime"})
+"""The fields that each condition has; observedGeneration is only in the status of a kind with that subresource."""
 
 _NEEDED: Final = ("type", "status")
 """Without these, nobody would recognise the condition in the next pass, and it would be added again."""
@@ -118,6 +143,26 @@ def limits_of(schema: Schema, types: Iterable[str], *, generation: bool) -> Stat
     with_default = {name for name, each in (status.get("properties") or {}).items() if each.get("default") is not None}
     required = [name for name in status.get("required") or () if name not in own | with_default]
     return StatusLimits(tuple(dropped), refused, tuple(required), refused_generation)
+
+
+def allows_all(conditions: Iterable[Mapping[str, Any]], schema: Schema) -> bool:
+    """Whether a schema of conditions allows these of ruleop, because it has no other keywords than CONDITIONS or
+    Kubernetes' own type, which they fit. True is certain; False means that each has to be validated."""
+    if schema == CONDITIONS:
+        return True
+    items = schema.get("items") or _NOTHING
+    fields = items.get("properties") or _NOTHING
+    return (
+        _is_no_narrower(schema, CONDITIONS)
+        and _is_no_narrower(items, CONDITIONS["items"])
+        and not {*(items.get("required") or ())}.difference(_ALWAYS)
+        and all(name in fields and _is_no_narrower(fields[name], each) for name, each in _STANDARD.items())
+        and all(len(each["type"]) <= _LONGEST_TYPE and _REASON.fullmatch(each["reason"]) for each in conditions)
+    )
+
+
+def _is_no_narrower(schema: Schema, known: Schema) -> bool:
+    return all(known.get(key) == value or key in _APART for key, value in schema.items())
 
 
 def as_stored(condition: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:

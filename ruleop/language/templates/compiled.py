@@ -178,7 +178,11 @@ class Tree(_Compiled):
     kind_mistake: RuleError | None
     node: YamlNode = field(repr=False)  # as it is written
     counts: Mapping[str, Callable[[], None]] = field(repr=False)  # for coverage, by members as in `ValueTree`
+    fields: tuple[str, ...] = field(init=False)  # of a mapping: the names that are written out, outside of tags
     _forms: dict[str, Form] = field(default_factory=dict, repr=False)  # of members
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(each.key for each in self._entries if isinstance(each.key, str)))
 
     def evaluate(self, scope: Mapping[str, Any], *, lenient: bool = False) -> JSON | Omit:
         """The value with its strings evaluated. `lenient`: a value that is not available yet omits its own field or
@@ -196,11 +200,6 @@ class Tree(_Compiled):
             count()
         found = self.templates.render(self.file, scope, lenient=lenient)
         return found[0] if found else OMIT
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields of a mapping whose names are written out, outside of tags."""
-        return tuple(each.key for each in self._entries if isinstance(each.key, str))
 
     def member(self, name: str, scope: Mapping[str, Any]) -> JSON | Omit:
         """One of these fields, leniently; a mistake in it is none of the others'."""

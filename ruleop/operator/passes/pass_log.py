@@ -71,9 +71,10 @@ class PassLog:
 
     def wrote(self, request: Request, plan: Plan, action: Action, *, allowance: Allowance) -> None:
         """Logs an action that was carried out, and counts reverted drift. Beyond the allowance, outer fields are
-        logged. The fields are compared only for a line that is logged, or if they may have drifted."""
+        logged. The fields are compared only for a line that is logged, or where these alone tell drift from a change of
+        marks."""
         is_logged = self.log.is_enabled_for(logging.INFO)
-        is_compared = is_logged or plan.synced.had(action)
+        is_compared = is_logged or plan.synced.may_be_of_marks(action)
         changed = changes(action, self.kinds, None, allowance=allowance) if is_compared else []
         verb = plan.synced.verb(action, plan.uid, changed)
         if verb in {Verb.REVERT, Verb.RECREATE}:

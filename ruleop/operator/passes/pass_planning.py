@@ -20,7 +20,7 @@ from ruleop.planning.guard import GUARD, SECONDS
 from ruleop.planning.model.marks import part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.operator.passes.shared_objects import PassEnvironment
     from ruleop.operator.queue.work_queue import Request
     from ruleop.operator.telemetry.metrics import ControllerMetrics
-    from ruleop.planning import History, Objects, Query, Read
+    from ruleop.planning import History, Read
     from ruleop.planning.history import ConflictingObject
     from ruleop.planning.model.conditions import Condition
 
@@ -196,7 +196,7 @@ class PassPlanning:
         inventoried = self.environment.inventory.of(rule.kind.versionless)
         known = inventoried.conditions
         observed = Observed(
-            objects=ParsedObjects(cache),
+            objects=cache,
             kinds=cache.seen_from(current.request.namespace),
             now=self.clock.now(),
             clock=self.clock.monotonic(),
@@ -243,23 +243,3 @@ class PassPlanning:
         if self.index.update(current.request, label, planned.watches) and current.is_large:
             planned = await self.plan(current)  # what it began to watch may have changed since it was read
         return planned
-
-
-class ParsedObjects:
-    """The objects of the cache for one plan, in which each child is parsed only once."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self.patched = objects.patched
-        self._children: dict[tuple[ObjectKey, str], Object] = {}
-
-    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        return self._children.get((key, version)) or self._objects.get(key, version=version, partial=partial)
-
-    def children(self, part_of: str) -> Iterator[Object]:
-        for child in self._objects.children(part_of):
-            self._children[ObjectKey.of(child), child["apiVersion"].rpartition("/")[2]] = child
-            yield child
-
-    def select(self, query: Query) -> Iterable[Object]:
-        return self._objects.select(query)

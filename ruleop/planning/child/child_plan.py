@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ruleop.planning.model.marks import Claim, Owner
     from ruleop.planning.rendering.items import LoopItem
     from ruleop.planning.rendering.scope import ResourceScope
-    from ruleop.planning.rendering.work import Work
+    from ruleop.planning.rendering.synced import Work
 
 MAX_LOCATED: Final = 4
 """Rejected objects of one child whose message has the line of the rejected field."""
@@ -394,7 +394,7 @@ class ChildPlan(ABC):
             if applied is not None:
                 live = result = applied.result
             if applied is None or (applied.action is not None and live is not None):
-                live = self.context.scope.observed.objects.get(desired.key, version=desired.kind.version)
+                live = self.context.scope.objects.get(desired.key, version=desired.kind.version)
             owned = live is not None and (applied is not None or claim_on(live, desired.key, self.context.owner).owned)
             if merge_strategy(self.child, desired.kind) == "create-only" or (applied is None and owned):
                 result = live if owned else None

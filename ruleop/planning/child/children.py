@@ -32,8 +32,8 @@ from ruleop.planning.model.rule_permissions import missing_list_permission
 from ruleop.planning.rendering.child_field_sites import MAX_LINES, line_sites
 from ruleop.planning.rendering.desired import Desired, render
 from ruleop.planning.rendering.items import MAX_OBJECTS, LoopItem
+from ruleop.planning.rendering.synced import Work
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted
-from ruleop.planning.rendering.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -28,13 +28,13 @@ from ruleop.planning.model.marks import (
 from ruleop.planning.rendering.scope import without_server_noise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Child, Rule
     from ruleop.planning.model.item_records import ItemRecord
     from ruleop.planning.model.marks import Owner
-    from ruleop.planning.model.observed import Observed
+    from ruleop.planning.model.observed import Objects
 
 
 # -- helm release ------------------------------------------------------------------------------------------------------
@@ -98,13 +98,13 @@ class Ending:
     decided: set[str] = field(default_factory=set)  # the `finalize` children that are rendered, or not desired
 
 
-def find_existing(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
+def find_existing(rule: Rule, owner: Owner, objects: Objects, own: Collection[ObjectKey] = ()) -> list[Existing]:
     """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
     operator itself are nobody's children. Raises Exhausted: others may change the records on the objects, and the
     longest take a quarter of a second."""
     found: dict[ObjectKey, Existing] = {}
-    far, own = rule.reach.cluster, observed.own
-    for live in observed.objects.children(owner.part_of):
+    far = rule.reach.cluster
+    for live in objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
         # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.

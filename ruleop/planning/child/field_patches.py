@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Observe, Rule
     from ruleop.language.secrets.secrecy import Secrecy
     from ruleop.planning.model.marks import Owner
-    from ruleop.planning.model.observed import Observed
+    from ruleop.planning.model.observed import Objects, Observed
     from ruleop.planning.model.outcome import Failed
 
 TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one of them set it")
@@ -44,12 +44,12 @@ def patched_key(target: Observe) -> ObjectKey:
     return ObjectKey(target.kind.group, target.kind.kind, namespace, name)
 
 
-def find_patched(rule: Rule, owner: Owner, observed: Observed) -> list[PatchedObject]:
+def find_patched(rule: Rule, owner: Owner, observed: Observed, objects: Objects) -> list[PatchedObject]:
     """The fields that children of the CR have set, sorted by object. Raises Exhausted: who may write an object can put
     thousands of managers on it."""
     targets = None if observed.patched is None else patch_targets(rule, observed.patched)
     found: list[PatchedObject] = []
-    for live in observed.objects.patched(owner.part_of):
+    for live in objects.patched(owner.part_of):
         if ObjectKey.of(live) not in observed.own:
             found += patches_on(live, owner, targets, far=rule.reach.cluster)
     return found

@@ -191,7 +191,7 @@ def _observed(observe: Observe, scope: ResourceScope) -> Iterator[Object]:
         targets = scope.targets(observe)
     except RuleopError:
         return
-    objects = scope.observed.objects
+    objects = scope.objects
     for target in targets:
         if target.key is not None:
             found = objects.get(target.key, version=observe.kind.version, partial=observe.metadata_only)

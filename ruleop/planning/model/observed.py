@@ -161,7 +161,8 @@ class Observed:
 
 # -- read objects ------------------------------------------------------------------------------------------------------
 #
-# The objects that a plan reads, each charged when it is read: others decide how many there are, and how large.
+# The objects that a plan reads, each charged when it is read: others decide how many there are, and how large. A child
+# is parsed only once.
 #
 # A child of the usual size is charged little, because the plan is charged for the rendered object already: what could
 # be created can be planned again.
@@ -172,25 +173,31 @@ class ReadObjects:
         """`charge` raises Exhausted."""
         self._objects, self._charge = objects, charge
         self._read: set[ObjectKey] = set()
+        self._children: dict[tuple[ObjectKey, str], Object] = {}  # by their versions
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        if (child := self._children.get((key, version))) is not None:
+            return child
         found = self._objects.get(key, version=version, partial=partial)
         return None if found is None else self._charged(key, found)
 
     def children(self, part_of: str) -> Iterator[Object]:
-        return self._each(self._objects.children(part_of))
+        for child in self._objects.children(part_of):
+            key = ObjectKey.of(child)
+            self._children[key, Kind.of(child).version] = child
+            yield self._charged(key, child)
 
     def patched(self, part_of: str) -> Iterator[Object]:
-        return self._each(self._objects.patched(part_of))
+        return self._each(self._objects.patched(part_of), USUAL_SIZE)
 
     def select(self, query: Query) -> Iterator[Object]:
         def matches(labels: Mapping[str, Any]) -> bool:
             self._charge(OBJECT_BYTES)  # of all objects, whether they match or not
             return query.matches(labels)
 
-        return self._each(self._objects.select(query._replace(matches=matches)), usual=0)
+        return self._each(self._objects.select(query._replace(matches=matches)), 0)
 
-    def _each(self, objects: Iterable[Object], usual: int = USUAL_SIZE) -> Iterator[Object]:
+    def _each(self, objects: Iterable[Object], usual: int) -> Iterator[Object]:
         for obj in objects:
             yield self._charged(ObjectKey.of(obj), obj, usual)
 

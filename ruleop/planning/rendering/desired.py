@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ruleop.errors import RenderError, Site
 from ruleop.kubernetes.kinds import JSON, Kind, Object, ObjectKey
@@ -124,7 +124,7 @@ def render(
         functions = " or ".join(f"`{name}`" for name in drawn)
         message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
         raise ChildFails(message, child.body.site)
-    live = [scope.observed.objects.get(each.key, version=each.kind.version) for each in desired]
+    live = [scope.objects.get(each.key, version=each.kind.version) for each in desired]
     rotated: frozenset[str] = frozenset()
     if child.rotation is not None and desired and live[0] is not None:
         keys = random_keys(child, desired[0].rendered, again[0].rendered)
@@ -205,7 +205,7 @@ def _desired(
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
-    title = Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
+    title = Title(kind.kind, metadata.get("name", ""))
     _refuse_fields(document, metadata, title, site)
     spec = document.get("spec")
     if isinstance(child.form, Patched) and isinstance(spec, dict) and "finalizers" in spec:
@@ -216,7 +216,7 @@ def _desired(
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
-    if not is_object_name(kind.versionless, name):
+    if not is_object_name((kind.group, kind.kind), name):
         raise title.error(f": a name has {name_in_words(kind.versionless)}; make one with dns_label", site)
     place, changed = _choose_namespace(child, scope, metadata.get("namespace"), namespace, info, title)
     if changed:
@@ -227,15 +227,15 @@ def _desired(
     return Desired(key, kind, document, info, names, orphan)
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(NamedTuple):
     """An object in messages. Its name may come from a Secret."""
 
-    named: str
-    unnamed: str
+    kind: str
+    name: Any  # a template can render anything
 
     def error(self, text: str, site: Site, *, redacted: str = "") -> ChildFails:
-        return ChildFails(f"{self.named}{text}", site, redacted=f"{self.unnamed}{redacted or text}")
+        named = f"the {self.kind} {self.name!r}{text}"
+        return ChildFails(named, site, redacted=f"the {self.kind}{redacted or text}")
 
 
 def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:

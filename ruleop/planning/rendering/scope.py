@@ -30,7 +30,7 @@ from ruleop.language.templates import (
 )
 from ruleop.language.templates.values.cost import Allowance, Exhausted
 from ruleop.language.templates.values.faults import fault_of
-from ruleop.planning.model.observed import Observed, Query, Served
+from ruleop.planning.model.observed import Objects, Observed, Query, Served
 from ruleop.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.planning.model.targets import MAX_OWNED, Target, resolve_targets
 from ruleop.planning.rendering.randomness import MOST_MICROSECONDS, RandomFunctions
@@ -58,10 +58,12 @@ class OwnedTargets:
 class ResourceScope:
     """The names of one pass over one CR. Children are added when they are planned."""
 
-    def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:
+    def __init__(self, rule: Rule, resource: Object, observed: Observed, objects: Objects) -> None:
+        """`objects`: those of `observed`, charged when they are read."""
         self.rule = rule
         self.resource = resource
         self.observed = observed
+        self.objects = objects
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
         self.allowance = Allowance(MOST_MICROSECONDS)
@@ -160,7 +162,7 @@ class ResourceScope:
 
     def _look_up(self, observe: Observe) -> Any:
         shown = partial_view if observe.metadata_only else view
-        objects, version, is_partial = self.observed.objects, observe.kind.version, observe.metadata_only
+        objects, version, is_partial = self.objects, observe.kind.version, observe.metadata_only
         found: list[Object] = []
         for target in self.targets(observe):
             if (key := target.key) is None:
@@ -222,7 +224,7 @@ class ResourceScope:
 
     def select(self, observe: Observe, target: Target) -> Iterable[Object]:
         """The objects of a target by labels or owner."""
-        return self.observed.objects.select(query_of(observe, target, target.matches))
+        return self.objects.select(query_of(observe, target, target.matches))
 
 
 def query_of(observe: Observe, target: Target, matches: Matches = any_labels) -> Query:

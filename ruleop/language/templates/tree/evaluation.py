@@ -310,7 +310,10 @@ class Evaluator:
         alone = place.alone
 
         def evaluate(scope: Scope) -> Any:
-            value = self._computed(compute, scope, place)
+            try:
+                value = compute(scope)
+            except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
+                value = self._failed(error, place)
             if type(value) is str:
                 state.weigh(len(value))
                 return value
@@ -321,13 +324,15 @@ class Evaluator:
     def _computed(self, compute: Evaluate, scope: Scope, place: SlotPlace) -> Any:
         try:
             return compute(scope)
-        except (RecursionError, MemoryError):
-            raise
         except Exception as error:  # noqa: BLE001 - every error of an expression gets its place
-            fault = fault_in(error)
-            if self.lenient and isinstance(fault, NotThereYet):
-                return Broken("", fault)
-            raise fault.at(place.site, place.expression) from None
+            return self._failed(error, place)
+
+    def _failed(self, error: Exception, place: SlotPlace) -> Broken:
+        """The value of an expression that is not there yet, leniently; else the error is raised with its place."""
+        fault = fault_in(error)
+        if self.lenient and isinstance(fault, NotThereYet):
+            return Broken("", fault)
+        raise fault.at(place.site, place.expression) from None
 
     def _plain(self, value: Any, place: SlotPlace, *, alone: bool) -> Any:
         """A whole value as JSON."""
@@ -521,7 +526,24 @@ class Evaluator:
         return _sum(self._adds(node.members), _bytes(node.members), lambda: Collected({}))
 
     def _listnode(self, node: ListNode) -> Evaluate:
-        return _sum([self._item(each) for each in node.members], _bytes(node.members), lambda: Collected([]))
+        plain = [each for each in node.members if not isinstance(each, (Spread, SpreadKey, Statement))]
+        if len(plain) < len(node.members):
+            return _sum([self._item(each) for each in node.members], _bytes(node.members), lambda: Collected([]))
+        items = [(self.node(each), self.site_of_item(each)) for each in plain]
+        state, size = self.state, _bytes(node.members)
+
+        def static(scope: Scope) -> Any:
+            result: list[Any] = []
+            charge_render(size)
+            for value, site in items:
+                found = value(scope)
+                if found is not NOTHING:
+                    if site is not None and state.sites is not None:
+                        state.note(result, len(result), site)
+                    result.append(found)
+            return result
+
+        return static
 
     def _blocks(self, node: Blocks) -> Evaluate:
         return _sum([self._block(each) for each in node.members], _bytes(node.members), Collected)

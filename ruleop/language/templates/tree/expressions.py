@@ -224,6 +224,9 @@ class Expressions:
         others = self.compute(node.more_kwargs) if node.more_kwargs is not None else None
         if not (args or named or more or others):
             return None
+        if len(args) == 1 and not (named or more or others):
+            (only,) = args
+            return lambda scope: ([only(scope)], {})
 
         def compute(scope: Scope) -> tuple[list[Any], dict[str, Any]]:
             found = [each(scope) for each in args]

@@ -46,7 +46,12 @@ class located:  # noqa: N801 - used like a function; a class, because a generato
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if error is None or isinstance(error, (RenderError, RuleErrors)) or not isinstance(error, Exception):
+        if isinstance(error, Exception):
+            self.place(error)
+
+    def place(self, error: Exception) -> None:
+        """Raises the error with the site, unless it has one."""
+        if isinstance(error, (RenderError, RuleErrors)):
             return
         if isinstance(error, RecursionError):
             message = "macros, includes or values are nested too deeply"

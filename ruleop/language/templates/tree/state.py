@@ -69,10 +69,22 @@ class State(threading.local):
             METER.give_back(own["before"])
 
     def begin(self, *, lenient: bool) -> tuple[bool, int]:
-        """Begins the evaluation of documents. Returns the state of that around it, to be restored."""
-        outer = self.lenient, self.weight
-        self.lenient, self.weight = lenient, 0
+        """Begins the evaluation of documents. Returns the state of that around it, for `end`."""
+        own = self.__dict__
+        if not own["depth"]:
+            own["before"] = METER.begin(outermost=True)
+        own["depth"] += 1
+        outer = own["lenient"], own["weight"]
+        own["lenient"], own["weight"] = lenient, 0
         return outer
+
+    def end(self, outer: tuple[bool, int]) -> None:
+        """Ends it, and restores this state."""
+        own = self.__dict__
+        own["lenient"], own["weight"] = outer
+        own["depth"] -= 1
+        if not own["depth"]:
+            METER.give_back(own["before"])
 
     @contextmanager
     def keeping(self) -> Iterator[None]:

@@ -237,14 +237,16 @@ class Templates:
             documents, sites = self.traced(file, names, lenient=lenient, form=form)
             self.trace.append((file, documents, sites))
             return documents
+        found: list[JSON] = []
         outer = state.begin(lenient=lenient)
         try:
-            with state, file.located:
-                found: list[JSON] = []
-                (form or file.form).evaluate(file.scope(names), found)
-                return found
+            (form or file.form).evaluate(file.scope(names), found)
+        except Exception as error:
+            file.located.place(error)
+            raise
         finally:
-            state.lenient, state.weight = outer
+            state.end(outer)
+        return found
 
     def traced(
         self, file: File, names: Mapping[str, Any], *, lenient: bool = False, form: Form | None = None
@@ -327,7 +329,7 @@ class Templates:
             try:
                 value.form.evaluate(value.scope, found)
             finally:
-                self.state.lenient, self.state.weight = outer
+                self.state.end(outer)
             return found[0] if found else None
         text = scalar_text(value)
         charge_render(parsed(text))

@@ -39,7 +39,7 @@ class GivenPlan(OrdinaryPlan):
         """Refuses what would give the author of a CR permissions: objects elsewhere, whatever the rule's reach, tokens
         of ServiceAccounts, and Pods and other objects that use one."""
         site, kind = self.child.body.site, desired.kind
-        title = Title(f"the {kind.kind} {desired.key.name!r}", f"the {kind.kind}")
+        title = Title(kind.kind, desired.key.name)
         if desired.key.namespace != own or not desired.key.namespace:
             raise title.error(f": `objects` can only be in the namespace {own}", site)
         if self.form.privileged:

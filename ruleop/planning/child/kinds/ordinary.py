@@ -88,7 +88,7 @@ class OrdinaryPlan(ChildPlan):
         state = info.state if info.places is None else info.state_in(desired.key.namespace)
         if state is not Served.SYNCED or desired.key in observed.own:
             self.require_known(desired, state)
-        live = observed.objects.get(desired.key, version=desired.kind.version)
+        live = context.scope.objects.get(desired.key, version=desired.kind.version)
         if live is None:
             return self._create(desired, owner.reference() if references else None)
         claim = claim_on(live, desired.key, owner)

@@ -65,7 +65,7 @@ class PatchPlan(ChildPlan):
             return desired
         for each in desired:
             known = self._served(each.key.namespace) is Served.SYNCED
-            if known and scope.observed.objects.get(each.key, version=each.kind.version) is None:
+            if known and scope.objects.get(each.key, version=each.kind.version) is None:
                 self.context.awaited.append(each.key)
                 self.message = f"{each.key} does not exist"
             else:
@@ -82,7 +82,7 @@ class PatchPlan(ChildPlan):
                 if name in desired.rendered:
                     message = f"`{name}` of a Secret in another namespace than the CR's cannot be set"
                     raise ChildFails(message, child.body.site)
-        live = observed.objects.get(desired.key, version=desired.kind.version)
+        live = context.scope.objects.get(desired.key, version=desired.kind.version)
         if live is None:
             raise ChildWaits(f"{desired.key} to exist", child.body.site, why="object")
         try:
