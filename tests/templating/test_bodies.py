@@ -340,5 +340,5 @@ BRANCHES = 400
     ],
     ids=["one if", "one if each"],
 )
-def test_a_template_of_hundreds_of_branches_is_no_mistake(text):
+def test_a_template_of_hundreds_of_branches_has_no_mistakes(text):
     assert mistakes(text) == []

@@ -131,7 +131,7 @@ class Solver:
             given = untried.pop()
             met = None
             for needs in without:
-                self.spend(1)
+                self.spend(len(needs))
                 if not _is_avoided(needs, given):
                     met = needs
                     break
@@ -165,7 +165,7 @@ def _is_added(formula: Formula, outcome: bool, given: Assignment, open_needs: li
 
 
 def _is_avoided(needs: Needs, given: Assignment) -> bool:
-    """Whether one of these outcomes is another one already."""
+    """Whether one of these outcomes differs already."""
     known = ((_known(formula, given)[0], outcome) for formula, outcome in needs)
     return any(found is not None and found is not outcome for found, outcome in known)
 
