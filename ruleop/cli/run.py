@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import structlog
 
 from ruleop.cli.inputs.cluster_options import CONTEXT, DEFAULT_NAME, KUBECONFIG, flag, operator_name
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options, read_rule_files, variables
@@ -291,20 +292,10 @@ def _page(address: str) -> Callable[[Manager], contextlib.AbstractAsyncContextMa
 
 
 async def _run(files: RuleFiles, options: Options) -> int:
-    read_rules = partial(read_by_process, variables=options.variables)
+    stopping = asyncio.Event()
     try:
-        reading = await read_rules(files)
-        collect_garbage_seldom()
-        manager = Manager(
-            reading.project,
-            Path(files.root),
-            options,
-            errors=reading.errors,
-            read_rules=read_rules,
-            page=_page(options.page_address) if options.page_address else None,
-        )
-        with on_end_signal(partial(_stop, manager)):
-            in_order = await manager.run()
+        with on_end_signal(partial(_stop, stopping)):
+            in_order = await _until_stopped(files, options, stopping)
     except ProjectErrors as errors:
         print(printable_lines(str(errors)), file=sys.stderr)  # noqa: T201 - as those of `check`
         return UNUSABLE if is_unreadable(errors) else NO
@@ -314,8 +305,33 @@ async def _run(files: RuleFiles, options: Options) -> int:
     return DONE if in_order else NO
 
 
-def _stop(manager: Manager) -> None:
-    if manager.stopping.is_set():
-        manager.log.warning("second signal: exiting immediately")
+async def _until_stopped(files: RuleFiles, options: Options, stopping: asyncio.Event) -> bool:
+    """Whether it stopped in order. Raises ProjectErrors and RuleopError."""
+    read_rules = partial(read_by_process, variables=options.variables)
+    reading = asyncio.create_task(read_rules(files), name="rules")
+    stopped = asyncio.create_task(stopping.wait(), name="stopped")
+    await asyncio.wait({reading, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not reading.done():
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)  # its process has ended
+        return True
+    read = reading.result()
+    collect_garbage_seldom()
+    manager = Manager(
+        read.project,
+        Path(files.root),
+        options,
+        errors=read.errors,
+        read_rules=read_rules,
+        page=_page(options.page_address) if options.page_address else None,
+        stopping=stopping,
+    )
+    return await manager.run()
+
+
+def _stop(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        structlog.get_logger().warning("second signal: exiting immediately")
         os._exit(NO)
-    manager.stopping.set()
+    stopping.set()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.authoring import rules_process
+from ruleop.cli import run
+from ruleop.cli.program import DONE
 from ruleop.errors import Site
 from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import load_project
@@ -91,6 +95,12 @@ async def test_sound_rules_pass_whatever_is_in_files_that_the_operator_does_not_
         ("kill -9 $$", "ended by SIGKILL"),
         ("echo 'Traceback' >&2; echo 'MemoryError: a secret' >&2; exit 1", "exit status 1: MemoryError"),
         ("exit 3", "exit status 3"),
+        ("kill -40 $$", "ended by signal 40"),
+        ("echo 'a line of a plugin'", "exit status 0"),
+        ("head -c 8 /dev/zero; echo 'a line of a plugin'", "its answer cannot be read"),
+        ("head -c 8 /dev/zero; echo null", "its answer cannot be read"),
+        (r"head -c 7 /dev/zero; printf '\005hello[]'", "its answer cannot be read"),
+        ("head -c 20000000 /dev/zero >&2; exit 1", "exit status 1"),
         (None, "cannot be started: No such file or directory"),
     ],
 )
@@ -119,6 +129,33 @@ async def test_a_process_that_takes_too_long_is_ended(files, tmp_path, monkeypat
         await reading.errors
     started = (tmp_path / "pid").read_text().strip() if (tmp_path / "pid").exists() else ""
     assert not started or not is_alive(int(started))
+
+
+async def test_a_machine_without_further_threads_gives_no_verdict(files, monkeypatch):
+    async def start(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    reading = await read_by_process(files, variables=VARIABLES)
+    with pytest.raises(NoVerdict, match="cannot be started: can't start new thread"):
+        await reading.errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_an_operator_that_is_stopped_while_its_rules_are_loaded_stops_in_order(
+    files, tmp_path, monkeypatch, number
+):
+    """As PID 1 of a container it would never hear of a signal for which it has no handler."""
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    running = asyncio.create_task(run._run(files, Options()))
+    await until("the process", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    assert signal.getsignal(number) not in (signal.SIG_DFL, signal.default_int_handler)
+    os.kill(os.getpid(), number)
+    assert await running == DONE
+    assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 async def test_rules_without_a_verdict_are_used_with_a_warning_and_counted():

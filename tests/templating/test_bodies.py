@@ -16,6 +16,7 @@ from ruleop.language.templates import RuleErrors, Waiting, view
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar
 from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
+from ruleop.language.templates.tree import parser
 from tests.exploration import examples
 
 
@@ -311,3 +312,33 @@ def test_keys_and_values_have_their_places_in_the_files(title):
     for text, site in words:
         written = texts[site.path.removeprefix("templates/")].split("\n")[site.line - 1][site.column - 1 :]
         assert written.lstrip("'").startswith(text), (text, site)
+
+
+NESTED = 60
+
+
+@pytest.mark.parametrize("tag", ["if spec.a", "for i in spec.a"])
+def test_a_line_in_many_statements_is_not_read_again_for_each_way_to_it(monkeypatch, tag):
+    read = []
+    monkeypatch.setattr(parser, "_text_of", lambda line, text_of=parser._text_of: read.append(1) or text_of(line))
+    end = tag.split()[0]
+    library = Library({"a.yaml": f"{{% {tag} %}}\n" * NESTED + "a: 1\n" + f"{{% end{end} %}}\n" * NESTED})
+    assert possible("a.yaml", library).bodies
+    assert len(read) < NESTED**2
+
+
+BRANCHES = 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% if spec.a == 'x' %}\n"
+        + "".join(f"a: {i}\n{{% elif spec.a == 'x{i}' %}}\n" for i in range(BRANCHES))
+        + "a: y\n{% endif %}\n",
+        "".join(f"{{% if spec.a == {i} %}}\na: {i}\n{{% endif %}}\n" for i in range(BRANCHES)),
+    ],
+    ids=["one if", "one if each"],
+)
+def test_a_template_of_hundreds_of_branches_has_no_mistakes(text):
+    assert mistakes(text) == []

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.language.templates.bodies.conditions import Assignment, Atom, Both, Either, Formula, Needs, Negation, solve
+from ruleop.language.templates.bodies.conditions import (
+    Assignment,
+    Atom,
+    Both,
+    Either,
+    Formula,
+    Needs,
+    Negation,
+    Solver,
+    TooLarge,
+)
 
 FREE = [Atom() for _ in range(3)]
 RIVALS: list[Atom] = []
@@ -45,9 +56,24 @@ def are_met(needs: Needs, outcomes: Assignment) -> bool:
 @given(NEEDS, st.lists(NEEDS, max_size=3), st.booleans())
 def test_outcomes_meet_all_needs_and_none_of_the_others(needs: Needs, without: list[Needs], prefers: bool) -> None:
     valid = [each for each in ALL if are_met(needs, each) and not any(are_met(one, each) for one in without)]
-    found = solve(needs, without, lambda _: prefers)
+    found = Solver().solve(needs, without, lambda _: prefers)
     assert (found is not None) == bool(valid)
     if found is not None:
         completed = [each for each in ALL if found.items() <= each.items()]
         assert completed
         assert all(each in valid for each in completed)
+
+
+def test_a_search_may_decide_about_any_number_of_conditions():
+    needs = tuple((Either(Atom(), Atom()), True) for _ in range(600))
+    found = Solver().solve(needs)
+    assert found is not None
+    assert len(found) == len(needs)
+
+
+def test_the_work_of_all_searches_for_one_template_has_a_limit():
+    solver, needs = Solver(left=100), tuple((Atom(), True) for _ in range(30))
+    for _ in range(3):
+        assert solver.solve(needs) is not None
+    with pytest.raises(TooLarge):
+        solver.solve(needs)

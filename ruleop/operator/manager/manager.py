@@ -66,10 +66,12 @@ class Manager:
         read_rules: ReadRules | None = None,
         on_reload: Callable[[Project | None], None] = lambda _: None,
         page: Callable[[Manager], contextlib.AbstractAsyncContextManager[object]] | None = None,
+        stopping: asyncio.Event | None = None,
     ) -> None:
         """`errors` of the project, which may still be checked; None for rules that are not checked. `read_rules` reads
         and checks other rules before they are put in force. `on_reload` is called with the rules after each
-        reload, and with None after one that was rejected. `page` serves the web page."""
+        reload, and with None after one that was rejected. `page` serves the web page. `stopping` may be set
+        before it runs."""
         self.page = page
         self.options = options
         self.project = self._in_force(project)  # as it was at the start
@@ -83,7 +85,7 @@ class Manager:
         self.election: Election | None = None
         self.log = structlog.get_logger()
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        self.stopping = asyncio.Event()
+        self.stopping = stopping or asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._starting = "waiting for the API server"  # why it is not ready; empty once it has started
         self._in_order = True

@@ -17,10 +17,11 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import re
 import signal
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
     ReadRules = Callable[[RuleFiles], Awaitable["Reading"]]
     """Raises ProjectErrors for rules that cannot be used."""
 
+T = TypeVar("T")
+
 PROCESS: Final = "ruleop.authoring.rules_process"
+LONGEST_COMPLAINT: Final = 64 * 1024  # bytes of stderr that are kept
+_ERROR: Final = re.compile(r"[\w.]{1,100}")  # the type of an exception
 TIMEOUT: Final = 120.0  # seconds; on a machine with nothing to spare, a second of CPU takes a while
 
 
@@ -160,12 +165,12 @@ async def _errors_by_process(
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # an interrupt at a terminal is for the operator
         )
-    except OSError as error:
-        raise NoVerdict(f"cannot be started: {error.strerror}") from None
+    except (OSError, RuntimeError) as error:  # RuntimeError: no further thread can be started
+        raise NoVerdict(f"cannot be started: {error.strerror if isinstance(error, OSError) else error}") from None
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    complaint = asyncio.create_task(process.stderr.read(), name="complaints of the checks")
+    complaint = asyncio.create_task(_last_of(process.stderr), name="complaints of the checks")
     try:
         async with asyncio.timeout(TIMEOUT):
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # it ended; its status says why
@@ -173,7 +178,7 @@ async def _errors_by_process(
                 process.stdin.write_eof()
                 size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES))
                 if size:
-                    rules.set_result(from_bytes(await process.stdout.readexactly(size)))
+                    rules.set_result(_read(from_bytes, await process.stdout.readexactly(size)))
             answer = await process.stdout.read()
             status, complained = await process.wait(), await complaint
     except TimeoutError:
@@ -185,12 +190,34 @@ async def _errors_by_process(
             await process.wait()
     if status or not answer:
         raise NoVerdict(_reason(status, complained))
+    return _read(_findings, answer)
+
+
+def _read(read: Callable[[bytes], T], data: bytes) -> T:
+    """Raises NoVerdict for what the process did not write: other programs may write to its stdout, such as those that
+    an environment starts in each interpreter."""
+    try:
+        return read(data)
+    except Exception:  # noqa: BLE001 - pickle raises anything
+        raise NoVerdict("its answer cannot be read") from None
+
+
+def _findings(answer: bytes) -> Sequence[Finding]:
     return [Finding(**{**each, "site": Site(**each["site"])}) for each in json.loads(answer)]
+
+
+async def _last_of(stream: asyncio.StreamReader) -> bytes:
+    last = b""
+    while further := await stream.read(LONGEST_COMPLAINT):
+        last = (last + further)[-LONGEST_COMPLAINT:]
+    return last
 
 
 def _reason(status: int, complaint: bytes) -> str:
     """Without the texts of exceptions, which may quote the rules."""
     if status < 0:
-        return f"ended by {signal.Signals(-status).name}"
+        with contextlib.suppress(ValueError):  # some signals have no name
+            return f"ended by {signal.Signals(-status).name}"
+        return f"ended by signal {-status}"
     last = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2].partition(":")[0]
-    return f"exit status {status}: {last}" if last else f"exit status {status}"
+    return f"exit status {status}: {last}" if _ERROR.fullmatch(last) else f"exit status {status}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _PURE: Final = frozenset({"has_kind", "after", "within", "duration", "range", "dict"})
 _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
 _MAX_STEPS: Final = 5_000  # of one search for outcomes
+MAX_WORK: Final = 1_000_000  # of all searches for one template; a second or two
 
 
 class TooLarge(Exception):  # noqa: N818 - describes the template
@@ -83,8 +84,7 @@ class Outcomes:
 
     def contradict(self, needs: Needs) -> bool:
         """Whether a condition that mattered has another outcome."""
-        known = ((_known(formula, self.taken)[0], outcome) for formula, outcome in needs)
-        return any(found is not None and found is not outcome for found, outcome in known)
+        return _is_avoided(needs, self.taken)
 
     def _truth(self, formula: Formula) -> bool:
         known, undecided = _known(formula, self.taken)
@@ -97,9 +97,77 @@ class Outcomes:
         return known is True
 
 
-def solve(needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:
-    """Outcomes with which these needs are met, and none of the others; None if there are none. Raises TooLarge."""
-    return _Search([*(((formula, not outcome),) for formula, outcome in needs), *without], prefer).completed({})
+@dataclass(slots=True)
+class Solver:
+    """Searches for outcomes of the conditions of one template. All its work has a limit: a chain of hundreds of
+    branches has tens of thousands of pairs of them."""
+
+    left: int = MAX_WORK  # formulas that may still be evaluated
+
+    def spend(self, work: int) -> None:
+        """Raises TooLarge."""
+        self.left -= work
+        if self.left < 0:
+            raise TooLarge
+
+    def solve(self, needs: Needs, without: Sequence[Needs] = (), prefer: Prefer = lambda _: True) -> Assignment | None:
+        """Outcomes with which these needs are met, and none of the others; None if there are none. Raises TooLarge."""
+        self.spend(len(needs))
+        given: Assignment = {}
+        open_needs: list[tuple[Formula, bool]] = []
+        for formula, outcome in needs:
+            if not _is_added(formula, outcome, given, open_needs):
+                return None
+        return self._completed(
+            given, [*(((formula, not outcome),) for formula, outcome in open_needs), *without], prefer
+        )
+
+    def _completed(self, given: Assignment, without: Sequence[Needs], prefer: Prefer) -> Assignment | None:
+        """The outcomes with more of them, so that none of `without` is met; None if that cannot be."""
+        untried = [given]
+        for _ in range(_MAX_STEPS):
+            if not untried:
+                return None
+            given = untried.pop()
+            met = None
+            for needs in without:
+                self.spend(len(needs))
+                if not _is_avoided(needs, given):
+                    met = needs
+                    break
+            if met is None:
+                return given
+            atom = next((found for formula, _ in met if (found := _known(formula, given)[1]) is not None), None)
+            if atom is not None:
+                preferred = prefer(atom)
+                further = (_decided(given, atom, outcome) for outcome in (not preferred, preferred))
+                untried += (each for each in further if each is not None)
+        raise TooLarge
+
+
+def _is_added(formula: Formula, outcome: bool, given: Assignment, open_needs: list[tuple[Formula, bool]]) -> bool:
+    """Adds the outcomes without which a need cannot be met, or the need itself where there are several ways to meet it.
+    False if they contradict those that are given."""
+    while isinstance(formula, Negation):
+        formula, outcome = formula.formula, not outcome
+    if isinstance(formula, bool):
+        return formula is outcome
+    if isinstance(formula, Atom):
+        if formula in given:
+            return given[formula] is outcome
+        given[formula] = outcome
+        rivals = formula.rivals if outcome else ()
+        return not any(rival is not formula and given.setdefault(rival, False) for rival in rivals)
+    if isinstance(formula, Both) is outcome:
+        return all(_is_added(each, outcome, given, open_needs) for each in (formula.left, formula.right))
+    open_needs.append((formula, outcome))
+    return True
+
+
+def _is_avoided(needs: Needs, given: Assignment) -> bool:
+    """Whether one of these outcomes differs already."""
+    known = ((_known(formula, given)[0], outcome) for formula, outcome in needs)
+    return any(found is not None and found is not outcome for found, outcome in known)
 
 
 def _decided(given: Assignment, atom: Atom, outcome: bool) -> Assignment | None:
@@ -111,38 +179,6 @@ def _decided(given: Assignment, atom: Atom, outcome: bool) -> Assignment | None:
         if rival is not atom and found.setdefault(rival, False):
             return None
     return found
-
-
-@dataclass(slots=True)
-class _Search:
-    without: Sequence[Needs]
-    prefer: Prefer
-    steps: int = 0
-
-    def completed(self, given: Assignment) -> Assignment | None:
-        """The outcomes with more of them, so that none of `without` is met; None if that cannot be."""
-        self.steps += 1
-        if self.steps > _MAX_STEPS:
-            raise TooLarge
-        for needs in self.without:
-            open_atom: Atom | None = None
-            for formula, outcome in needs:
-                known, undecided = _known(formula, given)
-                if known is not None and known is not outcome:
-                    break
-                open_atom = open_atom or undecided
-            else:
-                return self._split(given, open_atom) if open_atom is not None else None
-        return given
-
-    def _split(self, given: Assignment, atom: Atom) -> Assignment | None:
-        preferred = self.prefer(atom)
-        for outcome in (preferred, not preferred):
-            further = _decided(given, atom, outcome)
-            found = self.completed(further) if further is not None else None
-            if found is not None:
-                return found
-        return None
 
 
 def _known(formula: Formula, given: Mapping[Atom, bool]) -> tuple[bool | None, Atom | None]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates.bodies.body import Body, Node
-from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, TooLarge, solve
+from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, TooLarge
 from ruleop.language.templates.bodies.possible import StandIn, Sum, Variant, as_text
 from ruleop.language.templates.bodies.walk import BodyWalk
 from ruleop.language.templates.values.cost import Exhausted
@@ -70,6 +70,7 @@ class Possible:
             if all(each.contradict(needs) for each in found) and (given := self._solved(needs, prefer)) is not None:
                 found.append(Outcomes(given, prefer))
                 self._documents(found[-1], as_text)  # decides about all other conditions
+                self.walk.solver.left -= self.walk.statements * len(found[-1].taken)
                 for atom, outcome in found[-1].taken.items():
                     counts.setdefault(atom, [0, 0])[outcome] += 1
         return found
@@ -80,7 +81,7 @@ class Possible:
 
     def _solved(self, needs: Needs, prefer: Prefer) -> Assignment | None:
         try:
-            return solve(needs, self._clashing, prefer)
+            return self.walk.solver.solve(needs, self._clashing, prefer)
         except TooLarge:
             return None
 
@@ -104,7 +105,7 @@ class Possible:
 
     def _is_broken(self, needs: Needs) -> bool:
         """Whether there are outcomes with these, but none without clashes."""
-        return solve(needs, self._clashing) is None and solve(needs) is not None
+        return self.walk.solver.solve(needs, self._clashing) is None and self.walk.solver.solve(needs) is not None
 
     def _reasons(self, routes: list[Needs], broken: list[Needs]) -> dict[tuple[str, str], RuleError]:
         """The clashes that are in each document with a branch or, if there is no such clash, the first that is in one.
@@ -112,9 +113,9 @@ class Possible:
         certain, may_be = [], []
         for clash in self.walk.clashes:
             for needs in routes:
-                if solve((*needs, *clash.needs), broken) is not None:
+                if self.walk.solver.solve((*needs, *clash.needs), broken) is not None:
                     may_be.append(clash.mistake)
-                    certain += [clash.mistake] if solve(needs, [*broken, clash.needs]) is None else []
+                    certain += [clash.mistake] if self.walk.solver.solve(needs, [*broken, clash.needs]) is None else []
         return {(str(each.site), each.message): each for each in certain or may_be[:1]}
 
 

@@ -24,9 +24,9 @@ from ruleop.language.templates.bodies.conditions import (
     Options,
     Outcomes,
     Scope,
+    Solver,
     TooLarge,
     atoms,
-    solve,
 )
 from ruleop.language.templates.bodies.possible import (
     Fragment,
@@ -120,12 +120,13 @@ class BodyWalk:
     routes: dict[TakenBranch, dict[Needs, None]] = field(default_factory=dict)  # with all that is needed to come there
     clashes: list[Clash] = field(default_factory=list)
     assumed: Assignment = field(default_factory=dict)  # so that loops have a pass
+    solver: Solver = field(default_factory=Solver)
+    statements: int = 0
     _tested: set[Atom] = field(default_factory=set)
     _conditions: Conditions = field(default_factory=Conditions)
     _frame: tuple[Hashable, ...] = ()  # the calls and files around a statement
     _needs: Needs = ()  # of the branches around a statement
     _versions: dict[Hashable, Hashable] = field(default_factory=dict)  # of namespaces, after `set ns.x`
-    _statements: int = 0
     _is_value: bool = field(init=False)  # of watches.yaml, where a piece is always text
     _chosen: bool = False  # whether a condition within a line decides about a value
 
@@ -165,7 +166,7 @@ class BodyWalk:
         """Whether something is possible with further needs, which what follows then has."""
         outer, self._needs = self._needs, (*self._needs, *needs)
         try:
-            yield not needs or solve(self._needs) is not None
+            yield not needs or self.solver.solve(self._needs) is not None
         finally:
             self._needs = outer
 
@@ -323,11 +324,12 @@ class BodyWalk:
         of_same_key = total.keys.setdefault(name, []) if name is not None else []
         is_of_same_kind = part.kind is None or (part.kind is not str and total.kinds <= {part.kind})
         for each in of_same_key if is_of_same_kind else total.parts[total.begin :]:
+            self.solver.spend(1 + len(found))
             message = _clash(each, part)
             if not message or any(each.needs[: len(one.needs)] == one.needs for one in found):
                 continue  # where this one is, one that is found is too
             needs = (*around, *each.needs, *part.needs)
-            if solve(needs) is not None:
+            if self.solver.solve(needs) is not None:
                 found.append(each)
                 self.clashes.append(Clash(RuleError(message, part.site), needs))
         if not any(part.needs[: len(each.needs)] == each.needs for each in found):  # else it is never there
@@ -428,8 +430,8 @@ class BodyWalk:
             return Shown(slot.place, slot.printed, self._written(piece.body, piece.scope))
 
     def _count(self) -> None:
-        self._statements += 1
-        if self._statements > MAX_STATEMENTS:
+        self.statements += 1
+        if self.statements > MAX_STATEMENTS:
             raise TooLarge
 
     # -- statements ----------------------------------------------------------------------------------------------------
@@ -517,7 +519,7 @@ class BodyWalk:
         some = self._formula(node.iterable, scope)
         if node.test is not None:
             some = Both(some, self._conditions.special(self._identity(node)))
-        for atom, outcome in (solve(((some, True),)) or {}).items():
+        for atom, outcome in (self.solver.solve(((some, True),)) or {}).items():
             if atom not in known:
                 self.assumed.setdefault(atom, outcome)
         inner = {**self._opaque(names_set(node.target), node, scope), "loop": Bound(_UNKNOWN, self._identity(node))}

@@ -193,40 +193,36 @@ def _is_lone(line: Line) -> syntax.Printing | None:
 
 
 def _shape_of(item: Item) -> Shape:
-    if isinstance(item, BlockItem):
-        return _first(item)[1]
-    text = _text_of(item).strip(" \t\r")
+    return _first(item)[1]
+
+
+def _column(item: Item) -> int:
+    return _first(item)[0]
+
+
+def _first(item: Item) -> tuple[int, Shape]:
+    """The column and shape of the first line that an item prints. Of shapes, one that is known goes first."""
+    if isinstance(item, Line):
+        text = _text_of(item)
+        return len(text) - len(text.lstrip(" ")), _shape_of_line(item, text.strip(" \t\r"))
+    found: tuple[int, Shape] = (0, "")
+    for items in item.bodies:
+        column, shape = next((first for first in map(_first, items) if first[1]), found)
+        if not found[1] or (found[1] == "open" and shape != "open"):
+            found = (column, shape)
+    return found
+
+
+def _shape_of_line(line: Line, text: str) -> Shape:
     if not text or text.startswith("#"):
         return ""
     if _SEPARATOR.fullmatch(text):
         return "text"
-    if _is_lone(item) is not None:
+    if _is_lone(line) is not None:
         return "open"
     if text == "-" or text.startswith("- "):
         return "item"
     return "key" if _KEY.match(text) else "text"
-
-
-def _first(block: BlockItem) -> tuple[int, Shape]:
-    """The column and shape of the first line that a block prints. Of shapes, one that is known goes first."""
-    found: tuple[int, Shape] = (0, "")
-    for items in block.bodies:
-        for each in items:
-            shape = _shape_of(each)
-            if not shape:
-                continue
-            column = _column(each)
-            if not found[1] or (found[1] == "open" and shape != "open"):
-                found = (column, shape)
-            break
-    return found
-
-
-def _column(item: Item) -> int:
-    if isinstance(item, BlockItem):
-        return _first(item)[0]
-    text = _text_of(item)
-    return len(text) - len(text.lstrip(" "))
 
 
 @dataclass(slots=True)
