@@ -222,7 +222,7 @@ def _keeps_items(node: syntax.Expr | None) -> bool:
     items."""
     while isinstance(node, syntax.Filter):
         by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and attribute_name(node) is not None
-        if not by_attribute and node.name not in {"list", "reverse"}:
+        if not by_attribute and node.name not in {"list", "reverse", "default", "d"}:
             return False
         node = node.value
     return isinstance(node, (syntax.Name, syntax.Field, syntax.Item, syntax.Slice))
