@@ -14,19 +14,18 @@ from hypothesis import strategies as st
 from ruleop.errors import RenderError, Site
 from ruleop.language.templates import RuleErrors, Waiting, view
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar
-from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
 from tests.exploration import examples
 
 
 def mistakes(text: str, **others: str) -> list[str]:
     sources = {"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}}
-    return [str(each) for each in possible("a.yaml", Library(sources)).mistakes]
+    return [str(each) for each in Library(sources).possible("a.yaml").mistakes]
 
 
 def lines(text: str, **others: str) -> list[int]:
     library = Library({"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}})
-    return [each.site.line for each in possible("a.yaml", library).mistakes]
+    return [each.site.line for each in library.possible("a.yaml").mistakes]
 
 
 def test_a_line_that_is_never_yaml_is_a_mistake_with_its_place():
@@ -249,7 +248,7 @@ SPECS = [
 @given(st.lists(STATEMENTS, min_size=1, max_size=5).map(tuple))
 def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
     library = Library({"a.yaml": source(body)})
-    found = possible("a.yaml", library).mistakes
+    found = library.possible("a.yaml").mistakes
     try:
         template = library.text_mapping("a.yaml")
     except RuleErrors:
@@ -270,7 +269,7 @@ def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
 def test_an_entry_that_is_null_is_omitted_so_another_may_have_its_key():
     text = "m:\n{% if spec.a %}\nm: {{ spec.m }}\n{% endif %}\n"
     library = Library({"a.yaml": text})
-    assert list(possible("a.yaml", library).mistakes) == []
+    assert list(library.possible("a.yaml").mistakes) == []
     template = library.text_mapping("a.yaml")
     assert template.render({"spec": view("spec", {"a": True, "m": "x"})}) == [{"m": "x"}]
 
@@ -305,7 +304,7 @@ def test_keys_and_values_have_their_places_in_the_files(title):
         "a.yaml": POSITIONS[title],
         "b.j2": "g: h\n{% block x %}\ni: j\n{% endblock %}\n{% macro m() %}\nk: l\n{% endmacro %}\n",
     }
-    found = [each for body in possible("a.yaml", Library(texts)).bodies for each in sites(body.document)]
+    found = [each for body in Library(texts).possible("a.yaml").bodies for each in sites(body.document)]
     words = [(text, site) for text, site in found if isinstance(text, str) and text.isalpha()]
     assert words
     for text, site in words:

@@ -45,6 +45,10 @@ KINDS = {
     "half in an include": ("apiVersion: v1\n{% include 'kind' %}\n", {SECRET}, False),
     "a macro that makes documents": ("{% from 'macros' import service %}\n{{ service(1) }}\n", {SERVICE}, False),
     "a base": ("{% extends 'base' %}{% block spec %}x: 1{% endblock %}", {SERVICE}, False),
+    "a macro that is chosen and given to another": ("{% macro a() %}\napiVersion: v1\nkind: Secret\n{% endmacro %}\n{% from 'macros' import service %}\n{% macro made(f) %}\n{{ f(1) }}\n{% endmacro %}\n{% set one = a if x else service %}\n{{ made(one) }}\n", {SECRET, SERVICE}, False),
+    "a macro that is not called does not count": ("{% macro a() %}\napiVersion: v1\nkind: Secret\n{% endmacro %}\napiVersion: v1\nkind: Service\n", {SERVICE}, False),
+    "branches by a condition and its opposite": ("apiVersion: {{ 'apps/v1' if x else 'v1' }}\n{% if not x %}\nkind: Service\n{% else %}\nkind: Deployment\n{% endif %}\n", {DEPLOYMENT, SERVICE}, False),
+    "a document that a condition separates": ("apiVersion: v1\nkind: {{ 'Secret' if x else 'Service' }}\n{% if x %}\n---\napiVersion: apps/v1\nkind: Deployment\n{% endif %}\n", {DEPLOYMENT, SECRET, SERVICE}, True),
     "a rendered file does not count": ("apiVersion: v1\nkind: Secret\ndata: {x: {{ render('document') }}}\n", {SECRET}, False),
 }  # fmt: skip
 FILES = {
@@ -81,6 +85,7 @@ def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
         ("apiVersion: v1\nkind: {{ 'A: 1' if x else 'B' }}\n", "kind must be plain text"),
         ("apiVersion: {{ '1.2' if x else '3' }}\nkind: A\n", "apiVersion must be plain text"),
         ("{% set k = 'A' if x else 'B' %}\napiVersion: v1\nkind: {{ k }}\n", "kind must be plain text"),
+        ("apiVersion: v1\nkind: {% if x %}A{% endif %}\n", "templates/main.j2:2:1: kind must be plain text"),
         ("{% include 'dynamic' %}", "templates/dynamic:1:1: kind must be plain text"),
         ("apiVersion: v1\nkind: List\n", "`kind: List` is not supported"),
         ("a: 1\n", "no apiVersion and kind in plain text"),

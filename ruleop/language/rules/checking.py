@@ -39,7 +39,6 @@ from ruleop.language.rules.keys.value_types import Analysis
 from ruleop.language.rules.keys.watches_yaml import ChildTable, ObserveTable, WatchTable
 from ruleop.language.rules.loading.loader import Loading
 from ruleop.language.rules.project_files import RuleFiles
-from ruleop.language.templates.bodies.documents import possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
 CRDS: Final = "crds/"
 ANALYSIS: Final = Analysis(
-    unreadable=lambda of, library: possible(of, library).mistakes,
     refusal=refusal,
     foreign_keys={
         WatchTable.DEFINITION: OF_A_WATCH,

@@ -12,7 +12,6 @@ from ruleop.language.rules.checks.owned_lists import shape_of
 from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Scalar, member
-from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile.hints import has_templates
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: F
             "`kind: List` is not supported: make each item a child, or use a template with documents separated by `---`"
         )
         findings.mistake("wrong-value", message, node.site)
-    bodies = possible(node, library).bodies
+    bodies = library.possible(node).bodies
     is_selected = child.table.patch is not None and child.table.patch.name is None
     _check_bodies(bodies, findings, are_named=not is_selected, may_omit=False)
     if child.table.patch is not None:
@@ -214,7 +213,7 @@ def _check_template(child: ChildDraft, library: Library, findings: Findings) -> 
     """Checks what a template file renders with any values: the fields of its bodies that are literal text."""
     if child.table.template is None:
         return
-    bodies = possible(child.table.template.compiled.name, library).bodies
+    bodies = library.possible(child.table.template.compiled.name).bodies
     others = [body for body in bodies if not isinstance(body.document, BodyMembers) and not _is_printed(body.document)]
     if others and _variants(others) == _variants(bodies):
         message = "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text"

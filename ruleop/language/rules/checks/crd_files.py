@@ -15,7 +15,6 @@ from ruleop.language.rules.findings import Findings, did_you_mean_quoted
 from ruleop.language.templates import TextTemplate, YamlNode
 from ruleop.language.templates.bodies.body import Scalar
 from ruleop.language.templates.bodies.body import member as member_of
-from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.nearest import nearest
 
@@ -158,7 +157,7 @@ def _site_of_kind(kind: Kind, key: str, child: ChildDraft, library: Library) -> 
     assert child.body is not None
     compiled, node = child.body.compiled, child.body.node
     text = kind.kind if key == "kind" else kind.api_version
-    bodies = possible(compiled.name if isinstance(compiled, TextTemplate) else node, library).bodies
+    bodies = library.possible(compiled.name if isinstance(compiled, TextTemplate) else node).bodies
     found = (member_of(body.document, key) for body in bodies)
     return next((each.site for each in found if isinstance(each, Scalar) and each.value == text), node.site)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.language.templates import TextTemplate
-from ruleop.language.templates.bodies.documents import Possible, possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates.bodies.body import Printed
+    from ruleop.language.templates.bodies.documents import Possible
     from ruleop.language.templates.compile import Library
 
 
 def possible_in(part: RulePart, library: Library) -> Possible:
     """What the body of a child may be."""
-    return possible(part.compiled.name if isinstance(part.compiled, TextTemplate) else part.node, library)
+    return library.possible(part.compiled.name if isinstance(part.compiled, TextTemplate) else part.node)
 
 
 def metadata_slots(part: RulePart, name: str, library: Library) -> Iterator[Printed]:
