@@ -234,13 +234,6 @@ class BodyWalk:
         self._part(total, dict, self._value(entry.value, scope), entry.site, key=key, start=start)
         self._chosen, self._is_kind = outer, False
 
-    def _chosen_texts(self, node: syntax.Printed, scope: Scope) -> Iterator[str]:
-        """The literals of which an expression chooses one, each with what it needs; none of another expression."""
-        for needs, text in self._literals(node, scope) if self._is_kind else ():
-            with self._given(needs) as is_possible:
-                if is_possible:
-                    yield text
-
     def _literals(self, node: syntax.Node | None, scope: Scope) -> list[tuple[Needs, str]]:
         if isinstance(node, syntax.Conditional):
             test = self._formula(node.test, scope)
@@ -280,14 +273,13 @@ class BodyWalk:
 
     def _spread(self, slot: syntax.Printing, site: Site, scope: Scope, total: Sum) -> None:
         """Adds what is alone on its line: a piece, as if it were written there, or a value."""
-        for needs, piece in self._pieces(slot.printed, scope):
-            with self._given(needs) as is_possible:
-                if not is_possible:
-                    continue
-                if piece is None:
-                    self._part(total, None, Shown(slot.place, slot.printed), site)
-                elif (parsed := self._parsed(piece)) is not None:
-                    self._insert(parsed, piece, slot, total)
+        for piece in self._printed(slot.printed, scope):
+            if piece is None:
+                self._part(total, None, Shown(slot.place, slot.printed), site)
+            elif isinstance(piece, str):
+                self._part(total, str, scalar((piece,), site), site)
+            elif (parsed := self._parsed(piece)) is not None:
+                self._insert(parsed, piece, slot, total)
 
     def _insert(self, parsed: Documents, piece: WalkedPiece, slot: syntax.Printing, total: Sum) -> None:
         if parsed.separated and not total.is_stream:
@@ -366,26 +358,19 @@ class BodyWalk:
     def _whole(self, node: WholeValue, scope: Scope, total: Sum) -> None:
         """Adds a whole value. A piece that is a mapping or a list is data, one that is a single expression has its
         value, and any other is text."""
-        parts = len(total.parts)
-        for literal in self._chosen_texts(node.slot.printed, scope):
-            self._part(total, str, scalar((literal,), node.site), node.site)
-        if len(total.parts) > parts:
-            return
-        for needs, piece in self._pieces(node.slot.printed, scope):
-            with self._given(needs) as is_possible:
-                if not is_possible:
-                    continue
-                data = self._data(piece)
-                if piece is not None and data is not None:
-                    with self._within(piece):
-                        self._add(data, piece.scope, total)
-                else:
-                    shown = Fragment(self._shown(node.slot, piece), ())
-                    text = PossibleText((shown,), node.site, own=True, chosen=self._chosen)
-                    self._part(total, str, _fixed(text), node.site)
+        for piece in self._printed(node.slot.printed, scope):
+            if isinstance(piece, str):
+                self._part(total, str, scalar((piece,), node.site), node.site)
+            elif piece is not None and (data := self._data(piece)) is not None:
+                with self._within(piece):
+                    self._add(data, piece.scope, total)
+            else:
+                shown = Fragment(self._shown(node.slot, piece), ())
+                text = PossibleText((shown,), node.site, own=True, chosen=self._chosen)
+                self._part(total, str, _fixed(text), node.site)
 
-    def _data(self, piece: WalkedPiece | None) -> Node | None:
-        if piece is None or piece.is_text or self._is_value:
+    def _data(self, piece: WalkedPiece) -> Node | None:
+        if piece.is_text or self._is_value:
             return None
         try:
             members = piece.file.documents(piece.body).members
@@ -416,12 +401,9 @@ class BodyWalk:
             if isinstance(node, (str, syntax.Data)):
                 found.append(Fragment(node if isinstance(node, str) else node.text, self._needs[depth:]))
             elif isinstance(node, PRINTING):
-                before = len(found)
-                found.extend(Fragment(text, self._needs[depth:]) for text in self._chosen_texts(node.printed, scope))
-                for needs, piece in self._pieces(node.printed, scope) if len(found) == before else ():
-                    with self._given(needs) as is_possible:
-                        if is_possible:
-                            found.append(Fragment(self._shown(node, piece), self._needs[depth:]))
+                for piece in self._printed(node.printed, scope):
+                    what = piece if isinstance(piece, str) else self._shown(node, piece)
+                    found.append(Fragment(what, self._needs[depth:]))
             elif isinstance(node, BlockItem):
                 self._write([node.node], scope, found, depth)
             elif isinstance(node, EFFECTS):
@@ -560,6 +542,13 @@ class BodyWalk:
                 scope.update(self._opaque(names_set(target), target, {}))
 
     # -- pieces --------------------------------------------------------------------------------------------------------
+
+    def _printed(self, node: syntax.Printed, scope: Scope) -> Iterator[WalkedPiece | str | None]:
+        """What an expression prints, each with what it needs: pieces, None for a value, and the texts of a kind."""
+        for needs, found in (self._literals(node, scope) if self._is_kind else ()) or self._pieces(node, scope):
+            with self._given(needs) as is_possible:
+                if is_possible:
+                    yield found
 
     def _pieces(self, node: syntax.Node | None, scope: Scope) -> Options:
         """The pieces that an expression may print; None where it prints a value."""
