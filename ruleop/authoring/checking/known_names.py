@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import TextTemplate, syntax
@@ -58,6 +59,7 @@ def shown(name: KnownName) -> str:
     )
 
 
+@lru_cache(maxsize=4096)
 def may_be(name: KnownName, other: KnownName) -> bool:
     """Whether two names may be the same text, where a CR's name is none that is written out."""
     return _may_be(_tokens(name), _tokens(other))

@@ -167,7 +167,7 @@ class Library:
         def parse(text: str, site: Site) -> syntax.Template:
             tree, its_named = self._checked(text, site)
             named.extend(its_named)
-            return self._written_strings.setdefault((text, site), tree)
+            return tree
 
         written = read_value(node, parse)
         self._written_values[id(node)] = node, written
@@ -300,6 +300,7 @@ class Library:
         self._files(each.name for each in named if each.is_run)
         if mistakes := self._hidden_names(named, site):
             raise RuleErrors(mistakes)
+        self._written_strings[source, site] = tree
         return tree, named
 
     def _read_tree(self, tree: syntax.Template, site: Site) -> Reads:
