@@ -10,7 +10,7 @@ from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.language.secrets.secret_values import CHECKSUMS
-from ruleop.language.templates.bodies.body import Printed
+from ruleop.language.templates.bodies.body import Printed, as_written
 from ruleop.language.templates.syntax import chain_of, names_in
 
 if TYPE_CHECKING:
@@ -215,12 +215,10 @@ def _check_children(sources: Sources, findings: Findings) -> None:
 def text_of(field: BodyField, part: RulePart) -> str:
     """The text of a field with its expressions; "" if they may have another meaning in another template."""
     assigned = {name for name, _ in part.compiled.assigned}
-    texts = []
-    for piece in field.pieces:
-        if isinstance(piece, Printed) and (piece.captured or assigned & names_in(piece.node)):
-            return ""
-        texts.append(piece if isinstance(piece, str) else f"{{{{ {piece.place.expression} }}}}")
-    return "".join(texts)
+    is_same = all(
+        isinstance(each, str) or not (each.captured or assigned & names_in(each.node)) for each in field.pieces
+    )
+    return as_written(field.pieces) if is_same else ""
 
 
 def _is_own(slots: list[Printed], part: RulePart, sources: Sources) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.kubernetes.kinds import GroupKind
 from ruleop.language.templates.bodies.body import Body, BodyField, Printed
-from ruleop.language.templates.compile.picks import picked_names
+from ruleop.language.templates.compile.references import picked_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

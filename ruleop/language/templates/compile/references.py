@@ -37,6 +37,7 @@ def read_tree(tree: syntax.Template, functions: Container[str] = ()) -> Reads:
 
 
 _ATTRIBUTE_FILTERS = filters_with(Trait.TAKES_ATTRIBUTE)
+_PICKING = filters_with(Trait.PICKS_FIELDS)
 SAME_ITEMS = filters_with(Trait.SAME_ITEMS)
 _ITEM: str | None = None
 _OF_CALLS: Final = ("caller", "varargs", "kwargs")
@@ -281,3 +282,18 @@ def attribute_name(node: syntax.Filter) -> str | None:
     if node.name in {"selectattr", "rejectattr", "groupby"} and node.args and isinstance(node.args[0], syntax.Const):
         return str(node.args[0].value)
     return None
+
+
+def picked_names(node: syntax.Node) -> tuple[str, ...] | None:
+    """The fields that an expression picks by name, `spec | pick('cpu', 'memory')`, if all names are literals; None for
+    other expressions."""
+    if not isinstance(node, syntax.Filter) or node.name not in _PICKING or node.kwargs or node.more_args:
+        return None
+    names = literal_names(node.args)
+    return None if None in names else tuple(name for name in names if name is not None)
+
+
+def literal_names(arguments: Iterable[syntax.Expr]) -> list[str | None]:
+    """The names that are arguments, or items of a list that is one; None for each that is computed."""
+    parts = (part for each in arguments for part in (each.items if isinstance(each, syntax.List) else [each]))
+    return [each.value if isinstance(each, syntax.Const) and isinstance(each.value, str) else None for each in parts]

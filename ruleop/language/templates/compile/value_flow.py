@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.picks import picked_names
-from ruleop.language.templates.compile.references import COUNTERS, SAME_ITEMS, attribute_name
+from ruleop.language.templates.compile.references import COUNTERS, SAME_ITEMS, attribute_name, picked_names
 from ruleop.language.templates.filters.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
 from ruleop.language.templates.syntax import PRINTING, children, find, names_set
