@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ruleop.errors import Site
 from ruleop.kubernetes.kinds import Kind
@@ -65,6 +69,54 @@ def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
     source, kinds, many = KINDS[case]
     template = library(source, FILES).text("main.j2")
     assert (set(template.kinds), template.many) == (kinds, many)
+
+
+CONDITIONS = st.sampled_from(["a", "b", "not a", "a and b", "a or not b"])
+
+
+def _written(key: str, texts: tuple[str, str]) -> st.SearchStrategy[str]:
+    """The ways in which a field may be one of two texts."""
+    first, second = texts
+    inline = "{{% if {} %}}{}{{% else %}}{}{{% endif %}}"
+    return st.one_of(
+        st.just(f"{key}: {first}\n"),
+        CONDITIONS.map(lambda test: f"{key}: {{{{ '{first}' if {test} else '{second}' }}}}\n"),
+        CONDITIONS.map(lambda test: f"{key}: {inline.format(test, first, second)}\n"),
+        CONDITIONS.map(lambda test: inline.format(test, f"\n{key}: {first}\n", f"\n{key}: {second}\n") + "\n"),
+        CONDITIONS.map(lambda test: f"{{% if {test} %}}\n{key}: {second}\n{{% endif %}}\n"),
+        st.just(f"{{{{ {key.lower()}() }}}}\n"),
+    )
+
+
+FIELDS = _written("apiVersion", ("v1", "v2")), _written("kind", ("A", "B"))
+DOCUMENTS = st.one_of(
+    st.builds("---\n{}{}".format, *FIELDS),
+    st.builds("{{% if {} %}}\n---\n{}{}{{% endif %}}\n".format, CONDITIONS, *FIELDS),
+    st.builds("{{% if {} %}}\n---\n{}{}{{% else %}}\n---\n{}{}{{% endif %}}\n".format, CONDITIONS, *FIELDS, *FIELDS),
+)
+MACROS = """\
+{% macro apiversion() %}
+apiVersion: {{ 'v1' if a else 'v2' }}
+{% endmacro %}
+{% macro kind() %}
+{% if b %}
+kind: A
+{% else %}
+kind: C
+{% endif %}
+{% endmacro %}
+"""
+
+
+@given(st.lists(DOCUMENTS, min_size=1, max_size=3).map("".join))
+def test_the_known_kinds_are_those_that_some_values_render(text: str):
+    made = library(MACROS + text)
+    found: set[Kind] = set()
+    for a, b in product((False, True), repeat=2):
+        for each in made.text_mapping("main.j2").render({"a": a, "b": b}):
+            if isinstance(each, dict) and {"apiVersion", "kind"} <= each.keys():
+                found.add(Kind.of(each))
+    assert made.possible("main.j2").kinds == (found, [])
 
 
 @pytest.mark.parametrize(

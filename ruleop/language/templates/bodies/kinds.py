@@ -9,7 +9,8 @@ removed, and its name must be known for that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import product
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ruleop.errors import RuleError
 from ruleop.kubernetes.kinds import Kind
@@ -33,29 +34,38 @@ COMPUTED: Final = (
 NO_LIST: Final = "`kind: List` is not supported: write its items as documents, separated by ---"
 
 
+class _Written(NamedTuple):
+    """An apiVersion or a kind of a document that has not ended for certain."""
+
+    key: str
+    text: str
+    needs: Needs
+    ends: list[Needs]  # of ends of documents behind it
+
+
 def kinds_of(documents: Sum) -> tuple[frozenset[Kind], list[RuleError]]:
     """The kinds, and the mistakes in how they are written."""
-    written: dict[str, list[tuple[int, Needs, str]]] = {"apiVersion": [], "kind": []}
-    ends: list[tuple[int, Needs]] = []
+    found: set[Kind] = set()
     mistakes: list[RuleError] = []
-    for number, part in enumerate(documents.parts):
-        key = name_of(part)
+    before: list[_Written] = []
+    for part in documents.parts:
         if part.value is None:
-            ends.append((number, part.needs))
-        if key not in written:
+            before = [each for each in before if each.needs[: len(part.needs)] != part.needs]
+            for each in before:
+                each.ends.append(part.needs)
+        if (key := name_of(part)) not in ("apiVersion", "kind"):
             continue
         options = [*_texts(part.value, part.needs)]
         if not all(text for _, text in options) or solve(part.needs, [needs for needs, _ in options]) is not None:
             mistakes.append(RuleError(PLAIN_TEXT.format(key), part.site))
         elif key == "kind" and any(text == "List" for _, text in options):
             mistakes.append(RuleError(NO_LIST, part.site))
-        written[key] += ((number, needs, text) for needs, text in options if text)
-    found: set[Kind] = set()
-    for at, needs, version in written["apiVersion"]:
-        for other, more, name in written["kind"]:
-            between = [each for number, each in ends if min(at, other) < number < max(at, other)]
-            if solve((*needs, *more), between) is not None:
+        here = [_Written(key, text, needs, []) for needs, text in options if text]
+        for one, other in product(here, before):
+            if other.key != key and solve((*one.needs, *other.needs), other.ends) is not None:
+                version, name = (one.text, other.text) if key == "apiVersion" else (other.text, one.text)
                 found.add(Kind.parse(version, name))
+        before += here
     return frozenset(found), mistakes
 
 
