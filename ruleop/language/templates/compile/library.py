@@ -388,30 +388,26 @@ class Library:
             raise RuleErrors(mistakes)
         return frozenset(seen)
 
-    def _document_templates(self, *names: str) -> list[str]:
-        """The templates, and those whose text may become a part of their documents: all except those that they render
-        to a string."""
-
-        def inner(each: str) -> list[str]:
-            named = self.source(each).named
-            return sorted(one.name for one in named if one.is_part_of_document and one.name in self.texts)
-
-        return list(reached(names, inner))
-
     def _joined_reads(self, first: Iterable[Named]) -> Reads:
         """The reads of these files and of all that they run. A name that a template sets is known to the templates that
         it includes, and not to those that it renders."""
-        first = [each for each in first if each.is_run and each.name in self.texts]
-        together = self._document_templates(*(each.name for each in first if each.is_part_of_document))
-        rendered = reached(self._rendered(first, together), lambda name: self._rendered((), [name]))
-        groups = [(together, first), *((self._document_templates(name), [Named(name, 1)]) for name in sorted(rendered))]
-        return Reads.joined(self._reads_together(frozenset(files), named) for files, named in groups)
+        reads: list[Reads] = []
+        groups, seen = [[*first]], set[str]()
+        for group in groups:
+            run = [*self._run(group)]
+            files = reached(
+                (each.name for each in run if each.is_part_of_document),
+                lambda name: (each.name for each in self._run(self.source(name).named) if each.is_part_of_document),
+            )
+            run += (each for name in files for each in self._run(self.source(name).named))
+            rendered = {each.name for each in run if not each.is_part_of_document} - seen
+            seen |= rendered
+            groups += ([Named(name, 1)] for name in sorted(rendered))
+            reads.append(self._reads_together(frozenset(files), group))
+        return Reads.joined(reads)
 
-    def _rendered(self, first: Iterable[Named], files: Iterable[str]) -> set[str]:
-        """The templates that these files, or those whose text becomes a part of theirs, render to a string."""
-        inner = (named for name in self._document_templates(*files) for named in self.source(name).named)
-        named = (each for each in (*first, *inner) if each.is_run and not each.is_part_of_document)
-        return {each.name for each in named if each.name in self.texts}
+    def _run(self, named: Iterable[Named]) -> Iterator[Named]:
+        return (each for each in named if each.is_run and each.name in self.texts)
 
     def _reads_together(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
         """The reads of files that see the names of one another."""
