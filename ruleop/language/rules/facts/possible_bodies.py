@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def possible_in(part: RulePart, library: Library) -> Possible:
-    """What the body of a child may be."""
+    """The documents that a part may give."""
     return library.possible(part.compiled.name if isinstance(part.compiled, TextTemplate) else part.node)
 
 
 def metadata_slots(part: RulePart, name: str, library: Library) -> Iterator[Printed]:
-    """What is printed in a field of the metadata of a child."""
+    """The values that are printed in a field of the metadata of a child."""
     for body in possible_in(part, library).bodies:
         for field in body.fields:
             if field.path == ("metadata", name):

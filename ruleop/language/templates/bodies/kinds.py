@@ -84,7 +84,7 @@ def _is_computed(part: PossiblePart) -> bool:
 
 
 def _texts(value: Value | Shown | None, needs: Needs) -> Iterator[tuple[Needs, str]]:
-    """The texts that a value may have; "" for one that is not known, and for what is no text."""
+    """The texts that a value may have; "" for one that is not known, and for any other value."""
     if isinstance(value, Sum):
         for part in value.parts:
             yield from _texts(part.value, (*needs, *part.needs))

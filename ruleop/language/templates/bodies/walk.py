@@ -544,7 +544,7 @@ class BodyWalk:
     # -- pieces --------------------------------------------------------------------------------------------------------
 
     def _printed(self, node: syntax.Printed, scope: Scope) -> Iterator[WalkedPiece | str | None]:
-        """What an expression prints, each with what it needs: pieces, None for a value, and the texts of a kind."""
+        """The pieces that an expression prints, each with its needs; None for a value, and the texts of a kind."""
         for needs, found in (self._literals(node, scope) if self._is_kind else ()) or self._pieces(node, scope):
             with self._given(needs) as is_possible:
                 if is_possible:

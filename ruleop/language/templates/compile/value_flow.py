@@ -41,7 +41,7 @@ _FLOWING: Final[tuple[type[syntax.Node], ...]] = (
     syntax.Import,
     syntax.FromImport,
 )
-"""What gives a name a value."""
+"""The nodes that give a name a value."""
 
 
 def origins_of(
