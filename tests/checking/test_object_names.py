@@ -174,18 +174,6 @@ def test_items_may_differ_in_their_namespace():
     assert found == []
 
 
-def test_a_random_name_behind_a_variable_is_a_mistake():
-    text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ metadata.name }}-{{ suffix }}\n"
-    files = {
-        "templates/a.yaml": f"{{% set suffix = random_password(6) | lower %}}\n{text}",
-        "crds/apps.yaml": definition(spec=FREE),
-    }
-    found = said(watch("children:\n  a:\n    template: a.yaml\n    apply: {strategy: create-only}"), files)
-    assert found == [
-        "RO502 templates/a.yaml:5:32: `suffix` is random, and would name another object each time: derive the name from the CR"
-    ]
-
-
 CHILD = "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n"
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ruleop.authoring.checking.bodies import bodies
 from ruleop.language.rules.checking import build_with_sources
+from ruleop.language.rules.facts.possible_bodies import possible_in
 from ruleop.language.templates.bodies.body import Printed
 from tests.definitions import definition
 from tests.rules.projects import watch
@@ -24,7 +24,7 @@ def fields(template: str, **others: str) -> list[dict[str, object]]:
 def of(loaded):
     (part,) = (part for part in loaded.watches[0].parts if part.body)
     found = []
-    for body in bodies(part, loaded.library):
+    for body in possible_in(part, loaded.library).bodies:
         shown = {}
         for each in body.fields:
             path = ".".join(map(str, each.path)) + (".**" if each.spread else "")
@@ -117,7 +117,12 @@ def test_the_position_of_a_slot_is_that_of_the_template():
     }
     loaded = build_with_sources(files, root="/project", environ={})
     (part,) = (part for part in loaded.watches[0].parts if part.body)
-    sites = {str(each.site) for body in bodies(part, loaded.library) for each in body.fields if each.value == "80"}
+    sites = {
+        str(each.site)
+        for body in possible_in(part, loaded.library).bodies
+        for each in body.fields
+        if each.value == "80"
+    }
     assert sites == {"templates/a.yaml:6:6"}
 
 

@@ -44,6 +44,22 @@ spec: {a: '{{ now() }}'}
 >> watches.yaml:8:68: `now` in metadata.name would create another object each time: derive the name from the CR
 >> watches.yaml:11:34: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it
 
+== a random name behind a variable, and in a macro
+children:
+  a: {template: a.yaml, apply: {strategy: create-only}}
+-- templates/a.yaml
+{% set suffix = random_password(6) | lower %}
+{% macro place() %}at-{{ now() }}{% endmacro %}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: >-
+    {{ metadata.name }}-{{ suffix }}
+  namespace: "{% if spec.x %}{{ place() }}{% endif %}"
+>> templates/a.yaml:2:24: `now` in metadata.namespace would create another object each time: derive the namespace from the CR
+>> templates/a.yaml:7:28: `suffix` in metadata.name would create another object each time: derive the name from the CR
+>> templates/a.yaml:8:33: `place()` in metadata.namespace would create another object each time: derive the namespace from the CR
+
 == certificates and hashes of passwords
 let: {x: "{{ genCA('x').Cert }}"}
 children:

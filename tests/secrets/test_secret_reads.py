@@ -56,6 +56,17 @@ validate:
 >> watches.yaml:30:62: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists
 >> watches.yaml:32:48: `creds.data.x` would expose the data of a Secret in `validate`: use its metadata, or test whether it exists
 
+== secret in a file that a loop includes
+observe:
+  all: {version: v1, kind: Secret, selector: {a: b}}
+status: {template: status.yaml}
+-- templates/status.yaml
+passwords: "{% for s in all | default([]) %}{{ s.metadata.name }}{% include 'password' %}{% endfor %}"
+names: "{% for s in all | default([]) %}{{ s.metadata.name }}{% endfor %}"
+-- templates/password
+{{ s.data.password }}
+>> templates/status.yaml:1:25: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists
+
 == secret in a request id, a schedule and a time zone
 observe:
   creds: {version: v1, kind: Secret, name: x}

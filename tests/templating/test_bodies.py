@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from ruleop.errors import RenderError, Site
 from ruleop.language.templates import RuleErrors, Waiting, view
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar
-from ruleop.language.templates.bodies.documents import possible
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.tree import parser
 from tests.exploration import examples
@@ -22,12 +21,12 @@ from tests.exploration import examples
 
 def mistakes(text: str, **others: str) -> list[str]:
     sources = {"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}}
-    return [str(each) for each in possible("a.yaml", Library(sources)).mistakes]
+    return [str(each) for each in Library(sources).possible("a.yaml").mistakes]
 
 
 def lines(text: str, **others: str) -> list[int]:
     library = Library({"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}})
-    return [each.site.line for each in possible("a.yaml", library).mistakes]
+    return [each.site.line for each in library.possible("a.yaml").mistakes]
 
 
 def test_a_line_that_is_never_yaml_is_a_mistake_with_its_place():
@@ -250,7 +249,7 @@ SPECS = [
 @given(st.lists(STATEMENTS, min_size=1, max_size=5).map(tuple))
 def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
     library = Library({"a.yaml": source(body)})
-    found = possible("a.yaml", library).mistakes
+    found = library.possible("a.yaml").mistakes
     try:
         template = library.text_mapping("a.yaml")
     except RuleErrors:
@@ -271,7 +270,7 @@ def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
 def test_an_entry_that_is_null_is_omitted_so_another_may_have_its_key():
     text = "m:\n{% if spec.a %}\nm: {{ spec.m }}\n{% endif %}\n"
     library = Library({"a.yaml": text})
-    assert list(possible("a.yaml", library).mistakes) == []
+    assert list(library.possible("a.yaml").mistakes) == []
     template = library.text_mapping("a.yaml")
     assert template.render({"spec": view("spec", {"a": True, "m": "x"})}) == [{"m": "x"}]
 
@@ -306,7 +305,7 @@ def test_keys_and_values_have_their_places_in_the_files(title):
         "a.yaml": POSITIONS[title],
         "b.j2": "g: h\n{% block x %}\ni: j\n{% endblock %}\n{% macro m() %}\nk: l\n{% endmacro %}\n",
     }
-    found = [each for body in possible("a.yaml", Library(texts)).bodies for each in sites(body.document)]
+    found = [each for body in Library(texts).possible("a.yaml").bodies for each in sites(body.document)]
     words = [(text, site) for text, site in found if isinstance(text, str) and text.isalpha()]
     assert words
     for text, site in words:
@@ -323,7 +322,7 @@ def test_a_line_in_many_statements_is_not_read_again_for_each_way_to_it(monkeypa
     monkeypatch.setattr(parser, "_text_of", lambda line, text_of=parser._text_of: read.append(1) or text_of(line))
     end = tag.split()[0]
     library = Library({"a.yaml": f"{{% {tag} %}}\n" * NESTED + "a: 1\n" + f"{{% end{end} %}}\n" * NESTED})
-    assert possible("a.yaml", library).bodies
+    assert library.possible("a.yaml").bodies
     assert len(read) < NESTED**2
 
 

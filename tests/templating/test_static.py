@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ruleop.errors import Site
 from ruleop.kubernetes.kinds import Kind
@@ -45,6 +49,10 @@ KINDS = {
     "half in an include": ("apiVersion: v1\n{% include 'kind' %}\n", {SECRET}, False),
     "a macro that makes documents": ("{% from 'macros' import service %}\n{{ service(1) }}\n", {SERVICE}, False),
     "a base": ("{% extends 'base' %}{% block spec %}x: 1{% endblock %}", {SERVICE}, False),
+    "a macro that is chosen and given to another": ("{% macro a() %}\napiVersion: v1\nkind: Secret\n{% endmacro %}\n{% from 'macros' import service %}\n{% macro made(f) %}\n{{ f(1) }}\n{% endmacro %}\n{% set one = a if x else service %}\n{{ made(one) }}\n", {SECRET, SERVICE}, False),
+    "a macro that is not called does not count": ("{% macro a() %}\napiVersion: v1\nkind: Secret\n{% endmacro %}\napiVersion: v1\nkind: Service\n", {SERVICE}, False),
+    "branches by a condition and its opposite": ("apiVersion: {{ 'apps/v1' if x else 'v1' }}\n{% if not x %}\nkind: Service\n{% else %}\nkind: Deployment\n{% endif %}\n", {DEPLOYMENT, SERVICE}, False),
+    "a document that a condition separates": ("apiVersion: v1\nkind: {{ 'Secret' if x else 'Service' }}\n{% if x %}\n---\napiVersion: apps/v1\nkind: Deployment\n{% endif %}\n", {DEPLOYMENT, SECRET, SERVICE}, True),
     "a rendered file does not count": ("apiVersion: v1\nkind: Secret\ndata: {x: {{ render('document') }}}\n", {SECRET}, False),
 }  # fmt: skip
 FILES = {
@@ -61,6 +69,54 @@ def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
     source, kinds, many = KINDS[case]
     template = library(source, FILES).text("main.j2")
     assert (set(template.kinds), template.many) == (kinds, many)
+
+
+CONDITIONS = st.sampled_from(["a", "b", "not a", "a and b", "a or not b"])
+
+
+def _written(key: str, texts: tuple[str, str]) -> st.SearchStrategy[str]:
+    """The ways in which a field may be one of two texts."""
+    first, second = texts
+    inline = "{{% if {} %}}{}{{% else %}}{}{{% endif %}}"
+    return st.one_of(
+        st.just(f"{key}: {first}\n"),
+        CONDITIONS.map(lambda test: f"{key}: {{{{ '{first}' if {test} else '{second}' }}}}\n"),
+        CONDITIONS.map(lambda test: f"{key}: {inline.format(test, first, second)}\n"),
+        CONDITIONS.map(lambda test: inline.format(test, f"\n{key}: {first}\n", f"\n{key}: {second}\n") + "\n"),
+        CONDITIONS.map(lambda test: f"{{% if {test} %}}\n{key}: {second}\n{{% endif %}}\n"),
+        st.just(f"{{{{ {key.lower()}() }}}}\n"),
+    )
+
+
+FIELDS = _written("apiVersion", ("v1", "v2")), _written("kind", ("A", "B"))
+DOCUMENTS = st.one_of(
+    st.builds("---\n{}{}".format, *FIELDS),
+    st.builds("{{% if {} %}}\n---\n{}{}{{% endif %}}\n".format, CONDITIONS, *FIELDS),
+    st.builds("{{% if {} %}}\n---\n{}{}{{% else %}}\n---\n{}{}{{% endif %}}\n".format, CONDITIONS, *FIELDS, *FIELDS),
+)
+MACROS = """\
+{% macro apiversion() %}
+apiVersion: {{ 'v1' if a else 'v2' }}
+{% endmacro %}
+{% macro kind() %}
+{% if b %}
+kind: A
+{% else %}
+kind: C
+{% endif %}
+{% endmacro %}
+"""
+
+
+@given(st.lists(DOCUMENTS, min_size=1, max_size=3).map("".join))
+def test_the_known_kinds_are_those_that_some_values_render(text: str):
+    made = library(MACROS + text)
+    found: set[Kind] = set()
+    for a, b in product((False, True), repeat=2):
+        for each in made.text_mapping("main.j2").render({"a": a, "b": b}):
+            if isinstance(each, dict) and {"apiVersion", "kind"} <= each.keys():
+                found.add(Kind.of(each))
+    assert made.possible("main.j2").kinds == (found, [])
 
 
 @pytest.mark.parametrize(
@@ -81,6 +137,7 @@ def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
         ("apiVersion: v1\nkind: {{ 'A: 1' if x else 'B' }}\n", "kind must be plain text"),
         ("apiVersion: {{ '1.2' if x else '3' }}\nkind: A\n", "apiVersion must be plain text"),
         ("{% set k = 'A' if x else 'B' %}\napiVersion: v1\nkind: {{ k }}\n", "kind must be plain text"),
+        ("apiVersion: v1\nkind: {% if x %}A{% endif %}\n", "templates/main.j2:2:1: kind must be plain text"),
         ("{% include 'dynamic' %}", "templates/dynamic:1:1: kind must be plain text"),
         ("apiVersion: v1\nkind: List\n", "`kind: List` is not supported"),
         ("a: 1\n", "no apiVersion and kind in plain text"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.language.templates.tree.kinds import COMPUTED
+from ruleop.language.templates.bodies.kinds import COMPUTED
 from tests.templating.rendering import library
 
 FIXED = """\
@@ -19,11 +19,11 @@ url: http://{{ spec.x }}:80
 {{ fields() }}
 {% set text %}
 b: 2
-{{ spec.x }}: 2
 {% endset %}
 {{ text }}
 {% include 'more' %}
 nodes:
+  {% include 'computed' %}
   {{ spec.x }}: up
   {{ spec.labels }}
   {{ entry('a') }}
@@ -46,14 +46,23 @@ x-{{ spec.x }}: 1
 {{ spec.labels | to_yaml }}
 {{ {'a': 1} }}
 a: 1
+{% include 'computed' %}
+{% set text %}
+{{ spec.x }}: 2
+{% endset %}
+{{ text }}
 """
+FILES = {"more": "c: {{ spec.x }}\n", "computed": "{{ spec.x }}: 1\n"}
 
 
-def test_fixed_and_macro_generated_fields_of_a_status_are_allowed():
-    assert library(FIXED, {"more": "{{ spec.x }}: 1\n"}).computed_fields("main.j2") == []
+def test_fixed_fields_of_a_status_are_allowed_also_those_of_macros_and_files():
+    made = library(FIXED, FILES)
+    assert made.computed_fields("main.j2") == []
+    assert made.text_mapping("main.j2").fields == {"a", "b", "c", "x", "url", "nodes", "text", "z"}
 
 
 def test_each_computed_field_of_a_status_is_refused_with_its_line():
-    found = [str(each) for each in library(COMPUTING).computed_fields("main.j2")]
-    places = ("2:1", "4:1", "5:1", "8", "10", "11")
-    assert found == [f"templates/main.j2:{place}: {COMPUTED}" for place in places]
+    found = [str(each) for each in library(COMPUTING, FILES).computed_fields("main.j2")]
+    in_main = ("2:1", "4:1", "5:1", "8:1", "10:1", "11:1")
+    places = (*(f"main.j2:{place}" for place in in_main), "computed:1:1", "main.j2:15:1")
+    assert found == [f"templates/{place}: {COMPUTED}" for place in places]

@@ -18,7 +18,7 @@ from ruleop.errors import RenderError, Site
 from ruleop.language.templates import RuleErrors, syntax
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.compile.conversion import _Conversion
-from ruleop.language.templates.compile.free_names import free_names
+from ruleop.language.templates.compile.references import read_tree
 from ruleop.language.templates.syntax import find, source_of, walk
 from tests.templating.rendering import library, render
 
@@ -184,7 +184,7 @@ def test_all_filters_of_a_block_are_applied():
     ],
 )
 def test_the_names_that_a_template_reads_and_does_not_set(source: str, names: set[str]):
-    assert free_names(tree_of(source)) == names
+    assert read_tree(tree_of(source)).names == names
 
 
 NAMES = st.sampled_from("abc")
@@ -220,7 +220,7 @@ def test_no_name_is_free_that_jinja_finds_set(text: str):
     generator = TrackingCodeGenerator(ENVIRONMENT)
     generator.optimizer = None
     generator.visit(ENVIRONMENT._parse(text, None, None))
-    free = free_names(LIBRARY._parse(text, Site("main.j2", 1), is_file=True))
+    free = read_tree(LIBRARY._parse(text, Site("main.j2", 1), is_file=True)).names
     assert free <= generator.undeclared_identifiers
     if "{% if" not in text:
         assert free == generator.undeclared_identifiers

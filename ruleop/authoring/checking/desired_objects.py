@@ -25,8 +25,7 @@ from ruleop.kubernetes.schema.violations import format_value
 from ruleop.kubernetes.validation.new_objects import creation_errors
 from ruleop.language.templates import TextTemplate
 from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items
-from ruleop.language.templates.bodies.documents import possible
-from ruleop.language.templates.compile import Library
+from ruleop.language.templates.bodies.documents import possible_of
 from ruleop.planning import Problem
 
 if TYPE_CHECKING:
@@ -34,9 +33,11 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.language.rules import Child, Project, Rule
-    from ruleop.language.templates.bodies.body import Body, FieldPath, Node
+    from ruleop.language.templates.bodies.body import FieldPath, Node
     from ruleop.planning import Plan
 
+_possible: Final = functools.lru_cache(maxsize=32)(possible_of)
+"""Kept, because reading a template takes much longer than planning, and mistakes seldom come alone."""
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
 _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}
 
@@ -56,7 +57,7 @@ def _problems(child: Child, obj: Object, project: Project) -> Iterator[Problem]:
             continue  # another manager may set it
         message = _without_value(finding, obj) if is_secret else finding.message
         text = f"{kind.kind}/{obj['metadata'].get('name', '')}: {finding.location}: {message}"
-        yield Problem(child.id, "Invalid", text, _site(child, kind, finding.path, project))
+        yield Problem(child.id, "Invalid", text, _site(child, kind, finding.path))
 
 
 def violations(obj: Object, project: Project) -> list[SchemaFinding]:
@@ -122,22 +123,16 @@ def _value_at(obj: Object, path: FieldPath) -> Any:
     return value
 
 
-def _site(child: Child, kind: Kind, path: FieldPath, project: Project) -> Site:
+def _site(child: Child, kind: Kind, path: FieldPath) -> Site:
     """The place in the template that sets the field, or else the template."""
     if not isinstance(child.body, TextTemplate):
         return child.body.site
     best, site = 0, child.body.site
-    for body in _bodies(child.body.name, frozenset(project.templates.items())):
+    for body in _possible(child.body.file).bodies:
         depth, place = _place(body.document, path)
         if body.kind == kind and depth > best and place.line:
             best, site = depth, place
     return site
-
-
-@functools.lru_cache(maxsize=32)
-def _bodies(name: str, templates: frozenset[tuple[str, str]]) -> tuple[Body, ...]:
-    """Kept, because finding them takes much longer than planning, and mistakes seldom come alone."""
-    return possible(name, Library(dict(templates))).bodies
 
 
 def _place(node: Node, path: FieldPath) -> tuple[int, Site]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import TextTemplate, syntax
@@ -58,6 +59,7 @@ def shown(name: KnownName) -> str:
     )
 
 
+@lru_cache(maxsize=4096)
 def may_be(name: KnownName, other: KnownName) -> bool:
     """Whether two names may be the same text, where a CR's name is none that is written out."""
     return _may_be(_tokens(name), _tokens(other))
@@ -182,9 +184,7 @@ class KnownNames:
             self._depth -= 1
 
     def _members_of_let(self, let: RulePart, path: list[str]) -> KnownMembers:
-        node: YamlNode | None = let.node
-        for step in path:
-            node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
+        node = _part_of(let, path)
         if node is None or not isinstance(node.value, dict) or any("{" in key for key in node.value):
             return _OPEN
         return KnownMembers({key: self.of_text(member, let) for key, member in node.value.items()})
@@ -254,7 +254,8 @@ class KnownNames:
             return (constant,) if isinstance(constant, str) else ANY
         let = next((each for each in watch.parts if each.let == head), None)
         if let is not None:
-            return self._of_let(let, rest)
+            node = _part_of(let, rest)
+            return self.of_text(node, let) if node is not None else ANY
         if rest != ["metadata", "name"]:
             return ANY
         child = self._single(head)
@@ -274,12 +275,6 @@ class KnownNames:
         found = next((each for each in self.sources.body_parts if each.child and each.child.id == id_), None)
         return found if found is not None and found.child is not None and not found.child.many else None
 
-    def _of_let(self, let: RulePart, path: list[str]) -> KnownName:
-        node: YamlNode | None = let.node
-        for step in path:
-            node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
-        return self.of_text(node, let) if node is not None else ANY
-
     def _set_in(self, part: RulePart) -> dict[str, syntax.Node | None]:
         """The names that a template sets, with their values where there is one; a parameter has many."""
         found = self._assigned.get(id(part))
@@ -293,6 +288,13 @@ class KnownNames:
                     if isinstance(each.target, syntax.Variable) and set_names[each.target.name] == 1:
                         found[each.target.name] = each.value
         return found
+
+
+def _part_of(let: RulePart, path: Iterable[str]) -> YamlNode | None:
+    node: YamlNode | None = let.node
+    for step in path:
+        node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
+    return node
 
 
 def _names_set_in(tree: syntax.Template) -> Iterator[str]:

@@ -10,7 +10,7 @@ from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.language.secrets.secret_values import CHECKSUMS
-from ruleop.language.templates.bodies.body import Printed
+from ruleop.language.templates.bodies.body import Printed, as_written
 from ruleop.language.templates.syntax import chain_of, names_in
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ NAMESPACE: Final = ("metadata", "namespace")
 _CLEAN: Final = NUMBERS | CHECKSUMS | {"dns_label", "regex_replace"}
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
-_DERIVE: Final = "derive the name from the CR"
 _TOO_LONG: Final = (
     "the CRD allows a {rule.what} of {longest} characters here, and the API server at most {rule.most}: lower a "
     "maxLength in the CRD"
@@ -51,18 +50,8 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
                 findings.warning("invalid-name", _TOO_LONG.format(rule=rule, longest=longest), field.site)
         if any(piece.place for field, _, _ in found for piece in field.slots if not _is_of_metadata(piece.node)):
             _check_free_text([(field, rule.what) for field, rule, _ in found], part, sources, findings)
-        _check_random([field for field, _, _ in found if field.path in {NAME, NAMESPACE}], part, sources, findings)
         _check_collisions(part, sources, findings)
     _check_children(sources, findings)
-
-
-def _check_random(found: list[BodyField], part: RulePart, sources: Sources, findings: Findings) -> None:
-    """Loading finds a random function in the name itself, not one behind a variable."""
-    places = sources.random_places(part)
-    for slot in (slot for field in found for slot in field.slots):
-        if slot.place in places:
-            message = f"`{slot.place.expression}` is random, and would name another object each time: {_DERIVE}"
-            findings.mistake("random", message, slot.place.site, word=slot.place.expression, start=part.site)
 
 
 def _check_free_text(found: list[tuple[BodyField, str]], part: RulePart, sources: Sources, findings: Findings) -> None:
@@ -226,12 +215,10 @@ def _check_children(sources: Sources, findings: Findings) -> None:
 def text_of(field: BodyField, part: RulePart) -> str:
     """The text of a field with its expressions; "" if they may have another meaning in another template."""
     assigned = {name for name, _ in part.compiled.assigned}
-    texts = []
-    for piece in field.pieces:
-        if isinstance(piece, Printed) and (piece.captured or assigned & names_in(piece.node)):
-            return ""
-        texts.append(piece if isinstance(piece, str) else f"{{{{ {piece.place.expression} }}}}")
-    return "".join(texts)
+    is_same = all(
+        isinstance(each, str) or not (each.captured or assigned & names_in(each.node)) for each in field.pieces
+    )
+    return as_written(field.pieces) if is_same else ""
 
 
 def _is_own(slots: list[Printed], part: RulePart, sources: Sources) -> bool:

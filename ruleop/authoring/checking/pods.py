@@ -1,16 +1,19 @@
-"""The Pods that a child makes: where the body of each built-in kind has the template of its Pods."""
+"""The fields of a child's body, and of the Pods that it makes: where the body of each built-in kind has their
+template."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.bodies import fields_of
 from ruleop.kubernetes.kinds import GroupKind
+from ruleop.language.templates.bodies.body import Body, BodyField, Printed
+from ruleop.language.templates.compile.references import picked_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
+    from ruleop.language.templates.bodies.body import FieldPath
 
 _TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
     ("", "Pod"): (),
@@ -44,6 +47,17 @@ CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContain
 def pod_template(kind: GroupKind) -> FieldPath | None:
     """The path of the Pods' metadata and spec; None of a kind that makes none."""
     return _TEMPLATES.get((kind.group, kind.kind))
+
+
+def fields_of(body: Body) -> Iterator[BodyField]:
+    """The fields of a body, with those that a slot picks by name: `{{ spec | pick('cpu') }}` alone on its line."""
+    for field in body.fields:
+        (slot, *others) = field.pieces or ("",)
+        names = picked_names(slot.node) if isinstance(slot, Printed) and not others else None
+        if names is None:
+            yield field
+        for name in names or ():
+            yield replace(field, path=(*field.path, name), whole=False, spread=False)
 
 
 def fields_of_pod(body: Body) -> Iterator[tuple[BodyField, FieldPath]]:

@@ -39,7 +39,6 @@ from ruleop.language.rules.keys.value_types import Analysis
 from ruleop.language.rules.keys.watches_yaml import ChildTable, ObserveTable, WatchTable
 from ruleop.language.rules.loading.loader import Loading
 from ruleop.language.rules.project_files import RuleFiles
-from ruleop.language.templates.bodies.documents import possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
 CRDS: Final = "crds/"
 ANALYSIS: Final = Analysis(
-    unreadable=lambda of, library: possible(of, library).mistakes,
     refusal=refusal,
     foreign_keys={
         WatchTable.DEFINITION: OF_A_WATCH,
@@ -130,14 +128,14 @@ def _check(
     check_item_ends(draft, findings)
     check_run_cycles(draft, findings)
     check_bodies(draft, crds, library, findings)
-    check_random(draft_parts, templates, findings)
+    check_random(draft_parts, library, findings)
     check_request_ids(draft_parts, library, findings)
     check_renewals(draft_parts, library, findings)
     check_time(draft_parts, library, findings)
     check_secrets(draft, draft_parts, library, findings)
     check_definition(draft, crds, used, findings)
-    check_kinds(draft, crds, templates, findings)
+    check_kinds(draft, crds, library, findings)
     warn_of_plain_text(draft_parts, library, findings)
     check_kro_expressions(draft, draft_parts, templates, findings)
-    warn_of_job_ttl(draft_parts, templates, findings)
-    warn_of_adoption(draft, draft_parts, templates, findings)
+    warn_of_job_ttl(draft_parts, library, findings)
+    warn_of_adoption(draft, draft_parts, library, findings)

@@ -12,8 +12,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.bodies import fields_of
-from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
+from ruleop.authoring.checking.pods import CONTAINERS, fields_of, fields_of_pod
 from ruleop.language.rules.facts.secret_reads import secret_ids
 from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax

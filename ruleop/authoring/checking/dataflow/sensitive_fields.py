@@ -12,9 +12,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.bodies import fields_of
 from ruleop.authoring.checking.dataflow.sources import NUMBERS
-from ruleop.authoring.checking.pods import CONTAINERS, fields_of_pod
+from ruleop.authoring.checking.pods import CONTAINERS, fields_of, fields_of_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.bodies import bodies
 from ruleop.kubernetes.crd.crds import definition_of
 from ruleop.kubernetes.crd.structural import declares
-from ruleop.language.templates import NONDETERMINISTIC, TextTemplate, YamlNode, syntax
+from ruleop.language.rules.facts.possible_bodies import possible_in
+from ruleop.language.rules.facts.scopes import written
 from ruleop.language.templates.compile import origins_of, slots_from
 from ruleop.language.templates.filters.registry import filters_that_give
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema.openapi import Schema
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.loading import Loaded, Watch
-    from ruleop.language.templates import SlotPlace
+    from ruleop.language.templates import SlotPlace, YamlNode, syntax
     from ruleop.language.templates.bodies.body import Body
 
 Path = tuple[str | None, ...]
@@ -45,20 +45,15 @@ class Sources:
 
     watch: Watch
     loaded: Loaded
-    _trees: dict[int, list[syntax.Template]] = field(default_factory=dict)
     _origins: dict[tuple[int, frozenset[str], frozenset[str], bool], _Origins] = field(default_factory=dict)
     _free: dict[frozenset[Path], IsSource] = field(default_factory=dict)
-    _bodies: dict[int, tuple[Body, ...]] = field(default_factory=dict)
 
     @property
     def body_parts(self) -> list[RulePart]:
         return [part for part in self.watch.parts if part.body]
 
     def bodies(self, part: RulePart) -> tuple[Body, ...]:
-        found = self._bodies.get(id(part))
-        if found is None:
-            found = self._bodies[id(part)] = bodies(part, self.loaded.library)
-        return found
+        return possible_in(part, self.loaded.library).bodies
 
     @property
     def crd(self) -> CustomResourceDefinition | None:
@@ -106,12 +101,6 @@ class Sources:
 
         return slots_from(self._origins_in(part, clean=clean, functions=functions, by_item=by_item), accepts)
 
-    def random_places(self, part: RulePart) -> frozenset[SlotPlace]:
-        """The slots whose values differ each time they are rendered."""
-        if not any(name in NONDETERMINISTIC for name, _ in part.compiled.calls):
-            return frozenset()
-        return slots_from(origins_of(self._of(part), {}, functions=NONDETERMINISTIC), _is_none)
-
     def _origins_in(
         self,
         part: RulePart,
@@ -124,7 +113,7 @@ class Sources:
         found = self._origins.get(key)
         if found is None:
             names = self._names(part, by_item=by_item)
-            trees = [*self._of(part), *([] if by_item or part.let else self._loop(part))]
+            trees = [*written(part, self.loaded.library), *([] if by_item or part.let else self._loop(part))]
             found = self._origins[key] = origins_of(trees, names, clean=clean, functions=functions)
         return found
 
@@ -187,21 +176,6 @@ class Sources:
         """Loops that give the items of `forEach` their values."""
         loops = [each for each in self.watch.parts if each.gives_items_to(part)]
         return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
-
-    def _of(self, part: RulePart) -> list[syntax.Template]:
-        found = self._trees.get(id(part))
-        if found is None:
-            library = self.loaded.library
-            if isinstance(part.compiled, TextTemplate):
-                found = library.written_trees([part.compiled.name])
-            else:
-                found = list(library.written_value(part.node).texts)
-            self._trees[id(part)] = found
-        return found
-
-
-def _is_none(_path: Path) -> bool:
-    return False
 
 
 def _part_of(node: YamlNode, steps: Iterable[str | None]) -> YamlNode:

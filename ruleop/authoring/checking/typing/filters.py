@@ -32,7 +32,7 @@ from ruleop.authoring.checking.typing.types import (
     truth_of,
 )
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.picks import literal_names, picked_names
+from ruleop.language.templates.compile.references import literal_names, picked_names
 from ruleop.language.templates.filters.registry import FILTERS
 from ruleop.language.templates.values.methods import METHODS
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
-from ruleop.authoring.checking.bodies import bodies
 from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
 from ruleop.authoring.report.dot import digraph, quoted
 from ruleop.kubernetes.kinds import NAMESPACE_KIND
 from ruleop.language.rules import ItemEnd, Patched
 from ruleop.language.rules.facts.order import ids_read
+from ruleop.language.rules.facts.possible_bodies import possible_in
 from ruleop.language.templates import Tree
 from ruleop.messages import shortened
 from ruleop.printable import printable
@@ -92,7 +92,7 @@ def written_names(id_: str, watch: Watch, loaded: Loaded, path: FieldPath = NAME
     """The names of a child's objects, or another field of them, as the rules write it; "" for one that depends on what
     a template does."""
     (part,) = (part for part in watch.parts if part.body and part.child is not None and part.child.id == id_)
-    fields = [field for body in bodies(part, loaded.library) for field in body.fields]
+    fields = [field for body in possible_in(part, loaded.library).bodies for field in body.fields]
     return [*dict.fromkeys(text_of(field, part) for field in fields if field.path == path and not field.spread)]
 
 

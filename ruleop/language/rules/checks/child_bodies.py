@@ -11,8 +11,7 @@ from ruleop.kubernetes.names import RESERVED_PREFIX, is_object_name, name_in_wor
 from ruleop.language.rules.checks.owned_lists import shape_of
 from ruleop.language.rules.keys.model import REFUSED_METADATA
 from ruleop.language.secrets.secret_values import DATA_FIELDS, SECRET
-from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Scalar, member
-from ruleop.language.templates.bodies.documents import possible
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Scalar, as_written, member
 from ruleop.language.templates.compile.hints import has_templates
 
 if TYPE_CHECKING:
@@ -124,22 +123,17 @@ def _check_object(draft: Draft, child: ChildDraft, library: Library, findings: F
             "`kind: List` is not supported: make each item a child, or use a template with documents separated by `---`"
         )
         findings.mistake("wrong-value", message, node.site)
-    bodies = possible(node, library).bodies
+    bodies = library.possible(node).bodies
     is_selected = child.table.patch is not None and child.table.patch.name is None
     _check_bodies(bodies, findings, are_named=not is_selected, may_omit=False)
     if child.table.patch is not None:
         _check_patch(child, child.table.patch, node, findings)
     namespaces = (member(body.document, "metadata", "namespace") for body in bodies)
     for namespace in {each.site: each for each in namespaces if isinstance(each, Scalar)}.values():
-        if not _is_allowed_namespace(draft, _written(namespace)):
+        text = as_written(namespace.pieces) if namespace.pieces else str(namespace.value)
+        if not _is_allowed_namespace(draft, text):
             message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
             findings.mistake("reach", message, namespace.site)
-
-
-def _written(text: Scalar) -> str:
-    """The text of a scalar as it is written."""
-    pieces = (each if isinstance(each, str) else f"{{{{ {each.place.expression} }}}}" for each in text.pieces)
-    return "".join(pieces) if text.pieces else str(text.value)
 
 
 def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:
@@ -214,7 +208,7 @@ def _check_template(child: ChildDraft, library: Library, findings: Findings) -> 
     """Checks what a template file renders with any values: the fields of its bodies that are literal text."""
     if child.table.template is None:
         return
-    bodies = possible(child.table.template.compiled.name, library).bodies
+    bodies = library.possible(child.table.template.compiled.name).bodies
     others = [body for body in bodies if not isinstance(body.document, BodyMembers) and not _is_printed(body.document)]
     if others and _variants(others) == _variants(bodies):
         message = "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_release
 from ruleop.kubernetes.crd.crd_checks import check_crd, misspelt_fields, without_consequences
 from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
@@ -14,14 +12,18 @@ from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaError
 from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted
-from ruleop.language.templates import Tree, YamlNode
+from ruleop.language.templates import TextTemplate, YamlNode
+from ruleop.language.templates.bodies.body import Scalar
+from ruleop.language.templates.bodies.body import member as member_of
 from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from ruleop.errors import Site
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
+    from ruleop.language.templates.compile import Library
 
 
 def read_crds(files: Mapping[str, str], findings: Findings) -> tuple[CustomResourceDefinition, ...]:
@@ -116,9 +118,7 @@ def _meant(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> GroupKind | 
     return GroupKind(kind.group, near) if near is not None else None
 
 
-def check_kinds(
-    draft: Draft, crds: Iterable[CustomResourceDefinition], templates: Mapping[str, str], findings: Findings
-) -> None:
+def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], library: Library, findings: Findings) -> None:
     """Finds unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which have a
     dot in their names, are known only to the cluster."""
     defined = {GroupKind(crd.group, crd.kind) for crd in crds}
@@ -126,7 +126,7 @@ def check_kinds(
         for kind in sorted(child.kinds) if child.body is not None else ():
             if not _is_older_version(kind, child) and (unknown := _unknown_kind(kind, defined)) is not None:
                 key, message, guess = unknown
-                site = _site_of_kind(kind, key, child, templates)
+                site = _site_of_kind(kind, key, child, library)
                 findings.error("unknown-kind", f"{message}{_combined(kind, child) or guess}", site)
     for entry in draft.observed.values():
         table = entry.value
@@ -152,20 +152,14 @@ def _unknown_kind(kind: Kind, defined: Collection[GroupKind]) -> tuple[str, str,
     return "kind", message, did_you_mean_quoted(kind.kind, (known.kind for known in builtin))
 
 
-def _site_of_kind(kind: Kind, key: str, child: ChildDraft, templates: Mapping[str, str]) -> Site:
+def _site_of_kind(kind: Kind, key: str, child: ChildDraft, library: Library) -> Site:
     """The place of the apiVersion or kind in a template, or in an object."""
     assert child.body is not None
-    compiled = child.body.compiled
-    if isinstance(compiled, Tree):
-        member = child.body.node.member(key)
-        return member.site if member is not None else child.body.node.site
+    compiled, node = child.body.compiled, child.body.node
     text = kind.kind if key == "kind" else kind.api_version
-    field = re.compile(rf"(?<![\w.]){key} *:.*?(?<![\w-])({re.escape(text)})(?![\w-])")
-    for name in sorted(compiled.files, key=lambda name: name != compiled.name):
-        for number, line in enumerate(templates[name].split("\n"), 1):
-            if found := field.search(line):
-                return Site(f"templates/{name}", number, found.start(1) + 1)
-    return child.body.node.site
+    bodies = library.possible(compiled.name if isinstance(compiled, TextTemplate) else node).bodies
+    found = (member_of(body.document, key) for body in bodies)
+    return next((each.site for each in found if isinstance(each, Scalar) and each.value == text), node.site)
 
 
 def _combined(kind: Kind, child: ChildDraft) -> str:

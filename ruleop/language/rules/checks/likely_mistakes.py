@@ -11,14 +11,18 @@ Children with `when` are not checked, because the rule may remove the finished J
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_resource
+from ruleop.language.rules.facts.possible_bodies import metadata_slots, possible_in
+from ruleop.language.rules.facts.scopes import written
 from ruleop.language.rules.keys.env_vars import REFERENCE
 from ruleop.language.rules.keys.parsed import JOBS
-from ruleop.language.templates import Expression, RuleErrors, TextTemplate
+from ruleop.language.templates import Expression, RuleErrors, TextTemplate, syntax
+from ruleop.language.templates.bodies.body import BodyMembers, member
 from ruleop.language.templates.compile.named_files import quoted_names
+from ruleop.language.templates.syntax import chain_of, find
 from ruleop.reachable import reached
 
 if TYPE_CHECKING:
@@ -30,13 +34,12 @@ if TYPE_CHECKING:
     from ruleop.language.templates import YamlNode
     from ruleop.language.templates.compile import Library
 
-_METADATA = re.compile(r"^( *)metadata:.*(?:\n(?:\1 +.*| *))*", re.MULTILINE)
-_CONSTANT = re.compile(r"\{\{-?\s*(?:vars\.[\w.]+|(?:cr\.)?metadata\.namespace)\s*-?\}\}")
 
-
-def warn_of_adoption(draft: Draft, parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings) -> None:
+def warn_of_adoption(draft: Draft, parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     if draft.table.reach != "cluster":
         return
+    parts = list(parts)
+    given = [part for part in parts if part.key == "namespace"]
     for part in parts:
         child = part.child
         if not part.body or child is None or child.table.adopt != "orphans":
@@ -44,12 +47,12 @@ def warn_of_adoption(draft: Draft, parts: Iterable[RulePart], templates: Mapping
         is_cluster_scoped = any(
             (found := builtin_resource(kind.versionless)) is not None and not found.namespaced for kind in child.kinds
         )
-        places = [*_texts(part, "namespace", templates)]
-        if child.table.namespace is not None:
-            places.append(str(child.table.namespace.node.value))
-        if any(map(_is_decided, _texts(part, "name", templates))) and (
-            is_cluster_scoped or any(map(_is_decided, places))
-        ):
+        names, namespaces = (
+            [slot.node for slot in metadata_slots(part, field, library)] for field in ("name", "namespace")
+        )
+        for tree in (tree for each in given if each.child is child for tree in written(each, library)):
+            namespaces += (printed.value for printed in find(tree, syntax.Print))
+        if any(map(_is_decided, names)) and (is_cluster_scoped or any(map(_is_decided, namespaces))):
             what = "name" if is_cluster_scoped else "name and the namespace"
             message = (
                 f"with `adopt: orphans`, a CR that decides the {what} can take over any object of this kind that has "
@@ -58,28 +61,17 @@ def warn_of_adoption(draft: Draft, parts: Iterable[RulePart], templates: Mapping
             findings.warning("adopts-any", message, part.site)
 
 
-def _is_decided(text: str) -> bool:
-    """Whether a template computes the text, from more than `vars` and the CR's namespace."""
-    return "{{" in _CONSTANT.sub("", text)
-
-
-def _texts(part: RulePart, name: Literal["name", "namespace"], templates: Mapping[str, str]) -> Iterator[str]:
-    """The values of a field of metadata, before rendering."""
-    if isinstance(part.compiled, TextTemplate):
-        field = re.compile(rf"(?:^|[{{,]|\n) *{name}: *(\"[^\"\n]*\"|'[^'\n]*'|(?:\{{\{{.*?\}}\}}|[^\n,}}])*)")
-        for file in part.compiled.files:
-            for block in _METADATA.finditer(templates[file]):
-                yield from (match[1] for match in field.finditer(block[0].split("metadata:", 1)[1]))
-        return
-    if (found := part.node.member("metadata", name)) is not None:
-        yield str(found.value)
+def _is_decided(printed: syntax.Printed) -> bool:
+    """Whether a value is computed from more than `vars` and the CR's namespace."""
+    path = chain_of(printed)
+    path = path[1:] if path[:1] == ("cr",) else path
+    return path[:1] != ("vars",) and path != ("metadata", "namespace")
 
 
 _FIELD = "ttlSecondsAfterFinished"
-_IN_TEXT = re.compile(rf"(?:^|[{{,]) *({_FIELD}) *:", re.MULTILINE)
 
 
-def warn_of_job_ttl(parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings) -> None:
+def warn_of_job_ttl(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     for part in parts:
         child = part.child
         if (
@@ -90,7 +82,7 @@ def warn_of_job_ttl(parts: Iterable[RulePart], templates: Mapping[str, str], fin
             or any(kind.versionless != JOBS for kind in child.kinds)
         ):
             continue
-        for site in _ttl_sites(part, templates):
+        for site in dict.fromkeys(_ttl_sites(part, library)):
             message = (
                 f"with `{_FIELD}` the finished Job is deleted, "
                 "and then ruleop creates and runs it again: remove the field"
@@ -103,16 +95,11 @@ def warn_of_job_ttl(parts: Iterable[RulePart], templates: Mapping[str, str], fin
             findings.warning("runs-again", message, site)
 
 
-def _ttl_sites(part: RulePart, templates: Mapping[str, str]) -> Iterator[Site]:
-    if isinstance(part.compiled, TextTemplate):
-        for name in part.compiled.files:
-            for match in _IN_TEXT.finditer(templates[name]):
-                before = templates[name][: match.start(1)]
-                yield Site(f"templates/{name}", before.count("\n") + 1, len(before) - before.rfind("\n"))
-        return
-    spec = part.node.member("spec")
-    if spec is not None and _FIELD in spec.key_sites:
-        yield spec.key_sites[_FIELD]
+def _ttl_sites(part: RulePart, library: Library) -> Iterator[Site]:
+    for body in possible_in(part, library).bodies:
+        spec = member(body.document, "spec")
+        if isinstance(spec, BodyMembers) and _FIELD in spec.entries:
+            yield spec.entries[_FIELD].key.site
 
 
 def warn_of_unused(templates: Mapping[str, str], parts: Iterable[RulePart], findings: Findings) -> None:

@@ -7,38 +7,29 @@ the time lasts until a moment that is known, and may be used where a truth value
 from __future__ import annotations
 
 import importlib.util
-import re
 from typing import TYPE_CHECKING, Final
 
-from ruleop.errors import Site
 from ruleop.kubernetes.cron import is_zone, times_problem
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.formats import FORMATS
+from ruleop.language.rules.facts.possible_bodies import metadata_slots
 from ruleop.language.rules.facts.scopes import written
 from ruleop.language.rules.keys.model import parse_duration
 from ruleop.language.rules.keys.parsed import JOBS
-from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate, syntax
+from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, syntax
+from ruleop.language.templates.compile import origins_of, slots_from
 from ruleop.language.templates.functions import FUNCTIONS
-from ruleop.language.templates.syntax import chain_of, find
+from ruleop.language.templates.syntax import chain_of, find, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ruleop.errors import Site
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft
     from ruleop.language.templates import Reference
     from ruleop.language.templates.compile import Library
-
-_PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEY_LINE = re.compile(r"( *)(?:- )?([A-Za-z]+): *(.*)")
-_INLINE = {
-    field: re.compile(
-        r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\b" + field + r": *((?:\{\{.*?\}\}|[^,}])*)"
-    )
-    for field in ("name", "namespace")
-}
 
 _PARAMETERS: Final = {  # with the number of those that are required
     "after": (1, ("time", "delay")),
@@ -64,7 +55,7 @@ _CERTIFICATES: Final = frozenset(name for name, each in FUNCTIONS.items() if eac
 SECRETS: Final = Kind("", "v1", "Secret")
 
 
-def check_random(parts: Iterable[RulePart], templates: Mapping[str, str], findings: Findings) -> None:
+def check_random(parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
     for part in parts:
         if part.body and part.child is not None:
             _check_rotation(part.child, {name for name, _ in part.compiled.calls}, findings)
@@ -85,9 +76,15 @@ def check_random(parts: Iterable[RulePart], templates: Mapping[str, str], findin
                     "pip install 'ruleop[certificates]'"
                 )
                 findings.mistake("template", message, site, word=name, start=part.site)
-        for name, site in _random_names(part, templates):
-            message = f"`{name}` in metadata.name would create another object each time: derive the name from the CR"
-            findings.mistake("random", message, site, word=name, start=part.site)
+        random = slots_from(origins_of([*written(part, library)], {}, functions=NONDETERMINISTIC), lambda _: False)
+        for field in ("name", "namespace"):
+            for slot in (each for each in metadata_slots(part, field, library) if each.place in random):
+                name = min(names_in(slot.node) & NONDETERMINISTIC, default=slot.place.expression)
+                message = (
+                    f"`{name}` in metadata.{field} would create another object each time: "
+                    f"derive the {field} from the CR"
+                )
+                findings.mistake("random", message, slot.place.site, word=name, start=part.site)
 
 
 _CHANGES_WITH_EACH_WRITE: Final = frozenset({"resourceVersion", "managedFields"})
@@ -166,43 +163,6 @@ def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> N
         elif calls.isdisjoint(makers):
             message = f"`{key}` regenerates {made}, and the body calls none of {', '.join(sorted(makers))}"
             findings.mistake("out-of-place", message, site)
-
-
-def _random_names(part: RulePart, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
-    """The random functions in metadata.name. Planning checks the rendered name."""
-    for text, site in metadata_texts(part, "name", templates):
-        yield from ((name, site) for name in _random_functions(text))
-
-
-def metadata_texts(part: RulePart, field: str, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
-    """The texts of metadata.name or metadata.namespace in a body. In the text of a template this is a guess by its
-    lines."""
-    if isinstance(part.compiled, TextTemplate):
-        name = part.compiled.name
-        for number, text in _metadata_lines(templates[name], field):
-            yield text, Site(f"templates/{name}", number)
-        return
-    node = part.node.member("metadata", field)
-    if node is not None and isinstance(node.value, str):
-        yield node.value, node.site
-
-
-def _metadata_lines(source: str, field: str) -> Iterator[tuple[int, str]]:
-    """The numbers of the lines that set metadata.name or metadata.namespace of a document, with their values."""
-    in_metadata = False
-    for number, line in enumerate(source.splitlines(), 1):
-        if inline := _INLINE[field].match(line):
-            yield number, inline[1]
-        elif match := _KEY_LINE.match(line):
-            if not match[1]:
-                in_metadata = match[2] == "metadata"
-            elif in_metadata and match[2] == field and len(match[1]) <= 4:
-                yield number, match[3]
-
-
-def _random_functions(text: str) -> Iterator[str]:
-    words = {word for printed in _PRINTED.findall(text) for word in _WORD.findall(printed)}
-    yield from sorted(words & NONDETERMINISTIC)
 
 
 # -- the time ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ruleop.language.rules.checks.random_functions import metadata_texts
+from ruleop.language.rules.facts.possible_bodies import metadata_slots
 from ruleop.language.rules.facts.secret_reads import (
     BODY_KEYS,
     Secrets,
@@ -32,14 +32,13 @@ _RECORDED_KEYS = frozenset({"once", "schedule", "timeZone"})
 
 
 def check_secrets(draft: Draft, parts: Iterable[RulePart], library: Library, findings: Findings) -> None:
-    """Reports data of Secrets in public places. In the text of a template, names and namespaces are a guess by its
-    lines."""
+    """Reports data of Secrets in public places."""
     parts = list(parts)
     secrets = Secrets(secret_ids(draft), frozenset())
     for part in parts:
-        if part.let and any(exposes(part, reference, secrets, library) for reference in part.compiled.references):
+        if part.let and any(exposes(reference, secrets) for reference in part.compiled.references):
             secrets = replace(secrets, lets=secrets.lets | {part.let})
-    holders = holders_of(draft, parts, library)
+    holders = holders_of(draft, parts)
     ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
     recorded = dict.fromkeys(ended, "forEachOf") | {each.id: "once" for each in draft.everyone if each.run is not None}
     for part in parts:
@@ -47,17 +46,17 @@ def check_secrets(draft: Draft, parts: Iterable[RulePart], library: Library, fin
         gives_objects = bool(part.loop) and part.child is not None and part.child.table.objects is not None
         for reference in part.compiled.references if part.public or gives_items or gives_objects else ():
             path = ".".join(step or "*" for step in reference.path)
-            if part.public and exposes(part, reference, secrets, library):
+            if part.public and exposes(reference, secrets):
                 message = (
                     f"`{path}` would expose the data of a Secret in {part.view.title}: "
                     "use its metadata, or test whether it exists"
                 )
-            elif gives_objects and exposes(part, reference, holders, library, allowed=is_name_field):
+            elif gives_objects and exposes(reference, holders, allowed=is_name_field):
                 message = (
                     f"`{path}` would give whole objects from data of a Secret, and everyone can read their names: "
                     "read the Secret in the body of a `template`"
                 )
-            elif gives_items and exposes(part, reference, holders, library, allowed=is_name_field):
+            elif gives_items and exposes(reference, holders, allowed=is_name_field):
                 assert part.child is not None
                 message = (
                     f"`{path}` would give the items data of a Secret, and they are recorded for "
@@ -93,7 +92,5 @@ def _public_slots(
         yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
         return
     for field in ("name", "namespace"):
-        lines = list(metadata_texts(part, field, library.texts))
-        for place in found:
-            if any(place.site == site and place.expression in text for text, site in lines):
-                yield f"metadata.{field}", place
+        printed = {slot.place for slot in metadata_slots(part, field, library)} if found else set()
+        yield from ((f"metadata.{field}", place) for place in found if place in printed)

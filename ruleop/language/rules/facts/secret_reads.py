@@ -24,12 +24,11 @@ from ruleop.language.secrets.secret_values import (
     is_secret_field,
 )
 from ruleop.language.templates import SECRET_FUNCTIONS, Reference, TextTemplate, syntax
-from ruleop.language.templates.compile import SAME_ITEMS, origins_of, slots_from
+from ruleop.language.templates.compile import origins_of, slots_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.errors import Site
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.templates import SlotPlace, YamlNode
@@ -55,7 +54,7 @@ def secrecy_of(
     """The secrecy of each child. It holds data of Secrets if it is one, generates some, or reads more than a name of a
     Secret or of another such child. `generated`: what it generates counts as read."""
     parts = list(parts)
-    secrets, own = holders_of(draft, parts, library), secret_ids(draft)
+    secrets, own = holders_of(draft, parts), secret_ids(draft)
     found = {}
     for child in draft.everyone:
         its_parts = [part for part in parts if part.child is child]
@@ -67,7 +66,7 @@ def secrecy_of(
             )
         )
         reads = bool(slots) or any(
-            exposes(part, reference, secrets, library)
+            exposes(reference, secrets)
             for part in its_parts
             if part.key not in BODY_KEYS
             for reference in part.compiled.references
@@ -77,16 +76,13 @@ def secrecy_of(
     return found
 
 
-def holders_of(draft: Draft, parts: Iterable[RulePart], library: Library) -> Secrets:
+def holders_of(draft: Draft, parts: Iterable[RulePart]) -> Secrets:
     parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
     secrets, before = Secrets(secret_ids(draft), frozenset()), None
     while secrets != before:
         before = secrets
         for part in parts:
-            if any(
-                exposes(part, reference, secrets, library, allowed=is_name_field)
-                for reference in part.compiled.references
-            ):
+            if any(exposes(reference, secrets, allowed=is_name_field) for reference in part.compiled.references):
                 if part.child is None:
                     secrets = replace(secrets, lets=secrets.lets | {part.let})
                 else:
@@ -192,12 +188,7 @@ def secret_ids(draft: Draft) -> dict[str, bool]:
 
 
 def exposes(
-    part: RulePart,
-    reference: Reference,
-    secrets: Secrets,
-    library: Library,
-    *,
-    allowed: Callable[[Sequence[str | None]], bool] = is_public_field,
+    reference: Reference, secrets: Secrets, *, allowed: Callable[[Sequence[str | None]], bool] = is_public_field
 ) -> bool:
     """Whether a reference reads more of a Secret than `allowed` allows."""
     path = reference.path[1:] if reference.path[0] == "live" else reference.path
@@ -210,44 +201,7 @@ def exposes(
         return False
     inner = path[1:]
     if not inner:
-        uses = [use for tree in written(part, library) for use in _uses_of_whole(tree, name, reference.site)]
-        return not uses or not all(map(_is_harmless, uses))
+        return not reference.passes
     if secrets.many[name]:
         inner = inner[1:]
     return not inner or not allowed(inner)
-
-
-def _uses_of_whole(tree: syntax.Template, name: str, where: Site) -> Iterator[list[syntax.Node]]:
-    """The uses of the id without an attribute on the line of a reference: the node, and its ancestors from the inside
-    out."""
-    pending: list[list[syntax.Node]] = [[tree]]
-    while pending:
-        node, *ancestors = ancestry = pending.pop()
-        is_read = not ancestors or not isinstance(ancestors[0], (syntax.Field, syntax.Item, syntax.Slice))
-        if _is_id(node, name) and node.site == where and is_read:
-            yield ancestry
-        pending += [[each, *ancestry] for each in syntax.children(node)]
-
-
-def _is_id(node: syntax.Node, name: str) -> bool:
-    if isinstance(node, syntax.Field):
-        return node.name == name and isinstance(node.of, syntax.Name) and node.of.name == "live"
-    return isinstance(node, syntax.Name) and node.name == name
-
-
-def _is_harmless(use: list[syntax.Node]) -> bool:
-    """Whether a list of Secrets is only iterated over. The use of an item is a reference of its own."""
-    inner, *outer = use
-    for node in outer:
-        if isinstance(node, syntax.For):
-            return node.iterable is inner
-        if not isinstance(node, syntax.Filter) or node.value is not inner:
-            return False
-        if node.name == "map":
-            return "attribute" in node.kwargs
-        if node.name in ("length", "count"):
-            return True
-        if node.name not in SAME_ITEMS:
-            break
-        inner = node
-    return False

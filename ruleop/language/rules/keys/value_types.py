@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
-from ruleop.errors import RuleError, Site
+from ruleop.errors import Site
 from ruleop.kubernetes.merge import Path, PathError, parse_path
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.language.rules.keys.model import DAYS, PATTERN, Share, parse_duration
@@ -39,9 +39,6 @@ _PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 class Analysis:
     """Checks of single values. The operator parses without them, because a process of its own checks the rules."""
 
-    unreadable: Callable[[str | YamlNode, Library], tuple[RuleError, ...]] = lambda _of, _library: ()
-    """The mistakes of the branches of a template, or of the tags of a value of watches.yaml, that are never YAML.
-    Raises RuleErrors if its tags cannot be parsed."""
     refusal: Callable[[str], str | None] = lambda _name: None
     """The reason that a check of this name cannot be allowed; None if it can."""
     foreign_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -341,7 +338,7 @@ class TemplateTree(ValueType[Templated[Tree]]):
             return None
         found = _compiled(partial(reading.library.tree, node), node, reading)
         if found is not None:
-            reading.findings.take(reading.analysis.unreadable(node, reading.library), "yaml")
+            reading.findings.take(reading.library.possible(node).mistakes, "yaml")
         return found
 
     def schema(self) -> dict[str, JSON]:
@@ -381,23 +378,18 @@ class TemplateFile(ValueType[Templated[TextTemplate]]):
             return None
         library = reading.library
         try:
+            unreadable = [*library.possible(name).mistakes]
+        except RuleErrors:  # they are those of what follows
+            unreadable = []
+        reading.findings.take(unreadable, "yaml")
+        try:
             compiled = library.text_mapping(name) if self.mapping else library.text(name)
         except RuleErrors as error:
-            unreadable = self._unreadable(name, reading)
-            reading.findings.take(unreadable, "yaml")
             known = {NO_KIND, *(each.message for each in unreadable)} if unreadable else ()
             others = (each for each in error.mistakes if each.message not in known)
             reading.findings.take(others, "template")
             return None
-        reading.findings.take(self._unreadable(name, reading), "yaml")
         return Templated(compiled, node)
-
-    @staticmethod
-    def _unreadable(name: str, reading: FileReading) -> tuple[RuleError, ...]:
-        try:
-            return reading.analysis.unreadable(name, reading.library)
-        except RuleErrors:
-            return ()
 
     @staticmethod
     def _missing_message(name: str, templates: Mapping[str, str]) -> str:

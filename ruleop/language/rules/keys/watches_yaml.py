@@ -56,8 +56,8 @@ from ruleop.language.rules.keys.value_types import (
     wrong_type,
 )
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.language.templates.bodies.kinds import COMPUTED
 from ruleop.language.templates.compile.hints import has_templates
-from ruleop.language.templates.tree.kinds import COMPUTED
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

@@ -140,6 +140,11 @@ def printed_in(pieces: Iterable[Piece]) -> Iterator[Printed]:
             yield from printed_in(piece.captured or ())
 
 
+def as_written(pieces: Iterable[Piece]) -> str:
+    """A text with its expressions."""
+    return "".join(each if isinstance(each, str) else f"{{{{ {each.place.expression} }}}}" for each in pieces)
+
+
 @dataclass(frozen=True)
 class Body:
     document: Node

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from ruleop.errors import RuleError
 from ruleop.language.templates.bodies.body import Body, Node
 from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, TooLarge
+from ruleop.language.templates.bodies.kinds import kinds_of
 from ruleop.language.templates.bodies.possible import StandIn, Sum, Variant, as_text
 from ruleop.language.templates.bodies.walk import BodyWalk
 from ruleop.language.templates.values.cost import Exhausted
 
 if TYPE_CHECKING:
-    from ruleop.errors import RuleError
-    from ruleop.language.templates.compile import Library
-    from ruleop.language.templates.tree.templates import Templates
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.templates.tree.templates import File
 
 _ALWAYS: Final[Needs] = ()
+_TOO_LARGE: Final = "too many statements, with those of macros and includes: the kinds must be known before rendering"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,16 @@ class Possible:
 
     walk: BodyWalk
     stream: Sum
-    templates: Templates
+    is_read: bool = True  # it has not too many statements
+
+    @cached_property
+    def kinds(self) -> tuple[frozenset[Kind], list[RuleError]]:
+        """The kinds, and the mistakes in how they are written."""
+        try:
+            found, mistakes = kinds_of(self.stream, self.walk.solver)
+        except (TooLarge, RecursionError):
+            return frozenset(), [RuleError(_TOO_LARGE, self.walk.file.place)]
+        return found, mistakes if self.is_read else [RuleError(_TOO_LARGE, self.walk.file.place)]
 
     @cached_property
     def bodies(self) -> tuple[Body, ...]:
@@ -51,7 +61,7 @@ class Possible:
         return tuple(Body(document, frozenset(variants)) for document, variants in found.items())
 
     def _documents(self, outcomes: Outcomes, stand_in: StandIn) -> list[Node]:
-        with self.templates.state:
+        with self.walk.file.templates.state:
             return [*Variant(outcomes, stand_in).documents(self.stream)]
 
     @cached_property
@@ -119,21 +129,11 @@ class Possible:
         return {(str(each.site), each.message): each for each in certain or may_be[:1]}
 
 
-def possible(of: str | YamlNode, library: Library) -> Possible:
-    """The documents that a file of a library or a value of watches.yaml may give. Each is read once."""
-    key = of if isinstance(of, str) else id(of)
-    found: Possible | None = library.read_files.get(key)
-    if found is None:
-        found = library.read_files[key] = _walked(of, library)
-    return found
-
-
-def _walked(of: str | YamlNode, library: Library) -> Possible:
-    templates = library.templates
-    file = templates.file(of) if isinstance(of, str) else templates.value(library.written_value(of).node, of.site)
+def possible_of(file: File) -> Possible:
+    """The documents that a file of templates/ or a value of watches.yaml may give."""
     walk = BodyWalk(file)
     try:
-        with templates.state:
-            return Possible(walk, walk.documents(), templates)
+        with file.templates.state:
+            return Possible(walk, walk.documents())
     except (TooLarge, Exhausted, RecursionError):
-        return Possible(BodyWalk(file), Sum(None), templates)
+        return Possible(BodyWalk(file), Sum(None), is_read=False)

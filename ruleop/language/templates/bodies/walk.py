@@ -5,6 +5,7 @@ A loop has one pass. What macros and includes print is followed.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -76,6 +77,7 @@ MAX_ROUTES: Final = 4  # to one branch
 _SEPARATED: Final = "this has documents of its own (a line `---`), and cannot be a part of another document"
 _NOUNS: Final[dict[type, str]] = {dict: "an entry of a mapping", list: "an item of a list", str: "a value of its own"}
 _UNKNOWN: Final[Options] = (((), None),)
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9./-]*")  # text that YAML reads as a string
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +131,7 @@ class BodyWalk:
     _versions: dict[Hashable, Hashable] = field(default_factory=dict)  # of namespaces, after `set ns.x`
     _is_value: bool = field(init=False)  # of watches.yaml, where a piece is always text
     _chosen: bool = False  # whether a condition within a line decides about a value
+    _is_kind: bool = False  # whether a value is an apiVersion or a kind, of which all texts count
 
     def __post_init__(self) -> None:
         self._is_value = self.file.what == "value"
@@ -228,19 +231,11 @@ class BodyWalk:
         )
         outer = self._chosen
         self._chosen |= isinstance(entry.key, Joined) and _is_chosen(entry.key)
-        options: list[tuple[Needs, str]] = []
-        if entry.key in ("apiVersion", "kind") and isinstance(entry.value, WholeValue):
-            options = self._literals(entry.value.slot.printed, scope)
-        for needs, text in options:
-            with self._given(needs) as is_possible:
-                if is_possible:
-                    self._part(total, dict, scalar((text,), entry.value.site), entry.site, key=key, start=start)
-        if not options:
-            self._part(total, dict, self._value(entry.value, scope), entry.site, key=key, start=start)
-        self._chosen = outer
+        self._is_kind = entry.key in ("apiVersion", "kind")
+        self._part(total, dict, self._value(entry.value, scope), entry.site, key=key, start=start)
+        self._chosen, self._is_kind = outer, False
 
     def _literals(self, node: syntax.Node | None, scope: Scope) -> list[tuple[Needs, str]]:
-        """The texts of an expression that chooses one of several literals; none of another one."""
         if isinstance(node, syntax.Conditional):
             test = self._formula(node.test, scope)
             sides = [self._literals(each, scope) for each in (node.then, node.otherwise)]
@@ -249,9 +244,8 @@ class BodyWalk:
             for number in (0, 1):
                 self._reach(TakenBranch(id(node), number, has_body=False), ((test, not number),))
             return [(((test, not number), *needs), text) for number, side in enumerate(sides) for needs, text in side]
-        return (
-            [((), node.value)] if isinstance(node, syntax.Const) and isinstance(node.value, str) and node.value else []
-        )
+        is_text = isinstance(node, syntax.Const) and isinstance(node.value, str) and _PLAIN.fullmatch(node.value)
+        return [((), node.value)] if is_text else []  # type: ignore[union-attr]
 
     def _block(self, block: Block, scope: Scope, total: Sum, below: Entry | Block | None = None) -> None:
         """`below`: the member before it. A list at the column of a key without a value is its value."""
@@ -280,14 +274,13 @@ class BodyWalk:
 
     def _spread(self, slot: syntax.Printing, site: Site, scope: Scope, total: Sum) -> None:
         """Adds what is alone on its line: a piece, as if it were written there, or a value."""
-        for needs, piece in self._pieces(slot.printed, scope):
-            with self._given(needs) as is_possible:
-                if not is_possible:
-                    continue
-                if piece is None:
-                    self._part(total, None, Shown(slot.place, slot.printed), site)
-                elif (parsed := self._parsed(piece)) is not None:
-                    self._insert(parsed, piece, slot, total)
+        for piece in self._printed(slot.printed, scope):
+            if piece is None:
+                self._part(total, None, Shown(slot.place, slot.printed), site)
+            elif isinstance(piece, str):
+                self._part(total, str, scalar((piece,), site), site)
+            elif (parsed := self._parsed(piece)) is not None:
+                self._insert(parsed, piece, slot, total)
 
     def _insert(self, parsed: Documents, piece: WalkedPiece, slot: syntax.Printing, total: Sum) -> None:
         if parsed.separated and not total.is_stream:
@@ -367,21 +360,19 @@ class BodyWalk:
     def _whole(self, node: WholeValue, scope: Scope, total: Sum) -> None:
         """Adds a whole value. A piece that is a mapping or a list is data, one that is a single expression has its
         value, and any other is text."""
-        for needs, piece in self._pieces(node.slot.printed, scope):
-            with self._given(needs) as is_possible:
-                if not is_possible:
-                    continue
-                data = self._data(piece)
-                if piece is not None and data is not None:
-                    with self._within(piece):
-                        self._add(data, piece.scope, total)
-                else:
-                    shown = Fragment(self._shown(node.slot, piece), ())
-                    text = PossibleText((shown,), node.site, own=True, chosen=self._chosen)
-                    self._part(total, str, _fixed(text), node.site)
+        for piece in self._printed(node.slot.printed, scope):
+            if isinstance(piece, str):
+                self._part(total, str, scalar((piece,), node.site), node.site)
+            elif piece is not None and (data := self._data(piece)) is not None:
+                with self._within(piece):
+                    self._add(data, piece.scope, total)
+            else:
+                shown = Fragment(self._shown(node.slot, piece), ())
+                text = PossibleText((shown,), node.site, own=True, chosen=self._chosen)
+                self._part(total, str, _fixed(text), node.site)
 
-    def _data(self, piece: WalkedPiece | None) -> Node | None:
-        if piece is None or piece.is_text or self._is_value:
+    def _data(self, piece: WalkedPiece) -> Node | None:
+        if piece.is_text or self._is_value:
             return None
         try:
             members = piece.file.documents(piece.body).members
@@ -412,10 +403,9 @@ class BodyWalk:
             if isinstance(node, (str, syntax.Data)):
                 found.append(Fragment(node if isinstance(node, str) else node.text, self._needs[depth:]))
             elif isinstance(node, PRINTING):
-                for needs, piece in self._pieces(node.printed, scope):
-                    with self._given(needs) as is_possible:
-                        if is_possible:
-                            found.append(Fragment(self._shown(node, piece), self._needs[depth:]))
+                for piece in self._printed(node.printed, scope):
+                    what = piece if isinstance(piece, str) else self._shown(node, piece)
+                    found.append(Fragment(what, self._needs[depth:]))
             elif isinstance(node, BlockItem):
                 self._write([node.node], scope, found, depth)
             elif isinstance(node, EFFECTS):
@@ -549,16 +539,26 @@ class BodyWalk:
                 if target.name in scope:
                     self._versions[scope[target.name].identity] = self._identity(target)
             case syntax.Variable():
-                is_bound = isinstance(value, syntax.Name) and value.name in outer
-                options = outer[value.name].options if is_bound else self._pieces(value, outer)  # type: ignore[attr-defined]
-                scope[target.name] = Bound(options, self._identity(target))
+                scope[target.name] = Bound(self._values(value, outer), self._identity(target))
             case syntax.Variables():
                 scope.update(self._opaque(names_set(target), target, {}))
 
     # -- pieces --------------------------------------------------------------------------------------------------------
 
+    def _printed(self, node: syntax.Printed, scope: Scope) -> Iterator[WalkedPiece | str | None]:
+        """The pieces that an expression prints, each with its needs; None for a value, and the texts of a kind."""
+        for needs, found in (self._literals(node, scope) if self._is_kind else ()) or self._pieces(node, scope):
+            with self._given(needs) as is_possible:
+                if is_possible:
+                    yield found
+
     def _pieces(self, node: syntax.Node | None, scope: Scope) -> Options:
         """The pieces that an expression may print; None where it prints a value."""
+        found = self._values(node, scope)
+        return tuple((needs, value if isinstance(value, WalkedPiece) else None) for needs, value in found)
+
+    def _values(self, node: syntax.Node | None, scope: Scope) -> Options:
+        """The same, with macros and modules."""
         match node:
             case syntax.Filter(value=syntax.Expr() as value):
                 if not _keeps_text(node):
@@ -576,8 +576,7 @@ class BodyWalk:
                 return self._called(node.call, {**scope, "caller": Bound((((), body),), self._identity(node))})
             case syntax.FilterBlock():
                 return (((), _through(node.filter, WalkedPiece(self.file, node.body, {**scope}, self._frame))),)
-        named = self._named(node, scope)
-        return tuple((needs, value if isinstance(value, WalkedPiece) else None) for needs, value in named)
+        return self._named(node, scope)
 
     def _one_of(self, node: syntax.Conditional, scope: Scope) -> Options:
         sides = (node.then, node.otherwise)
@@ -590,7 +589,7 @@ class BodyWalk:
             needs = ((test, not number),)
             if are_pieces[number]:
                 self._reach(TakenBranch(id(node), number), needs)
-            found += (((*needs, *inner), piece) for inner, piece in self._pieces(side, scope))
+            found += (((*needs, *inner), value) for inner, value in self._values(side, scope))
         return tuple(found)
 
     def _may_be_piece(self, node: syntax.Node | None, scope: Scope) -> bool:
@@ -625,7 +624,7 @@ class BodyWalk:
         inner = self._opaque(called.node.params, node, called.scope)
         for name, value in given.items():
             if name in inner:
-                inner[name] = inner[name]._replace(options=self._pieces(value, scope))
+                inner[name] = inner[name]._replace(options=self._values(value, scope))
         if "caller" in scope:
             inner["caller"] = scope["caller"]
         return WalkedPiece(called.file, called.node.body, inner, (*self._frame, id(node), id(called.node)))

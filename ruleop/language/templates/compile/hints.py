@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleError, Site
-from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import syntax
 from ruleop.language.templates.compile.other_tools import (
     LOOKUPS,
@@ -17,18 +16,14 @@ from ruleop.language.templates.compile.other_tools import (
     syntax_hint,
 )
 from ruleop.language.templates.syntax import bodies_of, find, names_in
-from ruleop.language.templates.tree.kinds import PLAIN_TEXT, options_of, pairs_of
-from ruleop.language.templates.tree.parser import parse_value
 from ruleop.language.templates.values.faults import mistake
 from ruleop.language.templates.yaml.marks import RESERVED
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import jinja2
-
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
 
 MAX_BITS: Final = 512  # of an integer literal
 _TAG = re.compile(r"Encountered unknown tag '(\w+)'")
@@ -170,25 +165,3 @@ def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
     if match := _TAG.match(message):
         return f"unknown tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
     return f"template syntax: {message}"
-
-
-def kinds_of(node: YamlNode, parse: Callable[[str, Site], syntax.Template]) -> tuple[frozenset[Kind], RuleError | None]:
-    """The kinds of an object in watches.yaml, or the mistake in them."""
-    if not isinstance(node.value, dict):
-        return frozenset(), RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
-    fields = {}
-    for key in ("apiVersion", "kind"):
-        member = node.value.get(key)
-        if member is None or not isinstance(member.value, str) or not member.value:
-            return frozenset(), RuleError(f"an object needs {key}, in plain text", node.site)
-        fields[key] = member.value
-    if not any(map(has_templates, fields.values())):
-        return frozenset({Kind.parse(fields["apiVersion"], fields["kind"])}), None
-    options = {}
-    for key, text in fields.items():
-        site = node.value[key].site
-        written = parse_value(parse(text, site).body, site.path, site.line)
-        options[key] = options_of(written) if written is not None else []
-        if not options[key]:
-            return frozenset(), RuleError(PLAIN_TEXT.format(key), site)
-    return pairs_of(options["apiVersion"], options["kind"]), None

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import jinja2
 
 from ruleop.errors import RuleError, Site
+from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import syntax
+from ruleop.language.templates.bodies.documents import Possible, possible_of
+from ruleop.language.templates.bodies.kinds import computed_fields, name_of
 from ruleop.language.templates.compile.conversion import converted
 from ruleop.language.templates.compile.environment import ParserEnvironment
-from ruleop.language.templates.compile.hints import check_reserved, has_templates, kinds_of, mistakes_in, syntax_message
+from ruleop.language.templates.compile.hints import check_reserved, has_templates, mistakes_in, syntax_message
 from ruleop.language.templates.compile.named_files import (
     Named,
     named_templates,
@@ -26,9 +30,8 @@ from ruleop.language.templates.compile.references import read_tree
 from ruleop.language.templates.compile.value_trees import ValueTree, read_value
 from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.reads import Reads
-from ruleop.language.templates.syntax import find
-from ruleop.language.templates.tree.kinds import KindCollector, computed_fields, fields_of, may_be_several
-from ruleop.language.templates.tree.nodes import Constant
+from ruleop.language.templates.syntax import EFFECTS, find
+from ruleop.language.templates.tree.nodes import Blocks, Constant, DocumentBlock, Statement
 from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
 from ruleop.language.templates.values.faults import RuleErrors, mistake
 from ruleop.nearest import did_you_mean
@@ -37,7 +40,7 @@ from ruleop.reachable import reached
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.templates.tree.nodes import Documents, Node
     from ruleop.language.templates.tree.pieces import Form
     from ruleop.language.templates.yaml.yaml_node import YamlNode
 
@@ -68,7 +71,7 @@ class Library:
         self.templates = Templates(self.texts, prefix, self._evaluated, probe)
         self.environment = ParserEnvironment(self.templates.callables)
         self.probe = probe
-        self.read_files: dict[str | int, Any] = {}  # the files, and values by their ids, whose bodies were read
+        self._possible: dict[str | int, Possible] = {}  # of files, and of values by their ids
         self._sources: dict[str, TemplateSource] = {}
         self._observed: set[str] = set()  # the files that the probe was shown
         self._written_strings: dict[tuple[str, Site], syntax.Template] = {}
@@ -80,14 +83,10 @@ class Library:
         """A template file that renders to objects."""
         files = self._files([name])
         main = self.source(name)
-        mistakes: list[RuleError] = []
         self._prepare(name)
-        documents = self.templates.file(name).form.documents
-        kinds = self._kinds(name, mistakes)
-        if not kinds and not mistakes:
-            mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
-        if mistakes:
-            raise RuleErrors(mistakes)
+        kinds, mistakes = self.possible(name).kinds
+        if mistakes or not kinds:
+            raise RuleErrors(mistakes or [RuleError(NO_KIND, Site(main.path, 1))])
         return TextTemplate(
             self.templates,
             Site(main.path, 1),
@@ -95,25 +94,15 @@ class Library:
             name,
             files,
             kinds,
-            may_be_several(documents),
+            _may_be_several(self.templates.file(name).form.documents),
         )
-
-    def _kinds(self, name: str, mistakes: list[RuleError]) -> frozenset[Kind]:
-        """The kinds of a template and of the pieces that may become a part of its documents."""
-        kinds = KindCollector(mistakes=mistakes)
-        for each in self._document_templates(name):
-            for form in self._pieces(each):
-                kinds.add(form.documents)
-        return kinds.finish()
 
     def text_mapping(self, name: str) -> TextTemplate:
         """A template file that renders to one mapping that is not an object: a status."""
         files = self._files([name])
         reads = self._joined_reads([Named(name, 1)])
         self._prepare(name)
-        fields = frozenset(
-            field for each in files for form in self._pieces(each) for field in fields_of(form.documents)
-        )
+        fields = frozenset(map(name_of, self.possible(name).stream.parts)) - {""}
         return TextTemplate(self.templates, Site(self.source(name).path, 1), reads, name, files, fields=fields)
 
     def _pieces(self, name: str) -> Iterator[Form]:
@@ -133,8 +122,7 @@ class Library:
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""
-        local = frozenset(local for local, _ in self.source(name).reads.assigned)
-        return list(computed_fields(self.templates.file(name).form.documents, local))
+        return [*computed_fields(self.possible(name).stream)]
 
     def expression(self, source: str, site: Site) -> Expression:
         """A bare expression, or one wrapped in {{ }}."""
@@ -169,8 +157,8 @@ class Library:
 
     def tree(self, node: YamlNode) -> Tree:
         """A value whose strings contain templates."""
-        kinds, kind_mistake = kinds_of(node, self._parse)
         if isinstance(node.value, str):
+            kinds, kind_mistake = self._kinds(node)
             only = self.string(node.value, node.site)
             file, constant = self.templates.value(Constant(None, node.site), node.site), only.constant is not None
             return Tree(self.templates, node.site, only.reads, only, file, constant, kinds, kind_mistake, node, {})
@@ -179,7 +167,7 @@ class Library:
         def parse(text: str, site: Site) -> syntax.Template:
             tree, its_named = self._checked(text, site)
             named.extend(its_named)
-            return self._written_strings.setdefault((text, site), tree)
+            return tree
 
         written = read_value(node, parse)
         self._written_values[id(node)] = node, written
@@ -188,7 +176,24 @@ class Library:
         file = self.templates.value(written.node, node.site)
         self._made(file.form.prepare, node.site)
         constant = not written.texts
+        kinds, kind_mistake = self._kinds(node)
         return Tree(self.templates, node.site, reads, None, file, constant, kinds, kind_mistake, node, counts)
+
+    def _kinds(self, node: YamlNode) -> tuple[frozenset[Kind], RuleError | None]:
+        """The kinds of an object in watches.yaml, or the mistake in them."""
+        if not isinstance(node.value, dict):
+            return frozenset(), RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
+        members = [node.value.get(key) for key in ("apiVersion", "kind")]
+        texts = [each.value if each is not None and isinstance(each.value, str) else "" for each in members]
+        if not all(texts):
+            missing = "apiVersion" if not texts[0] else "kind"
+            return frozenset(), RuleError(f"an object needs {missing}, in plain text", node.site)
+        if not any(map(has_templates, texts)):
+            return frozenset({Kind.parse(*texts)}), None
+        kinds, mistakes = self.possible(node).kinds
+        sites = {node.key_sites[key]: node.value[key].site for key in ("apiVersion", "kind")}
+        first = mistakes[0] if mistakes else None
+        return kinds, first and RuleError(first.message, sites.get(first.site, first.site))
 
     def _counts(self, written: ValueTree, site: Site) -> dict[str, Callable[[], None]]:
         """The functions that count evaluations of the members of a value, for coverage."""
@@ -205,9 +210,21 @@ class Library:
             for _ in self._pieces(name):
                 pass
 
+    def possible(self, of: str | YamlNode) -> Possible:
+        """The documents that a file or a value of watches.yaml may give."""
+        key = of if isinstance(of, str) else id(of)
+        found = self._possible.get(key)
+        if found is None:
+            if isinstance(of, str):
+                file = self._made(partial(self.templates.file, of), Site(self.source(of).path, 1))
+            else:
+                file = self.templates.value(self.written_value(of).node, of.site)
+            found = self._possible[key] = possible_of(file)
+        return found
+
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""
-        for each in (self.read_files, self._written_strings, self._written_values):
+        for each in (self._possible, self._written_strings, self._written_values):
             each.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------
@@ -283,6 +300,7 @@ class Library:
         self._files(each.name for each in named if each.is_run)
         if mistakes := self._hidden_names(named, site):
             raise RuleErrors(mistakes)
+        self._written_strings[source, site] = tree
         return tree, named
 
     def _read_tree(self, tree: syntax.Template, site: Site) -> Reads:
@@ -370,30 +388,26 @@ class Library:
             raise RuleErrors(mistakes)
         return frozenset(seen)
 
-    def _document_templates(self, *names: str) -> list[str]:
-        """The templates, and those whose text may become a part of their documents: all except those that they render
-        to a string."""
-
-        def inner(each: str) -> list[str]:
-            named = self.source(each).named
-            return sorted(one.name for one in named if one.is_part_of_document and one.name in self.texts)
-
-        return list(reached(names, inner))
-
     def _joined_reads(self, first: Iterable[Named]) -> Reads:
         """The reads of these files and of all that they run. A name that a template sets is known to the templates that
         it includes, and not to those that it renders."""
-        first = [each for each in first if each.is_run and each.name in self.texts]
-        together = self._document_templates(*(each.name for each in first if each.is_part_of_document))
-        rendered = reached(self._rendered(first, together), lambda name: self._rendered((), [name]))
-        groups = [(together, first), *((self._document_templates(name), [Named(name, 1)]) for name in sorted(rendered))]
-        return Reads.joined(self._reads_together(frozenset(files), named) for files, named in groups)
+        reads: list[Reads] = []
+        groups, seen = [[*first]], set[str]()
+        for group in groups:
+            run = [*self._run(group)]
+            files = reached(
+                (each.name for each in run if each.is_part_of_document),
+                lambda name: (each.name for each in self._run(self.source(name).named) if each.is_part_of_document),
+            )
+            run += (each for name in files for each in self._run(self.source(name).named))
+            rendered = {each.name for each in run if not each.is_part_of_document} - seen
+            seen |= rendered
+            groups += ([Named(name, 1)] for name in sorted(rendered))
+            reads.append(self._reads_together(frozenset(files), group))
+        return Reads.joined(reads)
 
-    def _rendered(self, first: Iterable[Named], files: Iterable[str]) -> set[str]:
-        """The templates that these files, or those whose text becomes a part of theirs, render to a string."""
-        inner = (named for name in self._document_templates(*files) for named in self.source(name).named)
-        named = (each for each in (*first, *inner) if each.is_run and not each.is_part_of_document)
-        return {each.name for each in named if each.name in self.texts}
+    def _run(self, named: Iterable[Named]) -> Iterator[Named]:
+        return (each for each in named if each.is_run and each.name in self.texts)
 
     def _reads_together(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
         """The reads of files that see the names of one another."""
@@ -417,3 +431,16 @@ class Library:
         written = self.written_tree(name)
         tree = without_unused_macros(written, imported)
         return source.reads if tree is written else self._read_tree(tree, Site(source.path, 1))
+
+
+def _may_be_several(documents: Documents) -> bool:
+    """Whether it can render more than one document."""
+    found = [each for each in documents.members if not _renders_nothing(each)]
+    return len(found) > 1 or any(isinstance(each, DocumentBlock) for each in found)
+
+
+def _renders_nothing(member: Node | DocumentBlock) -> bool:
+    """Whether it consists of statements that have only an effect."""
+    return isinstance(member, Blocks) and all(
+        isinstance(each, Statement) and isinstance(each.node, EFFECTS) for each in member.members
+    )

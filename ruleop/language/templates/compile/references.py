@@ -1,165 +1,203 @@
-"""Static analysis of templates and expressions: the names that they read, the chains of fields below them, and the
-functions they use.
+"""Static analysis of templates and expressions: the names that they read and do not set, the chains of fields below
+them, and the functions they use.
 
 `rules` rejects unknown names and finds the children to which a template refers; `check` types the chains
 against the schema of the CRD.
+
+A name counts as set behind the statement that sets it; behind an `if`, if all branches set it. A loop, a macro and
+every other block with names of its own also sees the names that are set behind it on its outside, because a macro is
+called later.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.free_names import free_names
 from ruleop.language.templates.filters.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
 from ruleop.language.templates.reads import Path, Reads, Reference
 from ruleop.language.templates.syntax import find, names_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Container, Iterable
 
     from ruleop.errors import Site
 
-Known = dict[str, Path | None]
+Chains = dict[str, Path | None]
 """The chain that a local name stands for; None if it is unknown."""
 
 
-def read_tree(tree: syntax.Template, functions: Container[str]) -> Reads:
+def read_tree(tree: syntax.Template, functions: Container[str] = ()) -> Reads:
     """`functions`: the names that are the same for all renders."""
-    names = frozenset(name for name in free_names(tree) if name not in functions)
-    walker = _Walker(names)
-    walker.block(tree.body, {})
-    return Reads(names, tuple(walker.references), tuple(walker.calls), tuple(walker.assigned))
+    reader = _Reader(functions)
+    reader.close(tree.body, _Scope({}, {"self"}))
+    return Reads(frozenset(reader.names), tuple(reader.references), tuple(reader.calls), tuple(reader.assigned))
 
 
 _ATTRIBUTE_FILTERS = filters_with(Trait.TAKES_ATTRIBUTE)
+_PICKING = filters_with(Trait.PICKS_FIELDS)
 SAME_ITEMS = filters_with(Trait.SAME_ITEMS)
 _ITEM: str | None = None
+_OF_CALLS: Final = ("caller", "varargs", "kwargs")
 
 
 @dataclass(slots=True)
-class _Walker:
-    free: frozenset[str]
+class _Scope:
+    """The statements that share their names."""
+
+    chains: Chains  # of the names that may be set, by it or around it
+    names: set[str]  # those that are set so far
+
+
+@dataclass(slots=True)
+class _Reader:
+    functions: Container[str]
+    names: set[str] = field(default_factory=set)
     references: list[Reference] = field(default_factory=list)
     calls: list[tuple[str, Site]] = field(default_factory=list)
     assigned: list[tuple[str, Site]] = field(default_factory=list)
+    inner: list[tuple[Chains, set[str], Iterable[str], tuple[syntax.Expr, ...], syntax.Body]] = field(
+        default_factory=list
+    )
+    """Bodies with names of their own: the chains when they begin, the names that are set beside them at the end, their
+    own, and the defaults of their parameters."""
 
-    def block(self, body: syntax.Body, known: Known) -> None:
+    def close(self, body: syntax.Body, scope: _Scope) -> None:
+        outer, self.inner = self.inner, []
+        self.block(body, scope)
+        for chains, beside, own, defaults, inner in self.inner:
+            scope = _Scope(chains, {*beside, *own})
+            for default in defaults:
+                self.expression(default, scope)
+            self.close(inner, scope)
+        self.inner = outer
+
+    def block(self, body: syntax.Body, scope: _Scope) -> None:
         for node in body:
-            self.statement(node, known)
+            self.statement(node, scope)
 
-    def statement(self, node: syntax.Node, known: Known) -> None:
-        visit = _STATEMENTS.get(type(node))
-        if visit is not None:
-            visit(self, node, known)
-            return
-        for child in syntax.children(node):
-            if isinstance(child, syntax.Expr):
-                self.expression(child, known)
-            else:
-                self.statement(child, known)
+    def within(
+        self, body: syntax.Body, scope: _Scope, own: Chains | None = None, defaults: tuple[syntax.Expr, ...] = ()
+    ) -> None:
+        own = own or {}
+        self.inner.append(({**scope.chains, **own}, scope.names, own, defaults, body))
 
-    def assign(self, node: syntax.Node, name: str, chain: Path | None, known: Known) -> None:
+    def set(self, node: syntax.Node, name: str, scope: _Scope, chain: Path | None = None) -> None:
         self.assigned.append((name, node.site))
-        known[name] = chain
+        scope.chains[name] = chain
+        scope.names.add(name)
 
-    def loop(self, node: syntax.For, known: Known) -> None:
+    def statement(self, node: syntax.Stmt, scope: _Scope) -> None:
+        match node:
+            case syntax.Print():
+                self.expression(node.value, scope)
+            case syntax.If():
+                self._if(node, scope)
+            case syntax.For():
+                self._loop(node, scope)
+            case syntax.With():
+                own: Chains = {}
+                for target, value in zip(node.targets, node.values, strict=True):
+                    chain = self.expression(value, scope)
+                    for name in names_set(target):
+                        own[name] = chain if isinstance(target, syntax.Variable) else None
+                self.within(node.body, scope, own)
+            case syntax.CallBlock():
+                self.expression(node.call, scope)
+                self.within(node.body, scope, dict.fromkeys((*node.params, *_OF_CALLS)), node.defaults)
+            case syntax.FilterBlock():
+                self.expression(node.filter, scope)
+                self.within(node.body, scope)
+            case syntax.Block():
+                self.within(node.body, scope, {"super": None})
+            case _:
+                self._effect(node, scope)
+
+    def _effect(self, node: syntax.Stmt, scope: _Scope) -> None:
+        match node:
+            case syntax.Set():
+                chain = self.expression(node.value, scope)
+                self.names |= {each.name for each in find(node.target, syntax.Attribute)} - scope.names
+                for name in names_set(node.target):
+                    self.set(node, name, scope, chain if isinstance(node.target, syntax.Variable) else None)
+            case syntax.SetBlock():
+                if node.filter is not None:
+                    self.expression(node.filter, scope)
+                for name in names_set(node.target):
+                    self.set(node, name, scope)
+                self.within(node.body, scope)
+            case syntax.Macro():
+                self.set(node, node.name, scope)
+                self.within(node.body, scope, dict.fromkeys((*node.params, *_OF_CALLS)), node.defaults)
+            case syntax.Import():
+                self.set(node, node.target, scope)
+            case syntax.FromImport():
+                for _, name in node.names:
+                    self.set(node, name, scope)
+
+    def _if(self, node: syntax.If, scope: _Scope) -> None:
+        for branch in node.branches:
+            self.expression(branch.test, scope)
+        ends = [_Scope(scope.chains, {*scope.names}) for _ in syntax.bodies_of(node)]
+        for body, end in zip(syntax.bodies_of(node), ends, strict=True):
+            self.block(body, end)
+        scope.names |= set.intersection(*(end.names for end in ends))
+
+    def _loop(self, node: syntax.For, scope: _Scope) -> None:
         before = len(self.references)
-        chain = self.expression(node.iterable, known)
+        chain = self.expression(node.iterable, scope)
         target = node.target.name if isinstance(node.target, syntax.Variable) else ""
         if chain and target and _keeps_items(node.iterable) and not _reads_items_elsewhere(node):
             self.references[before:] = [replace(each, passes=each.path == chain) for each in self.references[before:]]
-        inner = dict(known)
-        for name in names_set(node.target):
-            self.assign(node, name, None, inner)
+        own: Chains = dict.fromkeys(names_set(node.target))
+        self.assigned += ((name, node.site) for name in own)
         if target:
-            inner[target] = (*chain, _ITEM) if chain else None
-        inner["loop"] = None
+            own[target] = (*chain, _ITEM) if chain else None
         if node.test is not None:
-            self.expression(node.test, inner)
-        self.block(node.body, inner)
-        self.block(node.otherwise, dict(known))
+            self.expression(node.test, _Scope({**scope.chains, **own, "loop": None}, {*scope.names, *own}))
+        self.within(node.body, scope, {**own, "loop": None})
+        self.within(node.otherwise, scope)
 
-    def assignment(self, node: syntax.Set, known: Known) -> None:
-        chain = self.expression(node.value, known)
-        for name in names_set(node.target):
-            self.assign(node, name, chain if isinstance(node.target, syntax.Variable) else None, known)
-
-    def block_assignment(self, node: syntax.SetBlock, known: Known) -> None:
-        for name in names_set(node.target):
-            self.assign(node, name, None, known)
-        if node.filter is not None:
-            self.expression(node.filter, known)
-        self.block(node.body, dict(known))
-
-    def macro(self, node: syntax.Macro, known: Known) -> None:
-        self.assign(node, node.name, None, known)
-        self.body_with_parameters(node, known)
-
-    def call_block(self, node: syntax.CallBlock, known: Known) -> None:
-        self.expression(node.call, known)
-        self.body_with_parameters(node, known)
-
-    def body_with_parameters(self, node: syntax.Macro | syntax.CallBlock, known: Known) -> None:
-        inner = {**known, **dict.fromkeys((*node.params, "caller", "varargs", "kwargs"))}
-        for default in node.defaults:
-            self.expression(default, known)
-        self.block(node.body, inner)
-
-    def with_block(self, node: syntax.With, known: Known) -> None:
-        inner = dict(known)
-        for target, value in zip(node.targets, node.values, strict=True):
-            chain = self.expression(value, known)
-            for name in names_set(target):
-                inner[name] = chain if isinstance(target, syntax.Variable) else None
-        self.block(node.body, inner)
-
-    def imported(self, node: syntax.Import, known: Known) -> None:
-        self.assign(node, node.target, None, known)
-
-    def imported_names(self, node: syntax.FromImport, known: Known) -> None:
-        for _, name in node.names:
-            self.assign(node, name, None, known)
-
-    def expression(self, node: syntax.Node, known: Known) -> Path | None:
+    def expression(self, node: syntax.Node, scope: _Scope) -> Path | None:
         """Records the reads of an expression, and returns its chain if it is one."""
-        chain = self._chain(node, known)
+        chain = self._chain(node, scope)
         if chain is not None:
             return chain
         match node:
             case syntax.Filter():
-                return self._filter(node, known)
+                return self._filter(node, scope)
             case syntax.Test():
                 self.calls.append((node.name, node.site))
                 if node.name in {"defined", "undefined"}:
-                    self._presence(node.value, known)
+                    self._presence(node.value, scope)
                 else:
-                    self.expression(node.value, known)
-                self._arguments(node, known)
+                    self.expression(node.value, scope)
+                self._arguments(node, scope)
             case syntax.Call():
                 if node.name:
                     self.calls.append((node.name, node.site))
+                    self._read(node.name, scope)
                 elif node.method is not None:
                     self.calls.append((f".{node.method.name}", node.site))
-                    self.expression(node.method.of, known)
+                    self.expression(node.method.of, scope)
                 else:
-                    self.expression(node.function, known)
-                self._arguments(node, known)
+                    self.expression(node.function, scope)
+                self._arguments(node, scope)
             case _:
                 for child in syntax.children(node):
-                    self.expression(child, known)
+                    self.expression(child, scope)
         return None
 
-    def _filter(self, node: syntax.Filter, known: Known) -> Path | None:
+    def _filter(self, node: syntax.Filter, scope: _Scope) -> Path | None:
         self.calls.append((node.name, node.site))
         attribute = attribute_name(node) if node.name in _ATTRIBUTE_FILTERS else None
         before = len(self.references)
         chain = None
         if node.value is not None:
             read = self._presence if node.name in {"length", "count"} else self.expression
-            chain = read(node.value, known)
+            chain = read(node.value, scope)
         if attribute is not None and chain is not None and len(self.references) > before:
             steps = tuple(None if part.isdigit() else part for part in attribute.split("."))
             found = self.references[-1]
@@ -168,23 +206,23 @@ class _Walker:
                 chain = None
             else:
                 self.references.append(Reference((*found.path, _ITEM, *steps), found.site))
-        self._arguments(node, known)
+        self._arguments(node, scope)
         return chain if node.name in SAME_ITEMS else None
 
-    def _arguments(self, node: syntax.WithArguments, known: Known) -> None:
+    def _arguments(self, node: syntax.WithArguments, scope: _Scope) -> None:
         for argument in node.arguments:
-            self.expression(argument, known)
+            self.expression(argument, scope)
 
-    def _presence(self, node: syntax.Node, known: Known) -> Path | None:
+    def _presence(self, node: syntax.Node, scope: _Scope) -> Path | None:
         """Records a value of which only the presence or size matters: its chain ends with the step `?`."""
         before = len(self.references)
-        chain = self.expression(node, known)
+        chain = self.expression(node, scope)
         if chain is not None and len(self.references) > before:
             found = self.references[-1]
             self.references[-1] = Reference((*found.path, "?"), found.site)
         return chain
 
-    def _chain(self, node: syntax.Node, known: Known) -> Path | None:
+    def _chain(self, node: syntax.Node, scope: _Scope) -> Path | None:
         steps: list[str | None] = []
         at = node
         while isinstance(at, (syntax.Field, syntax.Item, syntax.Slice)):
@@ -192,25 +230,26 @@ class _Walker:
             if not isinstance(at, syntax.Field):
                 for each in syntax.children(at)[1:]:
                     if not isinstance(each, syntax.Const):
-                        self.expression(each, known)
+                        self.expression(each, scope)
             at = at.of
         if not isinstance(at, syntax.Name):
             if steps:
-                self.expression(at, known)
+                self.expression(at, scope)
             return () if steps else None
         steps.reverse()
-        if at.name in known:
-            base = known[at.name]
-            if base is None:
-                return ()
-            path: Path = (*base, *steps)
-        elif at.name in self.free:
-            path = (at.name, *steps)
-        else:
-            return ()
+        is_free = self._read(at.name, scope)
+        base = scope.chains.get(at.name, (at.name,) if is_free else None)
+        path = (*base, *steps) if base is not None else ()
         if path:
             self.references.append(Reference(path, node.site))
         return path
+
+    def _read(self, name: str, scope: _Scope) -> bool:
+        """Notes a name that is read. Whether it is one that the template leaves to others."""
+        is_free = name not in scope.names and name not in self.functions
+        if is_free:
+            self.names.add(name)
+        return is_free
 
 
 COUNTERS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
@@ -222,7 +261,7 @@ def _keeps_items(node: syntax.Expr | None) -> bool:
     items."""
     while isinstance(node, syntax.Filter):
         by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and attribute_name(node) is not None
-        if not by_attribute and node.name not in {"list", "reverse"}:
+        if not by_attribute and node.name not in {"list", "reverse", "default", "d"}:
             return False
         node = node.value
     return isinstance(node, (syntax.Name, syntax.Field, syntax.Item, syntax.Slice))
@@ -245,13 +284,16 @@ def attribute_name(node: syntax.Filter) -> str | None:
     return None
 
 
-_STATEMENTS: dict[type[syntax.Node], Callable[[_Walker, Any, Known], None]] = {
-    syntax.For: _Walker.loop,
-    syntax.Set: _Walker.assignment,
-    syntax.SetBlock: _Walker.block_assignment,
-    syntax.Macro: _Walker.macro,
-    syntax.CallBlock: _Walker.call_block,
-    syntax.With: _Walker.with_block,
-    syntax.Import: _Walker.imported,
-    syntax.FromImport: _Walker.imported_names,
-}
+def picked_names(node: syntax.Node) -> tuple[str, ...] | None:
+    """The fields that an expression picks by name, `spec | pick('cpu', 'memory')`, if all names are literals; None for
+    other expressions."""
+    if not isinstance(node, syntax.Filter) or node.name not in _PICKING or node.kwargs or node.more_args:
+        return None
+    names = literal_names(node.args)
+    return None if None in names else tuple(name for name in names if name is not None)
+
+
+def literal_names(arguments: Iterable[syntax.Expr]) -> list[str | None]:
+    """The names that are arguments, or items of a list that is one; None for each that is computed."""
+    parts = (part for each in arguments for part in (each.items if isinstance(each, syntax.List) else [each]))
+    return [each.value if isinstance(each, syntax.Const) and isinstance(each.value, str) else None for each in parts]

@@ -8,11 +8,10 @@ matter. What a condition decides is not followed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
-from ruleop.language.templates.compile.picks import picked_names
-from ruleop.language.templates.compile.references import COUNTERS, SAME_ITEMS, attribute_name
+from ruleop.language.templates.compile.references import COUNTERS, SAME_ITEMS, attribute_name, picked_names
 from ruleop.language.templates.filters.declarations import Trait
 from ruleop.language.templates.filters.registry import filters_with
 from ruleop.language.templates.syntax import PRINTING, children, find, names_set
@@ -31,6 +30,18 @@ _COMPUTED: Final = "computed"
 _MAX_STEPS: Final = 8  # of a path; whether a field is public is decided by fewer
 _ONE_ITEM = filters_with(Trait.ONE_ITEM)
 _NOTHING: frozenset[Path] = frozenset()
+_FLOWING: Final[tuple[type[syntax.Node], ...]] = (
+    syntax.Set,
+    syntax.SetBlock,
+    syntax.For,
+    syntax.With,
+    syntax.Macro,
+    syntax.CallBlock,
+    syntax.Call,
+    syntax.Import,
+    syntax.FromImport,
+)
+"""The nodes that give a name a value."""
 
 
 def origins_of(
@@ -91,8 +102,8 @@ class _Flow:
         while before != (self.values, self.text):
             before = dict(self.values), self.text
             for tree in self.trees:
-                for node in find(tree, *_STATEMENTS):
-                    _STATEMENTS[type(node)](self, node)
+                for node in find(tree, *_FLOWING):
+                    self._statement(node)
             self.text = self._mixed(printed.value for tree in self.trees for printed in find(tree, syntax.Print))
 
     def _add(self, name: str, paths: frozenset[Path]) -> None:
@@ -109,32 +120,39 @@ class _Flow:
                 for name in names_set(target):
                     self._add(name, _computed(paths))
 
-    def assignment(self, node: syntax.Set) -> None:
-        self._assign(node.target, self.value(node.value))
+    def _statement(self, node: syntax.Node) -> None:
+        match node:
+            case syntax.Set():
+                self._assign(node.target, self.value(node.value))
+            case syntax.SetBlock():
+                through = self._mixed([node.filter]) if node.filter is not None else _NOTHING
+                self._assign(node.target, self._prints(node.body) | through)
+            case syntax.For():
+                found = self.value(node.iterable)
+                self._assign(node.target, _below(found, None))
+                self._add("loop", _computed(found) | (self._prints(node.body) if node.recursive else _NOTHING))
+            case syntax.With():
+                for target, value in zip(node.targets, node.values, strict=True):
+                    self._assign(target, self.value(value))
+            case syntax.Macro():
+                self._add(node.name, self._prints(node.body))
+                defaults = _NOTHING.union(*map(self.value, node.defaults))
+                for name in node.params:
+                    self._add(name, defaults)
+            case syntax.CallBlock():
+                self._add("caller", self._prints(node.body))
+            case syntax.Call():
+                self._arguments(node)
+            case syntax.Import():
+                self._add(node.target, _computed(_NOTHING.union(*map(self._named, self._defined()))))
+            case syntax.FromImport():
+                for name, here in node.names:
+                    self._add(here, self._named(name))
 
-    def block_assignment(self, node: syntax.SetBlock) -> None:
-        through = self._mixed([node.filter]) if node.filter is not None else _NOTHING
-        self._assign(node.target, self._prints(node.body) | through)
+    def _named(self, name: str) -> frozenset[Path]:
+        return self.values.get(name, _NOTHING)
 
-    def loop(self, node: syntax.For) -> None:
-        found = self.value(node.iterable)
-        self._assign(node.target, _below(found, None))
-        self._add("loop", _computed(found) | (self._prints(node.body) if node.recursive else _NOTHING))
-
-    def with_block(self, node: syntax.With) -> None:
-        for target, value in zip(node.targets, node.values, strict=True):
-            self._assign(target, self.value(value))
-
-    def macro(self, node: syntax.Macro) -> None:
-        self._add(node.name, self._prints(node.body))
-        for default in node.defaults:
-            for name in node.params:
-                self._add(name, self.value(default))
-
-    def call_block(self, node: syntax.CallBlock) -> None:
-        self._add("caller", self._prints(node.body))
-
-    def call(self, node: syntax.Call) -> None:
+    def _arguments(self, node: syntax.Call) -> None:
         """Arguments flow into the parameters of every macro, and those of `caller` into those of every call block: a
         macro may be called by another name."""
         given = self._given(node)
@@ -160,15 +178,6 @@ class _Flow:
             self._add(parameter, self.value(value))
         for name in ("varargs", "kwargs"):
             self._add(name, _computed(self._given(node)))
-
-    def imported(self, node: syntax.Import) -> None:
-        for name in self._defined():
-            self._add(node.target, _computed(self.values.get(name, _NOTHING)))
-
-    def imported_names(self, node: syntax.FromImport) -> None:
-        for name, here in node.names:
-            if name != here:
-                self._add(here, self.values.get(name, _NOTHING))
 
     def _defined(self) -> Iterator[str]:
         yield from (macro.name for macro in self.macros)
@@ -201,34 +210,34 @@ class _Flow:
 
     def value(self, node: syntax.Node) -> frozenset[Path]:
         """The fields that an expression may stand for, or from which it is computed."""
-        visit = _EXPRESSIONS.get(type(node))
-        return visit(self, node) if visit is not None else self._mixed(children(node))
+        match node:
+            case syntax.Name():
+                return self._named(node.name)
+            case syntax.Field(of=syntax.Name("loop"), name=name) if name in COUNTERS:
+                return _NOTHING
+            case syntax.Field():
+                return _below(self.value(node.of), node.name)
+            case syntax.Filter():
+                return self._filter(node)
+            case syntax.Call():
+                return self._call(node)
+            case syntax.Item():
+                return _below(self.value(node.of), None) | self._mixed([node.key])
+            case syntax.Slice():
+                of, *bounds = children(node)
+                return self.value(of) | self._mixed(bounds)
+            case syntax.And() | syntax.Or():
+                return self.value(node.left) | self.value(node.right)
+            case syntax.Conditional():
+                other = self.value(node.otherwise) if node.otherwise is not None else _NOTHING
+                return self.value(node.then) | other | self._mixed([node.test])
+            case syntax.Test(name="defined" | "undefined"):
+                return _NOTHING
+        return self._mixed(children(node))
 
     def _mixed(self, operands: Iterable[syntax.Node]) -> frozenset[Path]:
         """The value of an operation on these operands."""
         return _computed(_NOTHING.union(*map(self.value, operands)))
-
-    def _name(self, node: syntax.Name) -> frozenset[Path]:
-        return self.values.get(node.name, _NOTHING)
-
-    def _field(self, node: syntax.Field) -> frozenset[Path]:
-        if isinstance(node.of, syntax.Name) and node.of.name == "loop" and node.name in COUNTERS:
-            return _NOTHING
-        return _below(self.value(node.of), node.name)
-
-    def _item(self, node: syntax.Item) -> frozenset[Path]:
-        return _below(self.value(node.of), None) | self._mixed([node.key])
-
-    def _slice(self, node: syntax.Slice) -> frozenset[Path]:
-        of, *bounds = children(node)
-        return self.value(of) | self._mixed(bounds)
-
-    def _either(self, node: syntax.And | syntax.Or) -> frozenset[Path]:
-        return self.value(node.left) | self.value(node.right)
-
-    def _condition(self, node: syntax.Conditional) -> frozenset[Path]:
-        other = self.value(node.otherwise) if node.otherwise is not None else _NOTHING
-        return self.value(node.then) | other | self._mixed([node.test])
 
     def _filter(self, node: syntax.Filter) -> frozenset[Path]:
         if node.name in self.clean:
@@ -245,9 +254,6 @@ class _Flow:
             steps = (None if part.isdigit() else part for part in attribute.split("."))
             return _below(given, None, *steps)
         return _computed(given) | self._mixed(arguments)
-
-    def _test(self, node: syntax.Test) -> frozenset[Path]:
-        return _NOTHING if node.name in {"defined", "undefined"} else self._mixed(children(node))
 
     def _call(self, node: syntax.Call) -> frozenset[Path]:
         given = _computed(self._given(node))
@@ -275,28 +281,3 @@ def _computed(paths: frozenset[Path]) -> frozenset[Path]:
 def _below(paths: frozenset[Path], *steps: str | None) -> frozenset[Path]:
     """A field or an item of a value."""
     return frozenset(path if path[0] == _COMPUTED else (*path, *steps)[:_MAX_STEPS] for path in paths)
-
-
-_STATEMENTS: dict[type[syntax.Node], Callable[[_Flow, Any], None]] = {
-    syntax.Set: _Flow.assignment,
-    syntax.SetBlock: _Flow.block_assignment,
-    syntax.For: _Flow.loop,
-    syntax.With: _Flow.with_block,
-    syntax.Macro: _Flow.macro,
-    syntax.CallBlock: _Flow.call_block,
-    syntax.Call: _Flow.call,
-    syntax.Import: _Flow.imported,
-    syntax.FromImport: _Flow.imported_names,
-}
-_EXPRESSIONS: dict[type[syntax.Node], Callable[[_Flow, Any], frozenset[Path]]] = {
-    syntax.Name: _Flow._name,  # noqa: SLF001 - the table of this class
-    syntax.Field: _Flow._field,  # noqa: SLF001 - the table of this class
-    syntax.Item: _Flow._item,  # noqa: SLF001 - the table of this class
-    syntax.Slice: _Flow._slice,  # noqa: SLF001 - the table of this class
-    syntax.Or: _Flow._either,  # noqa: SLF001 - the table of this class
-    syntax.And: _Flow._either,  # noqa: SLF001 - the table of this class
-    syntax.Conditional: _Flow._condition,  # noqa: SLF001 - the table of this class
-    syntax.Filter: _Flow._filter,  # noqa: SLF001 - the table of this class
-    syntax.Test: _Flow._test,  # noqa: SLF001 - the table of this class
-    syntax.Call: _Flow._call,  # noqa: SLF001 - the table of this class
-}

@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.bodies import bodies
 from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed, TypedSlot, Types, own_fields
 from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
@@ -27,6 +26,7 @@ from ruleop.authoring.checking.typing.types import (
 from ruleop.errors import Site
 from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.schema.validation import validate
+from ruleop.language.rules.facts.possible_bodies import possible_in
 from ruleop.language.templates import Origin
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Scalar
 from ruleop.nearest import nearest
@@ -408,7 +408,7 @@ class BodyChecks:
         """The objects that a child renders. `requires`: a missing field cannot come from another manager."""
         by_kind: dict[Kind, Conformance] = {}
         types = Types(self.runner.printed)
-        for body in bodies(part, self.runner.library, self._stand_in):
+        for body in possible_in(part, self.runner.library).bodies_with(self._stand_in):
             conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind, types, requires=requires))
             conformance.check(body.document, self.kinds.node(body.kind), "")
         for conformance in by_kind.values():
@@ -424,7 +424,9 @@ class BodyChecks:
     def typed(self, part: RulePart) -> Iterator[Typed]:
         """The bodies of a part with the types of what is printed."""
         types = Types(dict(self.runner.printed))
-        return (Typed(body.document, types) for body in bodies(part, self.runner.library, self._stand_in))
+        return (
+            Typed(body.document, types) for body in possible_in(part, self.runner.library).bodies_with(self._stand_in)
+        )
 
     def _stand_in(self, node: syntax.Printed) -> Any:
         """A value that is laid out as values of the node's type are."""
