@@ -122,6 +122,13 @@ class Solver:
             given, [*(((formula, not outcome),) for formula, outcome in open_needs), *without], prefer
         )
 
+    def may_hold(self, needs: Needs) -> bool:
+        """Whether these needs can be met, as far as the limit allows to know."""
+        try:
+            return self.solve(needs) is not None
+        except TooLarge:
+            return True
+
     def _completed(self, given: Assignment, without: Sequence[Needs], prefer: Prefer) -> Assignment | None:
         """The outcomes with more of them, so that none of `without` is met; None if that cannot be."""
         untried = [given]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RuleError
 from ruleop.language.templates.bodies.body import Body, Node
-from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, TooLarge
+from ruleop.language.templates.bodies.conditions import Assignment, Atom, Needs, Outcomes, Prefer, Solver, TooLarge
 from ruleop.language.templates.bodies.kinds import kinds_of
 from ruleop.language.templates.bodies.possible import StandIn, Sum, Variant, as_text
 from ruleop.language.templates.bodies.walk import BodyWalk
@@ -40,7 +40,7 @@ class Possible:
     def kinds(self) -> tuple[frozenset[Kind], list[RuleError]]:
         """The kinds, and the mistakes in how they are written."""
         try:
-            found, mistakes = kinds_of(self.stream, self.walk.solver)
+            found, mistakes = kinds_of(self.stream, Solver())
         except (TooLarge, RecursionError):
             return frozenset(), [RuleError(_TOO_LARGE, self.walk.file.place)]
         return found, mistakes if self.is_read else [RuleError(_TOO_LARGE, self.walk.file.place)]

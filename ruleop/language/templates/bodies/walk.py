@@ -169,7 +169,7 @@ class BodyWalk:
         """Whether something is possible with further needs, which what follows then has."""
         outer, self._needs = self._needs, (*self._needs, *needs)
         try:
-            yield not needs or self.solver.solve(self._needs) is not None
+            yield not needs or self.solver.may_hold(self._needs)
         finally:
             self._needs = outer
 
