@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.errors import RenderError, Site
+from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import RuleErrors, Waiting, view
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, Items, Node, Scalar
 from ruleop.language.templates.compile import Library
@@ -339,5 +340,7 @@ BRANCHES = 400
     ],
     ids=["one if", "one if each"],
 )
-def test_a_template_of_hundreds_of_branches_has_no_mistakes(text):
+def test_a_template_of_hundreds_of_branches_has_no_mistakes_and_its_kinds(text):
     assert mistakes(text) == []
+    kinds, errors = Library({"a.yaml": "apiVersion: v1\nkind: ConfigMap\n" + text}).possible("a.yaml").kinds
+    assert (kinds, errors) == ({Kind("", "v1", "ConfigMap")}, [])

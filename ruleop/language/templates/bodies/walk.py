@@ -6,7 +6,7 @@ A loop has one pass. What macros and includes print is followed.
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
@@ -316,15 +316,16 @@ class BodyWalk:
         name = part.key.value if isinstance(part.key, Scalar) else None
         of_same_key = total.keys.setdefault(name, []) if name is not None else []
         is_of_same_kind = part.kind is None or (part.kind is not str and total.kinds <= {part.kind})
-        for each in of_same_key if is_of_same_kind else total.parts[total.begin :]:
-            self.solver.spend(1 + len(found))
-            message = _clash(each, part)
-            if not message or any(each.needs[: len(one.needs)] == one.needs for one in found):
-                continue  # where this one is, one that is found is too
-            needs = (*around, *each.needs, *part.needs)
-            if self.solver.solve(needs) is not None:
-                found.append(each)
-                self.clashes.append(Clash(RuleError(message, part.site), needs))
+        with suppress(TooLarge):  # what nobody can find out is no mistake
+            for each in of_same_key if is_of_same_kind else total.parts[total.begin :]:
+                self.solver.spend(1 + len(found))
+                message = _clash(each, part)
+                if not message or any(each.needs[: len(one.needs)] == one.needs for one in found):
+                    continue  # where this one is, one that is found is too
+                needs = (*around, *each.needs, *part.needs)
+                if self.solver.solve(needs) is not None:
+                    found.append(each)
+                    self.clashes.append(Clash(RuleError(message, part.site), needs))
         if not any(part.needs[: len(each.needs)] == each.needs for each in found):  # else it is never there
             total.parts.append(part)
             of_same_key.append(part)
