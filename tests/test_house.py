@@ -1,5 +1,6 @@
 """The order of the package: no module imports itself by way of others, not even for types alone, so that each can be
-read, and moved, with what it imports."""
+read, and moved, with what it imports. A room whose face, its `__init__`, lists what it lends is entered through that
+alone."""
 
 from __future__ import annotations
 
@@ -10,6 +11,15 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "ruleop"
+# Their faces are for the other wings, or for users. What loads a part of these rooms is to load that part alone.
+LENT_IN_PARTS = (
+    "ruleop.language.rules",
+    "ruleop.language.rules.loading",
+    "ruleop.language.templates",
+    "ruleop.language.templates.compile",
+    "ruleop.localcluster",
+    "ruleop.planning",
+)
 
 
 def imports(package: Path) -> dict[str, set[str]]:
@@ -59,3 +69,50 @@ def test_a_circle_of_imports_for_types_and_in_functions_is_found(tmp_path: Path)
     assert circle(package) == []
     (package / "key.py").write_text("def turned():\n    from house.wing import open_door\n    return open_door\n")
     assert set(circle(package)) == {"house.wing", "house.wing.door", "house.key"}
+
+
+def faces(package: Path) -> dict[str, set[str]]:
+    """The rooms with a face, and the names that each lends."""
+    found = {}
+    for path in package.rglob("__init__.py"):
+        for node in ast.parse(path.read_text()).body:
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.targets[0], ast.Name)
+                and node.targets[0].id == "__all__"
+            ):
+                found[_name(path.relative_to(package.parent))] = set(ast.literal_eval(node.value))
+    return found
+
+
+def entries_past_faces(package: Path) -> list[str]:
+    """The imports of what is inside a room by modules outside it."""
+    found = []
+    rooms = {room: names for room, names in faces(package).items() if room not in LENT_IN_PARTS}
+    for path in package.rglob("*.py"):
+        name = _name(path.relative_to(package.parent))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for room, lent in rooms.items():
+                    is_inside = node.module.startswith(f"{room}.")
+                    is_other = node.module == room and not {each.name for each in node.names} <= lent
+                    if (is_inside or is_other) and not f"{name}.".startswith(f"{room}."):
+                        found.append(f"{name} imports {node.module}")
+    return sorted(found)
+
+
+def test_other_rooms_import_what_a_face_lists() -> None:
+    assert entries_past_faces(PACKAGE) == []
+
+
+def test_an_entry_past_a_face_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    (package / "room").mkdir(parents=True)
+    (package / "room/__init__.py").write_text('from house.room.cupboard import cup\n\n__all__ = ["cup"]\n')
+    (package / "room/cupboard.py").write_text("cup, plate = 1, 2\n")
+    guest = package / "guest.py"
+    guest.write_text("from house.room import cup\n")
+    assert entries_past_faces(package) == []
+    for entry in ("from house.room.cupboard import cup", "from house.room import cupboard"):
+        guest.write_text(f"def take():\n    {entry}\n")
+        assert len(entries_past_faces(package)) == 1

@@ -15,7 +15,7 @@ from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import RoleSettings
 from ruleop.authoring.checking.unchecked_kinds import unchecked_kinds
-from ruleop.authoring.report.spans import Span, Tone, counted
+from ruleop.authoring.report import Span, Tone, counted
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options

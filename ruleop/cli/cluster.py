@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import yaml
 
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report import Span, Tone
 from ruleop.cli.inputs.cluster_options import new_file, port_option
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.outputs.terminal import print_lines

@@ -13,8 +13,8 @@ import click
 
 from ruleop.authoring.checking import check_project, errors_of_rules
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
-from ruleop.authoring.dev.dev_session import DevSession, DevSettings, read_here
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.dev import DevSession, DevSettings, read_here
+from ruleop.authoring.report import Span, Tone
 from ruleop.cli.inputs.cluster_options import new_file, operator_name, port_option
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
@@ -33,8 +33,8 @@ from ruleop.operator.telemetry import logging as logs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.dev.dev_session import SessionPage
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.dev import SessionPage
+    from ruleop.authoring.report import Line
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Finding
 

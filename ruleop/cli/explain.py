@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.live.explainer import Explainer
-from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.dot import view_graph
-from ruleop.authoring.report.explain_text import explanation_lines
+from ruleop.authoring.live import Explainer
+from ruleop.authoring.report import as_document, explanation_lines, view_graph
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import on_cluster, read_target
 from ruleop.cli.inputs.loading import load_with_sources

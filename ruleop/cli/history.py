@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from ruleop.authoring.live.historian import Historian
-from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.history_views import history_lines
+from ruleop.authoring.live import Historian
+from ruleop.authoring.report import as_document, history_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import on_cluster, read_target
 from ruleop.cli.inputs.project import debug_option, folder_option

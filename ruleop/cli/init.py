@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.report.spans import Span, Tone
-from ruleop.authoring.scaffold.from_crd import crd_projects
-from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
-from ruleop.authoring.scaffold.kro.kro_project import kro_projects
-from ruleop.authoring.scaffold.manifests.application import Asked, application_project
-from ruleop.authoring.scaffold.naming import ScaffoldError
-from ruleop.authoring.scaffold.new_project import AGENTS, EXISTING, IGNORED, README, project_files
-from ruleop.authoring.scaffold.readme import CI
-from ruleop.authoring.scaffold.writing import ExistsError, write_files
+from ruleop.authoring.report import Span, Tone
+from ruleop.authoring.scaffold import (
+    AGENTS,
+    CI,
+    DEFAULT,
+    EXISTING,
+    IGNORED,
+    README,
+    Asked,
+    ExistsError,
+    ScaffoldError,
+    application_project,
+    check_kind,
+    crd_projects,
+    empty_project,
+    kro_projects,
+    project_files,
+    sample_project,
+    write_files,
+)
 from ruleop.cli.generating.generate_rules import schema_files
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.outputs.terminal import print_lines
@@ -25,9 +36,9 @@ from ruleop.kubernetes.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.spans import Line
-    from ruleop.authoring.scaffold.new_project import NewProject
+    from ruleop.authoring.offline import Document
+    from ruleop.authoring.report import Line
+    from ruleop.authoring.scaffold import NewProject
 
 
 @click.command(cls=Command, example="ruleop init blog --from-sample blog.yaml")

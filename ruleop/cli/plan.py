@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.report.change_summary import ChangeSummary
-from ruleop.authoring.report.plan_documents import plan_document
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
-from ruleop.authoring.report.spans import sections
+from ruleop.authoring.report import ChangeSummary, plan_document, plan_lines, sections, view_of_plan
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text

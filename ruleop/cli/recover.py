@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.live.recovery import find_unproven, sign
-from ruleop.authoring.report.spans import Span, Tone, counted
+from ruleop.authoring.live import find_unproven, sign
+from ruleop.authoring.report import Span, Tone, counted
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
@@ -20,9 +20,8 @@ from ruleop.language.rules import ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.authoring.live.recovery import Unproven
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.live import LiveCluster, Unproven
+    from ruleop.authoring.report import Line
     from ruleop.language.rules import Project
 
 

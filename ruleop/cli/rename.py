@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.live.operator import find_operator
-from ruleop.authoring.live.renaming import Renaming
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.live import Renaming, find_operator
+from ruleop.authoring.report import Span, Tone
 from ruleop.cli.inputs.cluster_options import connection_options, operator_options
 from ruleop.cli.inputs.live_cluster import on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
@@ -21,8 +20,8 @@ from ruleop.language.rules import ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.live import LiveCluster
+    from ruleop.authoring.report import Line
     from ruleop.language.rules import Rule
 
 

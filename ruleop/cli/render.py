@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ruleop.authoring.report.mistakes import mistake
-from ruleop.authoring.report.plan_documents import rendered_document
+from ruleop.authoring.report import mistake, rendered_document
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
@@ -16,13 +15,13 @@ from ruleop.cli.planning.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
 from ruleop.language.templates import yaml_document
 from ruleop.planning import Expire
-from ruleop.planning.changes.writes import reason_for
+from ruleop.planning.changes import reason_for
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.report.planned import Planned
+    from ruleop.authoring.report import Planned
 
 
 @click.command(cls=Command, example="ruleop render -f examples/app.yaml | kubectl diff -f -")

@@ -7,23 +7,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.authoring.live.live_rollouts import change_rollout, read_revisions, read_rollouts
-from ruleop.authoring.live.operator import missing_processes
-from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.rollout_views import RolloutView, revision_lines, rollout_lines, rollout_views
+from ruleop.authoring.live import change_rollout, missing_processes, read_revisions, read_rollouts
+from ruleop.authoring.report import RolloutView, as_document, revision_lines, rollout_lines, rollout_views
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import on_cluster
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option
-from ruleop.planning.rollout.rollout_record import paused, resumed, reverted
+from ruleop.planning.rollout import paused, resumed, reverted
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.authoring.live import LiveCluster
+    from ruleop.planning.rollout import RolloutRecord
 
 INTERVAL: Final = 1.0  # seconds between two reads with --watch
 COMMANDS: Final = {

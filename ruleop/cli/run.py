@@ -26,9 +26,9 @@ from ruleop.language.rules import ProjectErrors, parse_duration
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.rules.process import read_by_process
-from ruleop.operator.shards.ownership import Pod
+from ruleop.operator.shards import Pod
+from ruleop.operator.telemetry import is_loopback, is_on
 from ruleop.operator.telemetry import logging as logs
-from ruleop.operator.telemetry.http_server import is_loopback, is_on
 from ruleop.operator.wire.leader.lease import Timing
 from ruleop.printable import printable_lines
 

@@ -14,26 +14,40 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
-from ruleop.localcluster.api.api import Api
-from ruleop.localcluster.api.faulty import Faults, FaultyApi
-from ruleop.localcluster.api.object_writer import ObjectWriter
-from ruleop.localcluster.api.options import WriteOptions
-from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.audit import LOCAL_ADMIN, Audit, Users
-from ruleop.localcluster.controllers.deployment import Deployments
-from ruleop.localcluster.controllers.disruption import DisruptionBudgets
-from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
-from ruleop.localcluster.controllers.job import CronJobs, Jobs
-from ruleop.localcluster.controllers.machinery import Machinery
-from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.pod_owners import DaemonSets, ReplicaSets, StatefulSets
-from ruleop.localcluster.controllers.pods import Nodes, Pods, node
-from ruleop.localcluster.controllers.services import Ingresses, Services
-from ruleop.localcluster.controllers.volumes import VolumeProtection, Volumes, storage_class
-from ruleop.localcluster.http.server import ClusterServer
-from ruleop.localcluster.kinds.custom_kinds import follow
-from ruleop.localcluster.kinds.registry import Registry
-from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
+from ruleop.localcluster.api import (
+    LOCAL_ADMIN,
+    Api,
+    Audit,
+    Faults,
+    FaultyApi,
+    ObjectWriter,
+    Users,
+    WriteOptions,
+    refusal,
+)
+from ruleop.localcluster.controllers import (
+    CronJobs,
+    DaemonSets,
+    Definitions,
+    Deployments,
+    DisruptionBudgets,
+    GarbageCollector,
+    Ingresses,
+    Jobs,
+    Machinery,
+    Namespaces,
+    Nodes,
+    Pods,
+    ReplicaSets,
+    Services,
+    StatefulSets,
+    VolumeProtection,
+    Volumes,
+    node,
+    storage_class,
+)
+from ruleop.localcluster.http import ClusterServer
+from ruleop.localcluster.kinds import CLASSES, NAMESPACES, NODES, Registry, follow
 from ruleop.localcluster.object_store import Name, Store
 from ruleop.localcluster.state_file import read_state, write_state
 from ruleop.localcluster.status_errors import Rejected
@@ -44,7 +58,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http.message import AnyResponse, Request
+    from ruleop.localcluster.http import AnyResponse, Request
     from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 T = TypeVar("T")

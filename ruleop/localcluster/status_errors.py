@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.kubernetes.validation.field_errors import FieldError
+    from ruleop.kubernetes.validation import FieldError
 
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.fields import Fields, KeyedFields, MapFields
+from ruleop.kubernetes.merge import Fields, KeyedFields, MapFields
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import stored_object
 from ruleop.operator.wire.client.requests import MANAGER

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from ruleop.authoring.report.views import LastWrite, ObjectView
+    from ruleop.authoring.report import LastWrite, ObjectView
     from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.operator.manager.manager import Manager
     from ruleop.page.guards import RequestGuard

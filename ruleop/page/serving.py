@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from ruleop.operator.telemetry.authorization import Authorizer, review
-from ruleop.operator.telemetry.http_server import ServerCertificate, is_loopback, not_listening, resolve, split_address
-from ruleop.operator.telemetry.loop_watchdog import run_on_loop
+from ruleop.operator.telemetry import (
+    Authorizer,
+    ServerCertificate,
+    is_loopback,
+    not_listening,
+    resolve,
+    review,
+    run_on_loop,
+    split_address,
+)
 from ruleop.page.guards import ReviewGuard, TokenGuard, hosts_of
 from ruleop.page.page_server import PageServer
 

@@ -8,46 +8,36 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
-from ruleop.authoring.generate.graph.graph_svg import figure
-from ruleop.authoring.generate.graph.rule_graph import rule_graph
-from ruleop.authoring.live.explainer import Explainer
-from ruleop.authoring.live.operator import Operator
-from ruleop.authoring.live.reading.open_cluster import LiveCluster
-from ruleop.authoring.live.reading.read_only_connection import ReadingClient, ReadOnlyConnection
-from ruleop.authoring.live.reading.reader import Reader
-from ruleop.authoring.live.reading.served_kinds import LiveKinds
-from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.rollout_views import RolloutView
-from ruleop.authoring.report.spans import Tone
+from ruleop.authoring.generate import figure, rule_graph
+from ruleop.authoring.live import Explainer, LiveCluster, LiveKinds, Operator, Reader, ReadingClient, ReadOnlyConnection
+from ruleop.authoring.report import RolloutView, Tone, as_document
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
 from ruleop.language.rules.checking import build_with_sources
-from ruleop.operator.queue.work_queue import Request
-from ruleop.operator.rollouts.rollout_store import watch_key
+from ruleop.operator.queue import Request
+from ruleop.operator.rollouts import watch_key
 from ruleop.operator.wire.cluster_flags import AccessFlags
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.marks import part_of
-from ruleop.planning.rollout.rollout_record import member_of
-from ruleop.planning.rollout.waves import WaveView, in_order, size_of_wave
+from ruleop.planning.rollout import WaveView, in_order, member_of, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-    from ruleop.authoring.generate.graph.rule_graph import GraphNode, RuleGraph
-    from ruleop.authoring.report.views import ResourceView
+    from ruleop.authoring.generate import GraphNode, RuleGraph
+    from ruleop.authoring.report import ResourceView
     from ruleop.kubernetes.kinds import GroupKind, Kind, Object
     from ruleop.language.rules import Observe, Project, Rule
     from ruleop.language.rules.loading import Loaded
-    from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.cache.informers import Informer
-    from ruleop.operator.controllers.controllers import Controller
+    from ruleop.operator.cache import Cache, Informer
+    from ruleop.operator.controllers import Controller
     from ruleop.operator.manager.manager import Manager
     from ruleop.operator.wire.watch.store import StoreEntry
     from ruleop.planning import KindInfo, Plan, Served
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.planning.rollout import RolloutRecord
 
 
 # -- own reading -------------------------------------------------------------------------------------------------------

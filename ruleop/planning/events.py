@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.planning.changes.writes import Verb, reason_for, verb_of
+from ruleop.planning.changes import Verb, reason_for, verb_of
 from ruleop.planning.child.pruning import HELD_BACK, held_in_words
 from ruleop.planning.model.actions import Action, Delete, Event, Expire, Patch, ServerSideApply
 from ruleop.planning.model.conditions import FINALIZED, find_condition

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey, version_of
-from ruleop.kubernetes.merge.equality import fingerprint
-from ruleop.planning.changes.drift import Reverted, corrections, is_altered, reverted
+from ruleop.kubernetes.merge import fingerprint
+from ruleop.planning.changes import Reverted, corrections, is_altered, reverted
 from ruleop.planning.model.actions import (
     AGAIN,
     Create,

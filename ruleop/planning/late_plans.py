@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ruleop.kubernetes.merge.equality import fingerprint
+from ruleop.kubernetes.merge import fingerprint
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object

@@ -20,8 +20,7 @@ from ruleop.language.rules import Patched, parse_duration
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.language.templates import Disabled, Omit, Waiting
 from ruleop.language.templates.values.cost import METER, Account, Exhausted
-from ruleop.planning.changes.rejected_writes import condition_reason
-from ruleop.planning.changes.writes import reason_for
+from ruleop.planning.changes import condition_reason, reason_for
 from ruleop.planning.child import existing
 from ruleop.planning.child.child_plan import PassContext
 from ruleop.planning.child.children import NO_KEYS, Children

@@ -12,10 +12,16 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
-from ruleop.kubernetes.crd.structural import default, drop_unknown, is_kept, schema_at
-from ruleop.kubernetes.merge import UnwritableError, merge_patch, same
-from ruleop.kubernetes.merge.equality import fingerprint
-from ruleop.kubernetes.merge.server_changes import as_json, with_integers, without_nulls
+from ruleop.kubernetes.crd import default, drop_unknown, is_kept, schema_at
+from ruleop.kubernetes.merge import (
+    UnwritableError,
+    as_json,
+    fingerprint,
+    merge_patch,
+    same,
+    with_integers,
+    without_nulls,
+)
 from ruleop.language.definitions.status_limits import CONDITIONS, allows_all, refusal, refused_field
 from ruleop.language.templates import Omit, TextTemplate, Waiting
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.kubernetes.crd.crd_checks import check_crd
 from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.schema_findings import FieldPath
 from ruleop.kubernetes.schema.validation import validate

@@ -20,10 +20,10 @@ import yaml
 from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_resource
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.api.api import Api
+from ruleop.localcluster.api.audit import Users
 from ruleop.localcluster.api.object_writer import ObjectWriter
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.route import parse_route
-from ruleop.localcluster.audit import Users
 from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.kinds.custom_kinds import follow
 from ruleop.localcluster.kinds.registry import Registry

@@ -11,6 +11,7 @@ import pytest
 from ruleop.errors import Cause
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.merge import Learned, decode
+from ruleop.language.rules import ProjectErrors
 from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, ServerSideApply, State
 from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.harness import Harness, config, key
@@ -235,7 +236,16 @@ RANDOM_IDENTITIES = {
 }
 
 
-@pytest.mark.parametrize("way", RANDOM_IDENTITIES)
+FOUND_BY_PASSES = ("whole", "how many", "the kind")
+
+
+@pytest.mark.parametrize("way", [way for way in RANDOM_IDENTITIES if way not in FOUND_BY_PASSES])
+def test_a_random_name_is_an_error_when_rules_are_loaded(way: str):
+    with pytest.raises(ProjectErrors, match=r"in metadata\.name(space)? would create another object each time"):
+        one("{strategy: create-only}", RANDOM_IDENTITIES[way])
+
+
+@pytest.mark.parametrize("way", FOUND_BY_PASSES)
 def test_a_random_name_is_rejected(way: str):
     harness = Harness.of(
         "reach: cluster\nchildren: {a: {template: a.yaml, apply: {strategy: create-only}}}", a=RANDOM_IDENTITIES[way]

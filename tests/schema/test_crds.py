@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from ruleop.kubernetes.builtin.table import object_meta
-from ruleop.kubernetes.crd.crd_checks import check_crd
 from ruleop.kubernetes.crd.crds import CrdVersion, PrinterColumn, parse_crd
+from ruleop.kubernetes.crd_checks import check_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.schema_findings import SchemaError
 from ruleop.kubernetes.schema.shape import shape_at

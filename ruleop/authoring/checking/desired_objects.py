@@ -12,17 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.object_names import is_label_field
-from ruleop.authoring.offline.stand_in import dropped, rejections
+from ruleop.authoring.offline import dropped, rejections
 from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
-from ruleop.kubernetes.crd.crds import definition_of
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import default, definition_of, prune
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.names import VALUE_IN_WORDS, is_label_key, is_label_value
-from ruleop.kubernetes.schema.schema_findings import SchemaFinding
-from ruleop.kubernetes.schema.shape import unknown_to_shape
-from ruleop.kubernetes.schema.validation import validate
-from ruleop.kubernetes.schema.violations import format_value
-from ruleop.kubernetes.validation.new_objects import creation_errors
+from ruleop.kubernetes.schema import SchemaFinding, format_value, unknown_to_shape, validate
+from ruleop.kubernetes.validation import creation_errors
 from ruleop.language.templates import TextTemplate
 from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items
 from ruleop.language.templates.bodies.documents import possible_of

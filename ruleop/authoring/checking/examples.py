@@ -8,8 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.authoring.offline.documents import SUFFIXES, documents_in
-from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, dropped, identified, prepare, undecided
+from ruleop.authoring.offline import (
+    EPOCH,
+    SUFFIXES,
+    OfflineKinds,
+    as_live,
+    documents_in,
+    dropped,
+    identified,
+    prepare,
+    undecided,
+)
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
 from ruleop.kubernetes.kinds import Kind
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.offline import Document
     from ruleop.language.rules import Findings
     from ruleop.language.rules.loading import Loaded
 

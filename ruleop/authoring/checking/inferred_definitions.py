@@ -30,10 +30,10 @@ from ruleop.authoring.checking.typing.types import (
     mapping_of,
     of_data,
 )
-from ruleop.kubernetes.crd.crd_checks import check_crd, without_consequences
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.crd_checks import check_crd, without_consequences
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.schema import SchemaError
 from ruleop.language.definitions.api_types import api_type, named_type, structural
 from ruleop.language.definitions.status_limits import WRITTEN
 from ruleop.language.rules import Findings, ProjectErrors
@@ -47,10 +47,9 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed
     from ruleop.errors import Site
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath, Schema
     from ruleop.language.rules import Project
     from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import YamlNode

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.desired_objects import path_of
 from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
-from ruleop.kubernetes.schema.shape import UNKNOWN
-from ruleop.kubernetes.schema.validation import validate
-from ruleop.kubernetes.validation.new_objects import creation_errors
+from ruleop.kubernetes.schema import UNKNOWN, validate
+from ruleop.kubernetes.validation import creation_errors
 from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items, Scalar
 
 if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.errors import Site
-    from ruleop.kubernetes.schema.shape import Shape
-    from ruleop.kubernetes.validation.field_errors import FieldError
+    from ruleop.kubernetes.schema import Shape
+    from ruleop.kubernetes.validation import FieldError
     from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, FieldPath, Node, Printed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.builtin.builtin_types import typed_schema
-from ruleop.kubernetes.crd.crds import definition_of
+from ruleop.kubernetes.crd import definition_of
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind

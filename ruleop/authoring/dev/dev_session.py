@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.authoring.checking import errors_of_files
-from ruleop.authoring.report.object_problems import object_problems
-from ruleop.authoring.report.views import is_ready, view_of_objects
+from ruleop.authoring.report import is_ready, object_problems, view_of_objects
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.pods import claim_names
-from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
+from ruleop.localcluster.controllers import claim_names
+from ruleop.localcluster.kinds import CLAIMS, CRDS, EVENTS
 from ruleop.localcluster.object_store import Name
 from ruleop.operator.manager.manager import Manager
 from ruleop.operator.rules.process import Reading, found_errors
@@ -34,8 +33,7 @@ from ruleop.planning.model.marks import PART_OF, part_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.report.spans import Line
-    from ruleop.authoring.report.views import ResourceView
+    from ruleop.authoring.report import Line, ResourceView
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project, RuleFiles
     from ruleop.localcluster.object_store import Resource, StoreEvent

@@ -10,8 +10,8 @@ import importlib.resources
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.generate.crds import MARK
-from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.authoring.scaffold import rules_text
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.definitions.status_limits import limits_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
     from ruleop.language.rules.loading import Loaded
 
 CONFIG_MAP: Final = "argocd-cm"

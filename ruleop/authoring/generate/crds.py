@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
-from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.kubernetes.crd.crds import parse_crd
-from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.authoring.scaffold import rules_text
+from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.schema import SchemaError
 from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.messages import format_path
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath, Schema
     from ruleop.language.rules.keys.definitions import Definition
     from ruleop.language.rules.loading import Loaded
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
 from ruleop.authoring.generate.samples import examples
-from ruleop.authoring.scaffold.instance import instance
-from ruleop.authoring.scaffold.yaml_layout import rules_text
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.authoring.scaffold import instance, rules_text
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.definitions.simple_schema import IMMUTABLE_RULE
 from ruleop.language.rules import ItemEnd, Patched
@@ -28,9 +27,9 @@ from ruleop.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition
     from ruleop.kubernetes.kinds import JSON, GroupKind, Object
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
     from ruleop.language.rules import Child, Condition
     from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import Expression

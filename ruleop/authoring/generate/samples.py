@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.examples import read_examples
-from ruleop.authoring.scaffold.instance import instance
+from ruleop.authoring.scaffold import instance
 from ruleop.language.rules import Findings
 from ruleop.language.templates.yaml.resource_reader import read_resources
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
-from ruleop.authoring.report.views import EventView
+from ruleop.authoring.report import EventView
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
 from ruleop.operator.wire.client.server_errors import ApiError, Problem

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.field_managers import last_change, managed_fields
-from ruleop.authoring.report.object_problems import object_problems
-from ruleop.authoring.report.plan_views import view_without_object, wait_message
-from ruleop.authoring.report.views import ObjectView, object_view
+from ruleop.authoring.report import ObjectView, object_problems, object_view, view_without_object, wait_message
 from ruleop.kubernetes.kinds import Object, ObjectKey
 from ruleop.language.rules import Once, Patched, Scheduled
 from ruleop.planning import Owner, State
-from ruleop.planning.changes.writes import changes
+from ruleop.planning.changes import changes
 from ruleop.planning.child.field_patches import HELD_ADVICE
 from ruleop.planning.model.actions import Delete, ResourceAction
 from ruleop.planning.model.conditions import find_condition
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.live.reading.reader import LiveObjects
-    from ruleop.authoring.report.planned import Planned
+    from ruleop.authoring.report import Planned
     from ruleop.planning import Action, ChildReport, Kinds, ObjectReport, Plan
 
 _WORDS: Final = {

@@ -19,10 +19,16 @@ from ruleop.authoring.live.field_managers import last_change
 from ruleop.authoring.live.live_planner import LivePlanner
 from ruleop.authoring.live.operator import process_of
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.report.object_problems import object_problems, pod_reason
-from ruleop.authoring.report.plan_views import waits_of
-from ruleop.authoring.report.planned import Planned
-from ruleop.authoring.report.views import ObjectView, RenderedLine, ResourceView, object_view
+from ruleop.authoring.report import (
+    ObjectView,
+    Planned,
+    RenderedLine,
+    ResourceView,
+    object_problems,
+    object_view,
+    pod_reason,
+    waits_of,
+)
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.messages import shortened

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from ruleop.authoring.report.history_views import PastChange, What
-from ruleop.authoring.report.views import LastWrite, ManagedField
+from ruleop.authoring.report import LastWrite, ManagedField, PastChange, What
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.merge.fields import Fields, KeyedFields, MapFields
+from ruleop.kubernetes.merge import Fields, KeyedFields, MapFields
 from ruleop.messages import format_path
 from ruleop.planning.child.existing import read_record
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP

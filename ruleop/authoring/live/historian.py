@@ -11,24 +11,24 @@ from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.field_managers import last_writes
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.report.history_views import PastChange, ResourceHistory, What
+from ruleop.authoring.report import PastChange, ResourceHistory, What
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.secrets.masks import Masks
 from ruleop.language.secrets.secret_values import is_secret, known_values, public_names
-from ruleop.operator.revisions.revision_data import decode, revisions_key
-from ruleop.operator.rollouts.rollout_store import decode_records, kind_of, rollouts_key
+from ruleop.operator.revisions import decode, revisions_key
+from ruleop.operator.rollouts import decode_records, kind_of, rollouts_key
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.planning import Owner
 from ruleop.planning.model.conditions import ROLLOUT, find_condition, named_revision
 from ruleop.planning.model.marks import claim_on
-from ruleop.planning.rollout.rollout_record import member_of
+from ruleop.planning.rollout import member_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.operator.revisions.revision_data import Revision
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.operator.revisions import Revision
+    from ruleop.planning.rollout import RolloutRecord
 
 MAX_EVENTS: Final = 100
 

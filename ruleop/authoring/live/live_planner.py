@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
-from ruleop.authoring.offline.stand_in import with_defaults
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.offline import with_defaults
+from ruleop.authoring.report import Planned
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
 from ruleop.kubernetes.names import RESERVED_PREFIX
-from ruleop.operator.cache.watch_specs import child_needs
+from ruleop.operator.cache import child_needs
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Failure, History, Observed, Plan, choose_rule, plan
 from ruleop.planning.history import Refusal, Writes

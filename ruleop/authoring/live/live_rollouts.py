@@ -11,23 +11,23 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.operator import CONFIG_MAP
-from ruleop.authoring.report.rollout_views import RevisionView, WatchView
+from ruleop.authoring.report import RevisionView, WatchView
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import checked
 from ruleop.language.rules.loading import build_unchecked
-from ruleop.operator.revisions.revision_data import decode, files_of_revision, revisions_key, unpack
-from ruleop.operator.rollouts.rollout_store import RolloutStore, rollouts_key, watch_key
+from ruleop.operator.revisions import decode, files_of_revision, revisions_key, unpack
+from ruleop.operator.rollouts import RolloutStore, rollouts_key, watch_key
 from ruleop.operator.server_api import ServerApi, StoredData
 from ruleop.operator.wire.client.client import Client
-from ruleop.planning.rollout.rollout_record import SHORT, Refused, RolloutRevision, reverted
+from ruleop.planning.rollout import SHORT, Refused, RolloutRevision, reverted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.operator.revisions.revision_data import Revisions
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.operator.revisions import Revisions
+    from ruleop.planning.rollout import RolloutRecord
 
 MAX_ATTEMPTS: Final = 20  # the operator writes a few times a second while a rollout is in progress
 

@@ -11,12 +11,11 @@ from ruleop.kubernetes.buckets import BUCKETS, bucket_of, buckets_of, owner_of
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kubernetes.labels import labels_of, meets
 from ruleop.kubernetes.names import OPERATOR_LABEL, PART_OF_LABEL, RESERVED_PREFIX
-from ruleop.operator.controllers.inventory import NOTHING, InventoryEntry, decode, inventory_key
+from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, inventory_key
 from ruleop.operator.passes.owner_key import owner_key_key
-from ruleop.operator.revisions.revision_data import revisions_key
-from ruleop.operator.rollouts.rollout_driver import OWN_LABEL
-from ruleop.operator.rollouts.rollout_store import rollouts_key
-from ruleop.operator.shards.ownership import read_lease
+from ruleop.operator.revisions import revisions_key
+from ruleop.operator.rollouts import OWN_LABEL, rollouts_key
+from ruleop.operator.shards import read_lease
 from ruleop.operator.wire.client.server_errors import ApiError
 from ruleop.operator.wire.leader.shards import NO_SHARD, requirements
 

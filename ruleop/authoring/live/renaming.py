@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live.operator import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
-from ruleop.operator.controllers.inventory import (
-    NOTHING,
-    InventoryEntry,
-    decode,
-    encode,
-    entry_of_rules,
-    inventory_key,
-)
+from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, encode, entry_of_rules, inventory_key
 from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, owner_key_key
-from ruleop.operator.revisions.revision_data import revisions_key
-from ruleop.operator.rollouts.rollout_store import rollouts_key
+from ruleop.operator.revisions import revisions_key
+from ruleop.operator.rollouts import rollouts_key
 from ruleop.operator.server_api import ServerApi, StoredData
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.server_errors import ApiError, Problem

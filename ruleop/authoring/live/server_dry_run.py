@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.read_only_connection import DryRunClient
-from ruleop.authoring.report.planned import Answer, Planned, StoredField, Verdict
+from ruleop.authoring.report import Answer, Planned, StoredField, Verdict
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.kubernetes.permissions import place
-from ruleop.operator.cache.own_writes import OwnWrites
+from ruleop.operator.cache import OwnWrites
 from ruleop.operator.passes.executor import Executor
 from ruleop.operator.server_api import ServerApi
 from ruleop.planning import Create, Delete, Plan, Problem, ResourceAction, State
-from ruleop.planning.changes.differences import NOTHING, differences
-from ruleop.planning.changes.rejected_writes import condition_reason
+from ruleop.planning.changes import NOTHING, condition_reason, differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.planning import Action, Failed, Outcome
-    from ruleop.planning.changes.writes import Change
+    from ruleop.planning.changes import Change
     from ruleop.planning.model.observed import KindInfo
 
 CONCURRENCY: Final = 8

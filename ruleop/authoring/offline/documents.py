@@ -11,7 +11,7 @@ from ruleop.language.templates.yaml.resource_reader import read_resources
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath
     from ruleop.language.templates import YamlNode
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_resource, builtin_shape
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
-from ruleop.kubernetes.crd.crds import definition_of
-from ruleop.kubernetes.crd.structural import default, prune, schema_at, unknown_fields
+from ruleop.kubernetes.crd import default, definition_of, prune, schema_at, unknown_fields
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.server_changes import encode_string_data
+from ruleop.kubernetes.merge import encode_string_data
 from ruleop.kubernetes.names import (
     KEY_IN_WORDS,
     LABEL_IN_WORDS,
@@ -27,16 +26,14 @@ from ruleop.kubernetes.names import (
     is_object_name,
     name_in_words,
 )
-from ruleop.kubernetes.schema.schema_findings import SchemaFinding
-from ruleop.kubernetes.schema.shape import UNKNOWN
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, validate
 from ruleop.language.secrets.secret_values import SECRET
 from ruleop.nearest import did_you_mean
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.schema import Schema
     from ruleop.language.rules import Observe, Project
 
 NAMESPACE = "default"

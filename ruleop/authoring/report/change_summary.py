@@ -15,10 +15,9 @@ from ruleop.authoring.report.documents import HIDDEN, as_document
 from ruleop.authoring.report.planned import Verdict
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, listed
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import NOTHING, Difference, flow
-from ruleop.planning.changes.writes import verb_of
+from ruleop.planning.changes import NOTHING, Difference, flow, verb_of
 from ruleop.planning.model.actions import Delete, FinalizerAction
-from ruleop.planning.rollout.waves import WaveView, in_order, size_of_wave
+from ruleop.planning.rollout import WaveView, in_order, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

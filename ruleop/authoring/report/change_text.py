@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.report.spans import Line, Span, Tone
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import NOTHING, Difference, flow, leaves
-from ruleop.planning.changes.writes import Verb, changes, is_mark, verb_of
+from ruleop.planning.changes import NOTHING, Difference, Verb, changes, flow, is_mark, leaves, verb_of
 from ruleop.planning.model.actions import AddFinalizer, Delete, Expire, RemoveFinalizer
 
 if TYPE_CHECKING:

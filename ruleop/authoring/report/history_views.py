@@ -11,7 +11,7 @@ from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import Line, Span, Tone, ago, wrapped
 from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.authoring.report.views import LastWrite, ResourceIdentity, ResourceView
-from ruleop.planning.rollout.rollout_record import SHORT
+from ruleop.planning.rollout import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,8 +17,7 @@ from ruleop.authoring.report.tree import tree_lines
 from ruleop.authoring.report.view_text import ViewText, condition_lines, no_source
 from ruleop.language.definitions.status_limits import unwritten
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import differences, flow
-from ruleop.planning.changes.writes import Verb, reason_for, verb_of
+from ruleop.planning.changes import Verb, differences, flow, reason_for, verb_of
 from ruleop.planning.model.actions import Action, AddFinalizer, FinalizerAction, ServerSideApply
 from ruleop.planning.model.conditions import type_of
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.report.documents import HIDDEN
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import NOTHING, flow
+from ruleop.planning.changes import NOTHING, flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
-    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.changes import Difference
     from ruleop.planning.model.actions import Action, Problem
     from ruleop.planning.plan import Plan
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.report.spans import Line, Span, Tone, in_columns, listed
-from ruleop.planning.rollout.rollout_record import SHORT
+from ruleop.planning.rollout import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.planning.rollout import RolloutRecord
 
 _TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
 MAX_FILES: Final = 4

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.report.spans import Line, Span, Tone
+from ruleop.authoring.report import Line, Span, Tone
 from ruleop.language.templates import UndefinedValue, syntax
 
 if TYPE_CHECKING:

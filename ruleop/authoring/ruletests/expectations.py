@@ -9,11 +9,11 @@ from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import CaseDifference, CaseFailure, masked, masks_for, without_secret_data
 from ruleop.authoring.ruletests.running.state import child_of, named
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.lists import item_key
-from ruleop.kubernetes.schema.shape import UNKNOWN, unknown_to_shape
+from ruleop.kubernetes.merge import item_key
+from ruleop.kubernetes.schema import UNKNOWN, unknown_to_shape
 from ruleop.language.secrets.secret_values import leaves_of
 from ruleop.nearest import did_you_mean
-from ruleop.planning.changes.differences import NOTHING
+from ruleop.planning.changes import NOTHING
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.running.world import World
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules import Child
     from ruleop.language.rules.keys.value_types import NamedEntry, Word
     from ruleop.language.templates import YamlNode

@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.kubernetes.merge.lists import item_key, member_key
-from ruleop.kubernetes.merge.server_changes import is_stored_as
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.merge import is_stored_as, item_key, member_key
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates.field_sites import FieldPath, ItemStep
 from ruleop.nearest import nearest
-from ruleop.planning.changes.differences import NOTHING, Value
+from ruleop.planning.changes import NOTHING, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

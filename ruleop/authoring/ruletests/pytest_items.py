@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from ruleop.authoring.report.mistakes import excerpt, mistake
-from ruleop.authoring.report.spans import Span, styled
+from ruleop.authoring.report import Span, excerpt, mistake, styled
 from ruleop.authoring.ruletests.cases import parse_file, project_of, read_test_file
 from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects
@@ -31,7 +30,7 @@ from ruleop.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.report import Line
     from ruleop.authoring.ruletests.cases import Case
     from ruleop.authoring.ruletests.results import CaseResult
 

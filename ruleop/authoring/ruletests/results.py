@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.language.secrets.masks import Masks, without_data
 from ruleop.language.secrets.secret_values import is_secret, known_values
-from ruleop.planning.changes.differences import NOTHING
+from ruleop.planning.changes import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from ruleop.authoring.report.change_text import differing_lines
-from ruleop.authoring.report.spans import Line, Place, Span, Tone
+from ruleop.authoring.report import Line, Place, Span, Tone, differing_lines
 from ruleop.language.templates import yaml_text
 from ruleop.language.templates.field_sites import ItemStep
-from ruleop.planning.changes.differences import NOTHING, Value, flow
+from ruleop.planning.changes import NOTHING, Value, flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

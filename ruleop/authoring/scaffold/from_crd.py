@@ -12,19 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.stand_in import rejections
+from ruleop.authoring.offline import rejections
 from ruleop.authoring.scaffold.from_sample import DEFINITION, NAME, READY_STATUS, settings, workload
 from ruleop.authoring.scaffold.instance import LIKELY, instance, matching_texts, validate_value
 from ruleop.authoring.scaffold.naming import ScaffoldError, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
 from ruleop.authoring.scaffold.yaml_layout import replaced, value_at, without
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
-from ruleop.kubernetes.crd.crds import parse_crd
-from ruleop.kubernetes.crd.structural import default, schema_at
+from ruleop.kubernetes.crd import default, parse_crd, schema_at
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_subdomain
-from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema import SchemaError, validate
 from ruleop.language.definitions.status_limits import CONDITIONS, OWN_CONDITIONS, WRITTEN, limits_of
 
 if TYPE_CHECKING:
@@ -32,10 +30,9 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.scaffold.yaml_layout import TreePath
     from ruleop.kubernetes.cel import BrokenRule
-    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+    from ruleop.kubernetes.schema import Schema, SchemaFinding
 
 
 # -- satisfied rules ---------------------------------------------------------------------------------------------------

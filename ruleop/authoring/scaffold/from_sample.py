@@ -18,10 +18,10 @@ from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, WrittenText
 from ruleop.kubernetes.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.kubernetes.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation.tables.pods import validate_resources
+from ruleop.kubernetes.validation import validate_resources
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 DEFAULT: Final = Kind("example.com", "v1alpha1", "App")
 DEFINITION: Final = "CustomResourceDefinition"

@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.manifests.plain_credentials import is_secret_name
 from ruleop.authoring.scaffold.naming import free, pascal, singular
-from ruleop.kubernetes.crd.crd_checks import SCHEMA_TYPES
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.crd_checks import SCHEMA_TYPES
+from ruleop.kubernetes.schema import validate
 from ruleop.language.definitions.api_types import INT_OR_STRING, api_type
 from ruleop.language.definitions.simple_schema import BASIC, OF_TYPE
 from ruleop.language.rules.keys.schema_fields import with_empty_default
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 OPEN: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 

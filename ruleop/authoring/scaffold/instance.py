@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern, validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _FORMATS: Final = {
     "date": "2026-01-01",

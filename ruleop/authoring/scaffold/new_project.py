@@ -13,7 +13,7 @@ from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.readme import readme
 from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_comment
 from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, rules_text, template_text, value_at
-from ruleop.kubernetes.crd.structural import schema_at
+from ruleop.kubernetes.crd import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
 from ruleop.language.rules.keys import watches_yaml as language
 from ruleop.language.rules.keys.schema_keys import SchemaTable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
     from ruleop.language.rules.keys.tables import Key, Table
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
-from ruleop.authoring.generate.crds import MARK, breaking_changes, crd_files, installed_crds, yaml_stream
-from ruleop.authoring.report.spans import Span, Tone, counted
+from ruleop.authoring.generate import MARK, breaking_changes, crd_files, installed_crds, yaml_stream
+from ruleop.authoring.report import Span, Tone, counted
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.cluster_options import connection_options
 from ruleop.cli.inputs.input_files import read_documents
@@ -17,15 +17,15 @@ from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
 from ruleop.cli.program import DONE, NO, Command, UsageError
-from ruleop.kubernetes.crd.crds import parse_crd
-from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.schema import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.offline import Document
+    from ruleop.authoring.report import Line
     from ruleop.kubernetes.kinds import Object
 
 
@@ -129,7 +129,7 @@ def generate_crd(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
 
 def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
     # Imports the client, which only --live needs.
-    from ruleop.authoring.live.reading.served_kinds import definitions_in_use  # noqa: PLC0415
+    from ruleop.authoring.live import definitions_in_use  # noqa: PLC0415
     from ruleop.cli.inputs.live_cluster import run_reading  # noqa: PLC0415
     from ruleop.operator.wire.client.server_errors import ApiError  # noqa: PLC0415
 

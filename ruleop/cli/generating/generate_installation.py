@@ -9,22 +9,28 @@ from typing import Any, Final
 
 import click
 
-from ruleop.authoring.generate.crds import MARK, installed_crds, yaml_stream
-from ruleop.authoring.generate.installation.bundle import bundle_files
-from ruleop.authoring.generate.installation.chart_files import chart_files
-from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
-from ruleop.authoring.generate.installation.monitoring import alerting_rules, metrics_job, monitoring_files
-from ruleop.authoring.generate.installation.operator_roles import (
+from ruleop.authoring.generate import (
+    MARK,
+    alerting_rules,
+    bundle_files,
+    chart_files,
+    image_files,
+    install_yaml,
+    installation,
+    installed_crds,
+    kustomize_base,
+    metrics_job,
+    monitoring_files,
     operator_roles,
     role_objects,
+    samples,
     service_account,
     user_roles,
     wide_permissions,
+    yaml_stream,
 )
-from ruleop.authoring.generate.installation.rule_files import image_files
-from ruleop.authoring.generate.samples import samples
-from ruleop.authoring.report.spans import Span, Tone
-from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.authoring.report import Span, Tone
+from ruleop.authoring.scaffold import rules_text
 from ruleop.cli.generating.generate_crd import force_crds_option, refuse_breaking_changes
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.choices import choice_options, chosen, require_image

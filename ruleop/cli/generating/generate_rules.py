@@ -7,15 +7,24 @@ from typing import Any
 
 import click
 
-from ruleop.authoring.generate.argocd_health import CONFIG_MAP, argocd_text, health_kinds
-from ruleop.authoring.generate.crds import MARK, installed_crds
-from ruleop.authoring.generate.graph.graph_svg import svg
-from ruleop.authoring.generate.graph.rule_graph import dot, mermaid, rule_graph
-from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs
-from ruleop.authoring.generate.policy.policies import policies, policy_text
-from ruleop.authoring.report.spans import Span, Tone
-from ruleop.authoring.ruletests.format import test_schema
-from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES
+from ruleop.authoring.generate import (
+    CONFIG_MAP,
+    MARK,
+    PAGE_MARK,
+    argocd_text,
+    dot,
+    health_kinds,
+    installed_crds,
+    kind_docs,
+    mermaid,
+    policies,
+    policy_text,
+    rule_graph,
+    svg,
+)
+from ruleop.authoring.report import Span, Tone
+from ruleop.authoring.ruletests import test_schema
+from ruleop.authoring.scaffold import CHOICES, TESTS, WATCHES
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.choices import choice_options, chosen, require_namespace
 from ruleop.cli.inputs.loading import load_with_sources

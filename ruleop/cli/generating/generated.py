@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.report import Span, Tone
 from ruleop.cli.inputs.project import is_unreadable
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
@@ -24,7 +24,7 @@ from ruleop.language.rules import ProjectErrors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.report import Line
     from ruleop.cli.inputs.project import Folder
 
 F = TypeVar("F", bound=Callable[..., Any])

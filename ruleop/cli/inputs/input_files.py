@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.offline.documents import SUFFIXES, documents_in
-from ruleop.authoring.report.mistakes import excerpt, mistake
+from ruleop.authoring.offline import SUFFIXES, documents_in
+from ruleop.authoring.report import excerpt, mistake
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
 from ruleop.errors import Site
@@ -16,7 +16,7 @@ from ruleop.files import read_named, read_stream, why_unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.offline import Document
 
 
 STDIN = "-"

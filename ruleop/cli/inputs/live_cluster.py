@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ruleop.authoring.live.reading.open_cluster import UnknownKindError, open_cluster
-from ruleop.authoring.live.reading.read_only_connection import NotConnectedError
+from ruleop.authoring.live import NotConnectedError, UnknownKindError, open_cluster
 from ruleop.cli.inputs.cluster_options import operator_name
 from ruleop.cli.program import UsageError
 from ruleop.operator.wire.cluster_flags import AccessFlags
@@ -14,7 +13,7 @@ from ruleop.operator.wire.cluster_flags import AccessFlags
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.live import LiveCluster
 
 T = TypeVar("T")
 

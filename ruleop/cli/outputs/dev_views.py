@@ -8,16 +8,15 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.dev.dev_session import DevView
-from ruleop.authoring.report.spans import Span, Tone
-from ruleop.authoring.report.tree import tree_lines, view_row
+from ruleop.authoring.dev import DevView
+from ruleop.authoring.report import Span, Tone, tree_lines, view_row
 from ruleop.cli.outputs.terminal import Picture, print_diagnostics, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.dev.dev_session import DevSession
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.dev import DevSession
+    from ruleop.authoring.report import Line
     from ruleop.kubernetes.kinds import Object
 
 LAST_EVENTS: Final = 8

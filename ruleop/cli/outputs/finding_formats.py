@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ruleop
 from ruleop.authoring.checking.explanations import explanation
-from ruleop.authoring.offline.stand_in import unevaluated
-from ruleop.authoring.report.mistakes import excerpt, mistake
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.offline import unevaluated
+from ruleop.authoring.report import Span, Tone, excerpt, mistake
 from ruleop.language.rules.check_ids import BY_CODE, id_of
 from ruleop.printable import json_document, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.report import Line
     from ruleop.cli.inputs.project import Folder
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Kind

@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.report.spans import Span, Tone, styled
+from ruleop.authoring.report import Span, Tone, styled
 from ruleop.cli.program import write_to
 from ruleop.printable import printable
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
 
-    from ruleop.authoring.report.spans import Line
+    from ruleop.authoring.report import Line
 
 
 def print_lines(lines: Iterable[Line]) -> None:

@@ -6,13 +6,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.live_planner import LivePlanner, all_passes
-from ruleop.authoring.live.live_rollouts import read_rollouts
-from ruleop.authoring.live.server_dry_run import ServerDryRun
-from ruleop.authoring.offline.stand_in import identified
-from ruleop.authoring.report.change_summary import ChangeSummary
-from ruleop.authoring.report.mistakes import mistake
-from ruleop.authoring.report.spans import Span, Tone
+from ruleop.authoring.live import LivePlanner, ServerDryRun, all_passes, read_rollouts
+from ruleop.authoring.offline import identified
+from ruleop.authoring.report import ChangeSummary, Span, Tone, mistake
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.live_cluster import on_cluster, split_target
 from ruleop.cli.outputs.terminal import print_diagnostics
@@ -26,14 +22,14 @@ from ruleop.cli.planning.passes import (
 from ruleop.cli.program import UsageError, write_to
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
-from ruleop.operator.rollouts.rollout_store import watch_key
+from ruleop.operator.rollouts import watch_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.report.planned import Planned
+    from ruleop.authoring.live import LiveCluster
+    from ruleop.authoring.offline import Document
+    from ruleop.authoring.report import Planned
     from ruleop.cli.inputs.project import Folder
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project

@@ -11,20 +11,8 @@ import click
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.offline.stand_in import (
-    EPOCH,
-    OfflineKinds,
-    as_live,
-    dropped,
-    identified,
-    named_like,
-    prepare,
-    undecided,
-)
-from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.mistakes import excerpt, mistake
-from ruleop.authoring.report.planned import Planned
-from ruleop.authoring.report.spans import counted
+from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
+from ruleop.authoring.report import Planned, as_document, counted, excerpt, mistake
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
@@ -39,9 +27,9 @@ from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
 from ruleop.planning.rendering.time_functions import parse_time
 
 if TYPE_CHECKING:
-    from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.offline import Document
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+    from ruleop.kubernetes.schema import SchemaFinding
     from ruleop.language.rules import Project
     from ruleop.planning import Kinds
 
@@ -185,8 +173,12 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
     """The passes over a custom resource in a cluster without others, whose controllers make each child ready: as a test
     of the rules makes them."""
     # Imports the API server in memory, which one pass does not need.
-    from ruleop.authoring.ruletests.running.case_cluster import CaseKinds  # noqa: PLC0415
-    from ruleop.authoring.ruletests.running.plan_mode import RESTLESS, Admission, PlanMode  # noqa: PLC0415
+    from ruleop.authoring.ruletests import (  # noqa: PLC0415
+        RESTLESS,
+        Admission,
+        CaseKinds,
+        PlanMode,
+    )
 
     world = PlanMode(project, CaseKinds(project), Admission(project))
     world.advance(parse_time(now))

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ruleop.authoring.report.mistakes import mistake
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report import Planned, mistake
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.planning.passes import Passes, load_for_planning
 from ruleop.cli.program import UsageError
 from ruleop.errors import RuleopError
 from ruleop.files import read_named, why_unreadable
 from ruleop.planning import choose_rule, plan
-from ruleop.planning.recording.recording import Replay, read_document
+from ruleop.planning.recording import Replay, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,13 +18,12 @@ import orjson
 
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, Object
-from ruleop.kubernetes.schema.openapi import OpenApi, with_inner
+from ruleop.kubernetes.schema import OpenApi, with_inner
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Schema, Shape
 
 
 @dataclass(frozen=True, slots=True)

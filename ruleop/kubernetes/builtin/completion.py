@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.type_defaults import ALWAYS_WRITTEN, FILLED, KEPT_EMPTY, NOT_FILLED, TYPE_DEFAULTS
 from ruleop.kubernetes.quantity import canonical_quantity
-from ruleop.kubernetes.schema.derived_fields import ANYTHING, DERIVED
-from ruleop.kubernetes.schema.shape import EMPTY
+from ruleop.kubernetes.schema import ANYTHING, DERIVED, EMPTY
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 # What servers of other versions fill in, or what is filled in only with defaults, or by strategies.
 _NOT_DERIVED: Final = {

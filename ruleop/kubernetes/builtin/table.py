@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object
-from ruleop.kubernetes.schema.openapi import OpenApi
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape, Unique
+from ruleop.kubernetes.schema import UNKNOWN, OpenApi, Shape, Unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

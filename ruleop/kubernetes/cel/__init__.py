@@ -8,16 +8,38 @@ is not known for certain to be as on the server (a function, a type, a quirk of 
 NotEvaluatedError.
 """
 
-from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
+from ruleop.kubernetes.cel.parser import (
+    CelCall,
+    CelMacro,
+    CelName,
+    EvaluationError,
+    InvalidRuleError,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    NotEvaluatedError,
+    Select,
+    parse,
+)
 from ruleop.kubernetes.cel.rules import BrokenRule, CelRule, CelRules, RuleVerdict, cel_rules
 
 __all__ = [
     "BrokenRule",
+    "CelCall",
+    "CelMacro",
+    "CelName",
     "CelRule",
     "CelRules",
     "EvaluationError",
     "InvalidRuleError",
+    "ListLiteral",
+    "Literal",
+    "MapLiteral",
+    "Node",
     "NotEvaluatedError",
     "RuleVerdict",
+    "Select",
     "cel_rules",
+    "parse",
 ]

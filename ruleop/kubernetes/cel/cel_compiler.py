@@ -55,7 +55,7 @@ from ruleop.kubernetes.cel.values import (
     equal,
     type_name,
 )
-from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
+from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:

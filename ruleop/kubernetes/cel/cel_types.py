@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.kubernetes.cel.parser import RESERVED
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _SCALARS: Final = {"integer": "int", "number": "double", "boolean": "bool", "string": "string"}
 _FORMATS: Final = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}

@@ -56,7 +56,7 @@ from ruleop.kubernetes.cel.values import (
     type_name,
 )
 from ruleop.kubernetes.quantity import SUFFIXES
-from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
+from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern
 
 Result: TypeAlias = CelType | Callable[[CelType], CelType]
 """The type of a function's result, which may depend on that of its first argument."""

@@ -19,7 +19,7 @@ from ruleop.kubernetes.cel.cel_compiler import compile_rule
 from ruleop.kubernetes.cel.cel_types import optional_of, type_of_schema
 from ruleop.kubernetes.cel.parser import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.kubernetes.cel.values import Budget, OptionalValue, same_json, to_value
-from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+from ruleop.kubernetes.schema import SchemaFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.cel.cel_compiler import CelProgram
     from ruleop.kubernetes.cel.cel_types import CelType
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath, Schema
 
 _STEPS_OF_A_RULE: Final = 100_000
 _STEPS_OF_AN_OBJECT: Final = 1_000_000

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import ResourceInfo, object_meta
 from ruleop.kubernetes.kinds import Kind, Object
-from ruleop.kubernetes.schema.openapi import OBJECT_META, Schema, ShapeBuilder
-from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaError, SchemaFinding
-from ruleop.kubernetes.schema.validation import is_type
-from ruleop.kubernetes.schema.violations import format_value
+from ruleop.kubernetes.schema import (
+    OBJECT_META,
+    FieldPath,
+    Schema,
+    SchemaError,
+    SchemaFinding,
+    ShapeBuilder,
+    format_value,
+    is_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import FieldPath, Schema, Shape
 
 
 # -- schema form -------------------------------------------------------------------------------------------------------

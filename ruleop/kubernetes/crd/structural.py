@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath, Schema
 
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 

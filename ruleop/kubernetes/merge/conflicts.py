@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kubernetes.merge.equality import canonical, same
 from ruleop.kubernetes.merge.lists import item_keys, item_path, items_by_key
-from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.kubernetes.schema import UNKNOWN
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.merge.fields import ItemKey
-    from ruleop.kubernetes.schema.shape import Shape, Unique
+    from ruleop.kubernetes.schema import Shape, Unique
 
 
 Step: TypeAlias = "str | frozenset[tuple[str, JSON]]"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.merge.lists import desired_items, items_by_key
 from ruleop.kubernetes.merge.path import Path, PathSelector, Segment, scalar_text
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

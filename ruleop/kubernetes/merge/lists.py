@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.merge.fields import ItemKey
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 K = TypeVar("K")
 

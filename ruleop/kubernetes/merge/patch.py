@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.merge.equality import same
+from ruleop.kubernetes.merge.server_changes import without_nulls
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
@@ -43,9 +44,3 @@ def merge_patched(obj: Object, patch: Object) -> dict[str, JSON]:
         else:
             merged[name] = merge_patched(before, value) if isinstance(value, dict) else value
     return merged
-
-
-def without_nulls(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {name: without_nulls(member) for name, member in value.items() if member is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value

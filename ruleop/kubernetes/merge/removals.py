@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from ruleop.kubernetes.merge.equality import fingerprint
 from ruleop.kubernetes.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.kubernetes.merge.lists import item_key, item_keys
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.merge.fields import ItemKey
     from ruleop.kubernetes.merge.ignored import Ignored
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 
 # -- field removal -----------------------------------------------------------------------------------------------------

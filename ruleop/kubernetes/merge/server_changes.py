@@ -18,8 +18,7 @@ from ruleop.kubernetes.merge.fields import Fields, ItemKey, KeyedFields, Leaf, M
 from ruleop.kubernetes.merge.lists import item_keys, items_by_key, member_key
 from ruleop.kubernetes.merge.path import Path
 from ruleop.kubernetes.quantity import quantity_equal
-from ruleop.kubernetes.schema.derived_fields import ANYTHING, DERIVED, Derived
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import ANYTHING, DERIVED, UNKNOWN, Derived, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -50,7 +50,7 @@ from ruleop.kubernetes.merge.server_changes import (
     without_nulls,
 )
 from ruleop.kubernetes.quantity import quantity_equal
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.merge.fields import ItemKey
     from ruleop.kubernetes.merge.path import Path
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 
 # -- edited keys -------------------------------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.openapi import BUILTIN_PREFIXES, OBJECT_META, names_of_kinds, with_inner
+from ruleop.kubernetes.schema import BUILTIN_PREFIXES, OBJECT_META, names_of_kinds, with_inner
 from ruleop.reachable import reached
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.builtin.builtin_types import ServedResource
-    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.schema import Schema
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _GVK: Final = "x-kubernetes-group-version-kind"

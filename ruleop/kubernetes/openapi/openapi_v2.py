@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.schema.openapi import with_inner
+from ruleop.kubernetes.schema import with_inner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _ALTERNATIVES: Final = ("allOf", "anyOf", "oneOf", "not")
 _OPEN: Final = ("type", "properties", "items", "additionalProperties", "required")

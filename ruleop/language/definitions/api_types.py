@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
-from ruleop.kubernetes.schema.openapi import OBJECT_META, reference
-from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.kubernetes.schema import OBJECT_META, OPTIONAL_FIELDS, reference
 from ruleop.language.definitions.simple_schema import UnknownTypeError
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 OPEN: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _ANY: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.crd.crds import API_VERSION
+from ruleop.kubernetes.crd import API_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _PROTECTED: Final = (".k8s.io", ".kubernetes.io")
 READY_COLUMN: Final = {

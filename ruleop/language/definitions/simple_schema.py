@@ -13,14 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema import InvalidPatternError, compile_pattern, validate
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 BASIC: Final[Mapping[str, Schema]] = {
     "string": {"type": "string"},

@@ -11,14 +11,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.crd.structural import declares, default, drop_unknown, schema_at
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.crd import declares, default, drop_unknown, schema_at
+from ruleop.kubernetes.schema import validate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 
 # -- written status ----------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import GroupKind
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.model import Project

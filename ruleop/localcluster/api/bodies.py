@@ -10,25 +10,27 @@ import yaml
 
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.validation.field_errors import invalid_value
-from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
-from ruleop.localcluster.objects.decoding import (
+from ruleop.kubernetes.validation import invalid_value
+from ruleop.localcluster.http import MEDIA_TYPE, ProtobufError, read_protobuf
+from ruleop.localcluster.objects import (
     DecodingError,
     decode,
+    json_patch,
+    merge_patch,
+    strategic_merge_patch,
     strict_problem,
     type_name,
     undecodable,
     unknown_field,
 )
-from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.status_errors import bad_request, invalid_named, unsupported_media_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.kinds import ServedKind
 
 _MAX_DEPTH: Final = 200  # levels of YAML
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"

@@ -15,12 +15,10 @@ import orjson
 
 from ruleop.kubernetes.builtin.builtin_types import ServedResource, served_resources, type_schemas
 from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_release
-from ruleop.kubernetes.crd.crds import parse_crd
-from ruleop.kubernetes.openapi.openapi_document import crd_types, openapi_document
-from ruleop.kubernetes.openapi.openapi_v2 import openapi_v2
-from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
-from ruleop.localcluster.kinds.registry import is_builtin_group
-from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.openapi import crd_types, openapi_document, openapi_v2
+from ruleop.localcluster.http import JSON_TYPE, NO_HEADERS, Response
+from ruleop.localcluster.kinds import CRDS, is_builtin_group
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
@@ -28,10 +26,9 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.builtin.builtin_types import Subresource
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.registry import Registry
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.kubernetes.schema import Schema
+    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

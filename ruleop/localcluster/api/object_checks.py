@@ -10,34 +10,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.completion import complete
-from ruleop.kubernetes.crd.structural import default, prune, unknown_fields
-from ruleop.kubernetes.merge.server_changes import with_integers
+from ruleop.kubernetes.crd import default, prune, unknown_fields
+from ruleop.kubernetes.merge import with_integers
 from ruleop.kubernetes.names import LABEL_KINDS
-from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rules
-from ruleop.kubernetes.validation.field_errors import (
+from ruleop.kubernetes.validation import (
     FieldError,
     forbidden_value,
     invalid_value,
     invalid_values,
-    required,
-)
-from ruleop.kubernetes.validation.field_names import (
     key_problems,
     label_problems,
     path_segment_problems,
+    required,
     subdomain_problems,
     validate_annotations,
     validate_labels,
+    validate_rules,
 )
 from ruleop.localcluster.api.subresources import validate_scale
-from ruleop.localcluster.objects.custom_resources import validate_custom_resource
-from ruleop.localcluster.objects.decoding import (
+from ruleop.localcluster.objects import (
     DecodingError,
     decode,
     decode_metadata,
     strict_problem,
     undecodable,
     unknown_field,
+    validate_custom_resource,
 )
 from ruleop.messages import format_path
 
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.localcluster.api.options import WriteOptions
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.kinds import ServedKind
 
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.validation.field_errors import immutable_value, invalid_value
-from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
+from ruleop.kubernetes.validation import immutable_value, invalid_value
+from ruleop.localcluster.kinds import CRDS, NAMESPACES
 from ruleop.localcluster.status_errors import MODIFIED, Rejected, conflict, forbidden, internal, invalid, invalid_named
 from ruleop.localcluster.timestamps import as_duration, timestamp
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Stored
 
 _IMMORTAL: Final = ("default", "kube-system", "kube-public")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.completion import as_stored
 from ruleop.kubernetes.kinds import SERVER_METADATA
-from ruleop.kubernetes.schema.shape import EMPTY
-from ruleop.kubernetes.validation.field_errors import FieldError
+from ruleop.kubernetes.schema import EMPTY
+from ruleop.kubernetes.validation import FieldError
 from ruleop.localcluster.api.bodies import check_name, check_namespace
 from ruleop.localcluster.api.object_checks import (
     checked,
@@ -29,18 +29,20 @@ from ruleop.localcluster.api.object_deletion import (
     marked_as_deleted,
 )
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.kinds.resources import NAMESPACES
+from ruleop.localcluster.kinds import NAMESPACES
 from ruleop.localcluster.object_store import Name, Stored, stored, unstored
-from ruleop.localcluster.objects.server_side_apply import (
+from ruleop.localcluster.objects import (
+    NotTypedError,
     Tracking,
     apply,
+    check_typed,
     ignored_fields,
     keep_unchanged,
     separate_entries,
     track_update,
     with_entries,
+    zero_of,
 )
-from ruleop.localcluster.objects.typed import NotTypedError, check_typed, zero_of
 from ruleop.localcluster.status_errors import already_exists, conflict, forbidden, internal, invalid, not_found
 from ruleop.localcluster.timestamps import timestamp
 
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.kinds import Kind, Object
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Store
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.kubernetes.go_durations import duration_parts
-from ruleop.kubernetes.validation.field_errors import (
-    FieldError,
-    forbidden_value,
-    required,
-    too_long,
-    unsupported,
-)
+from ruleop.kubernetes.validation import FieldError, forbidden_value, required, too_long, unsupported
 from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import bad_request, internal, invalid_options
 

@@ -16,7 +16,7 @@ from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Kind, Object
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.kinds import ServedKind
 
 Predicate: TypeAlias = Callable[["Object"], bool]
 

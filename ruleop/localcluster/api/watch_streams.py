@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.api.responses import ResponseForm, object_bytes, partial, table
-from ruleop.localcluster.kinds.custom_kinds import resource_of
-from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.kinds import CRDS, resource_of
 from ruleop.localcluster.object_store import TooOldError, stored
-from ruleop.localcluster.objects.typed import zero_object
+from ruleop.localcluster.objects import zero_object
 from ruleop.localcluster.status_errors import Rejected, expired
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.options import ListOptions
     from ruleop.localcluster.api.selectors import Predicate
-    from ruleop.localcluster.http.message import ResponseSink
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.http import ResponseSink
+    from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Store, Stored, StoreEvent
 
 BOOKMARK_PERIOD: Final = 60.0  # seconds

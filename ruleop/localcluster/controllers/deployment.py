@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import LAST_APPLIED
-from ruleop.localcluster.api.object_writer import CONTROLLERS
+from ruleop.localcluster.api import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import (
     OwningController,
     is_being_deleted,
@@ -16,7 +16,7 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.controllers.pod_owners import FAILURE
-from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
+from ruleop.localcluster.kinds import DEPLOYMENTS, REPLICA_SETS
 from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:

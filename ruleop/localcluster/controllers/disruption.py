@@ -13,7 +13,7 @@ from ruleop.localcluster.controllers.machinery import (
     share,
     with_condition,
 )
-from ruleop.localcluster.kinds.resources import BUDGETS, PODS
+from ruleop.localcluster.kinds import BUDGETS, PODS
 from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ruleop.localcluster.controllers.machinery import (
     reference_to,
 )
 from ruleop.localcluster.controllers.pod_owners import create_pod, pod_of
-from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
+from ruleop.localcluster.kinds import CRON_JOBS, JOBS, PODS
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import now, seconds_of, timestamp
 

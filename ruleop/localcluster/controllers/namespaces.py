@@ -6,9 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import BATCH, LocalController, is_being_deleted, with_condition
-from ruleop.localcluster.kinds.builtin_kinds import CLEANUP
-from ruleop.localcluster.kinds.custom_kinds import resource_of
-from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
+from ruleop.localcluster.kinds import CLEANUP, CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS, resource_of
 from ruleop.localcluster.object_store import Name, Resource
 from ruleop.localcluster.timestamps import now
 

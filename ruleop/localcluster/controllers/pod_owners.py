@@ -16,7 +16,7 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.controllers.pods import matches_node
-from ruleop.localcluster.kinds.resources import (
+from ruleop.localcluster.kinds import (
     CLAIMS,
     DAEMON_SETS,
     PODS,

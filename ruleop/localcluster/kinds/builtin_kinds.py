@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.validation.defaults import (
-    numbered,
-    template_number,
-    with_selector,
-    with_sources,
-    with_sources_of_new,
-)
-from ruleop.kubernetes.validation.tables.rbac import GROUP as RBAC
+from ruleop.kubernetes.validation import GROUP as RBAC
+from ruleop.kubernetes.validation import numbered, template_number, with_selector, with_sources, with_sources_of_new
 from ruleop.localcluster.kinds.pods import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.served import Strategy

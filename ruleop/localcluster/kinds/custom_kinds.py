@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.kubernetes.builtin.builtin_types import Subresource
-from ruleop.kubernetes.crd.crds import crd_shape, parse_crd
-from ruleop.kubernetes.crd.structural import default, prune
+from ruleop.kubernetes.crd import crd_shape, default, parse_crd, prune
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.kubernetes.schema.shape import EMPTY
+from ruleop.kubernetes.schema import EMPTY, SchemaError
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Scale, ServedKind, priority
 from ruleop.localcluster.object_store import Resource
@@ -19,7 +17,7 @@ from ruleop.localcluster.object_store import Resource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.object_store import Store, StoreEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.validation.defaults import service_class
+from ruleop.kubernetes.validation import service_class
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.object_store import Name
 from ruleop.localcluster.status_errors import forbidden

@@ -6,8 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.kubernetes.builtin.builtin_types import served_resources, typed_shape
-from ruleop.kubernetes.schema.shape import UNKNOWN
-from ruleop.kubernetes.validation.validators import find_validator
+from ruleop.kubernetes.schema import UNKNOWN
+from ruleop.kubernetes.validation import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES, from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, ServedKind, priority

@@ -10,18 +10,18 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.crd.structural import default, prune
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
-from ruleop.kubernetes.validation.validators import ACCEPTING, Validator
+from ruleop.kubernetes.crd import default, prune
+from ruleop.kubernetes.schema import UNKNOWN, Shape
+from ruleop.kubernetes.validation import ACCEPTING, Validator
 from ruleop.localcluster.object_store import Resource, Stored, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.builtin.builtin_types import Subresource
-    from ruleop.kubernetes.crd.crds import PrinterColumn
+    from ruleop.kubernetes.crd import PrinterColumn
     from ruleop.kubernetes.kinds import Kind, Object
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
     from ruleop.localcluster.object_store import Store
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")

@@ -13,11 +13,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import needs_health_check
-from ruleop.kubernetes.validation.field_errors import invalid_value
-from ruleop.kubernetes.validation.tables.core import (
+from ruleop.kubernetes.validation import (
     HEADLESS,
     INTERNAL_POLICIES,
     WITH_NODE_PORTS,
+    invalid_value,
     is_exposed,
     validate_cluster_ips,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.validation.field_errors import FieldError
+    from ruleop.kubernetes.validation import FieldError
     from ruleop.localcluster.object_store import Store, StoreEvent
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.schema.validation import violations
-from ruleop.kubernetes.schema.violations import LIST_KEYS, LIST_TYPE, describe
-from ruleop.kubernetes.validation.field_errors import FieldError, invalid_value, invalid_values, required
-from ruleop.kubernetes.validation.field_names import kind_problems, validate_annotations, validate_labels
+from ruleop.kubernetes.schema import LIST_KEYS, LIST_TYPE, describe, violations
+from ruleop.kubernetes.validation import (
+    FieldError,
+    invalid_value,
+    invalid_values,
+    kind_problems,
+    required,
+    validate_annotations,
+    validate_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
-    from ruleop.kubernetes.schema.violations import Violation
+    from ruleop.kubernetes.schema import FieldPath, Schema, Violation
 
 
 def validate_custom_resource(obj: Object, schema: Schema, old: Object | None = None) -> list[FieldError]:

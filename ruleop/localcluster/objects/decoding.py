@@ -14,7 +14,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.kinds import JSON, Kind
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.validation.field_errors import FieldError
+from ruleop.kubernetes.validation import FieldError
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.messages import format_path
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 
 _BITS: Final = {"int32": 31, "int64": 63}

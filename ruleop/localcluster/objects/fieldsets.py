@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 FieldSet: TypeAlias = dict[str, Any]
 FieldPath: TypeAlias = tuple[str, ...]

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.kubernetes.merge.equality import same
-from ruleop.kubernetes.merge.patch import merge_patched, without_nulls
+from ruleop.kubernetes.merge import merge_patched, same, without_nulls
 from ruleop.localcluster.objects.decoding import type_name
 from ruleop.localcluster.status_errors import Rejected, bad_request, internal
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 
 MAX_COPIED: Final = 3 * 1024 * 1024  # bytes that the `copy` operations of a patch may copy in all

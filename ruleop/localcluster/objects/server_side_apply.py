@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import orjson
 
 from ruleop.kubernetes.kinds import LAST_APPLIED
-from ruleop.kubernetes.merge.equality import same
-from ruleop.kubernetes.validation.field_errors import FieldError
+from ruleop.kubernetes.merge import same
+from ruleop.kubernetes.validation import FieldError
 from ruleop.localcluster.objects import fieldsets
 from ruleop.localcluster.objects.fieldsets import (
     EMPTY,
@@ -39,7 +39,7 @@ from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 
 APPLY: Final = "Apply"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.type_defaults import ALWAYS_WRITTEN
-from ruleop.kubernetes.merge.equality import same
-from ruleop.kubernetes.merge.lists import in_apply_order
+from ruleop.kubernetes.merge import in_apply_order, same
 from ruleop.localcluster.objects.decoding import type_name
 from ruleop.localcluster.objects.fieldsets import (
     EMPTY,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
 
 _MISSING: Final = object()
 _ADDED, _REMOVED, _MODIFIED = 1, 2, 4

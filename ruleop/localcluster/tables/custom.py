@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.kubernetes.crd.crds import PrinterColumn
+from ruleop.kubernetes.crd import PrinterColumn
 from ruleop.localcluster.tables.cells import NAME, ColumnDefinition, name, since
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, Ty
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import labels_of
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.operator.cache.informers import Informer, InformerSnapshot, WatchSpec
 from ruleop.operator.cache.watch_specs import child_need, observe_need
 from ruleop.operator.wire.watch.store import Store, StoreSnapshot, StoreState
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ruleop.kubernetes.builtin.table import ResourceInfo
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules import Observe
-    from ruleop.operator.queue.work_queue import Request
+    from ruleop.operator.queue import Request
     from ruleop.planning import Kinds
     from ruleop.planning.model.targets import Target
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import ObjectKey
     from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.queue.work_queue import Request
+    from ruleop.operator.queue import Request
 
 FIRST, LONGEST = 0.05, 5.0  # seconds between checks; each change of a watched object triggers one, too
 PATIENCE = 60.0  # seconds that a CR waits for its stores

@@ -16,9 +16,8 @@ import structlog
 
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.permissions import FOLLOW
-from ruleop.operator.cache.informers import WatchSpec
-from ruleop.operator.cache.watch_specs import child_needs, observe_need
-from ruleop.operator.queue.work_queue import START, Request, Urgency
+from ruleop.operator.cache import WatchSpec, child_needs, observe_need
+from ruleop.operator.queue import START, Request, Urgency
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning.child.field_patches import patched_key
 from ruleop.planning.model.observed import KindInfo
@@ -29,14 +28,12 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import GroupKind, ObjectKey
     from ruleop.language.rules import Project, ProjectErrors, Rule
-    from ruleop.operator.cache.cache_view import WatchedShare
-    from ruleop.operator.cache.informers import Informer, Informers
-    from ruleop.operator.cache.published_schemas import PublishedSchemas
+    from ruleop.operator.cache import Informer, Informers, PublishedSchemas, WatchedShare
     from ruleop.operator.controllers.controllers import Controller, Controllers
     from ruleop.operator.controllers.inventory import Inventory
     from ruleop.operator.passes.status import StatusSchemas
-    from ruleop.operator.queue.work_queue import Cause
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.queue import Cause
+    from ruleop.operator.telemetry import Metrics
     from ruleop.operator.wire.client.discovery import Discovery
 
 

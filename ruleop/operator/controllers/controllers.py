@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.operator.cache.watch_specs import uses_has_kind
-from ruleop.operator.queue.work_queue import Request, Urgency
+from ruleop.operator.cache import uses_has_kind
+from ruleop.operator.queue import Request, Urgency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
     from ruleop.language.rules import Rule
-    from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.cache.informers import WatchSpec
+    from ruleop.operator.cache import Cache, WatchSpec
     from ruleop.operator.passes.reconciler import Reconciler
-    from ruleop.operator.queue.work_queue import Cause
-    from ruleop.operator.queue.workers import Workers
+    from ruleop.operator.queue import Cause, Workers
 
 
 @dataclass(slots=True)

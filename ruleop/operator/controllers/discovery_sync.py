@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import GroupKind, Kind
-from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.operator.cache.informers import Informer, Informers, WatchSpec
+from ruleop.kubernetes.schema import SchemaError
+from ruleop.operator.cache import Informer, Informers, WatchSpec
 from ruleop.operator.controllers.controller_set import CRD, ControllerSet
 from ruleop.operator.wire.watch.store import StoreChange, StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.cache.published_schemas import PublishedSchemas
+    from ruleop.operator.cache import Cache, PublishedSchemas
     from ruleop.operator.wire.client.discovery import Discovery, DiscoveryDifference
 
 DISCOVERY_LAG = 0.2  # seconds until discovery is repeated after a CRD changed; doubles each time

@@ -7,17 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ruleop.operator.controllers.controller_set import CRD
-from ruleop.operator.queue.work_queue import START, Request, Urgency
+from ruleop.operator.queue import START, Request, Urgency
 from ruleop.operator.wire.watch.store import EntryOrigin, StoreChange
 
 if TYPE_CHECKING:
-    from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.cache.informers import Informer
-    from ruleop.operator.cache.own_writes import OwnWrites
+    from ruleop.operator.cache import Cache, Informer, OwnWrites
     from ruleop.operator.controllers.controllers import Controllers
     from ruleop.operator.controllers.discovery_sync import DiscoverySync
-    from ruleop.operator.queue.work_queue import Cause
-    from ruleop.operator.rollouts.rollout_driver import RolloutDriver
+    from ruleop.operator.queue import Cause
+    from ruleop.operator.rollouts import RolloutDriver
 
 
 class EventHandler:

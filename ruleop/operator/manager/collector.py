@@ -14,11 +14,11 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
-    from ruleop.operator.cache.informers import Informer
-    from ruleop.operator.controllers.controllers import Controller
+    from ruleop.operator.cache import Informer
+    from ruleop.operator.controllers import Controller
     from ruleop.operator.passes.pass_log import Reported
     from ruleop.operator.wire.client.event_recorder import EventRecorder
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.planning.rollout import RolloutRecord
 
 GAUGES = {
     "controller_runtime_active_workers": ("Reconciles that are running.", ("controller",)),

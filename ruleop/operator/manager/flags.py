@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ruleop.operator.shards.ownership import Pod
+    from ruleop.operator.shards import Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.errors import RuleopError
-from ruleop.operator.controllers.inventory import NOTHING, InventoryEntry, entry_of_rules
+from ruleop.operator.controllers import NOTHING, InventoryEntry, entry_of_rules
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import Owner
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.kinds import GroupKind, ObjectKey
-    from ruleop.operator.controllers.controller_set import ControllerSet
-    from ruleop.operator.controllers.controllers import Controller
+    from ruleop.operator.controllers import Controller, ControllerSet
 
 CHECK_INTERVAL = 1.0  # seconds between two checks whether a kind's CRs have been reconciled
 RETRY_INTERVAL = 30.0  # seconds after a failed write

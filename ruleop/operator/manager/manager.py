@@ -27,12 +27,18 @@ from ruleop.operator.manager.parts import Knowledge, Server, Work
 from ruleop.operator.manager.remarking import Remarking
 from ruleop.operator.rules.process import RuleChecks, found_errors, read_unchecked
 from ruleop.operator.rules.reload import Reloader
-from ruleop.operator.shards.ownership import BySelector, Sharding, lease_labels
-from ruleop.operator.telemetry.authorization import Authorizer, review
-from ruleop.operator.telemetry.http_server import ServerCertificate
-from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
-from ruleop.operator.telemetry.metrics import Metrics
-from ruleop.operator.telemetry.probes import Check, Probes
+from ruleop.operator.shards import BySelector, Sharding, lease_labels
+from ruleop.operator.telemetry import (
+    Authorizer,
+    Check,
+    LoopWatchdog,
+    Metrics,
+    Probes,
+    ServerCertificate,
+    call_on_loop,
+    review,
+    run_on_loop,
+)
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.client.session import Session

@@ -17,17 +17,26 @@ import structlog
 from ruleop.kubernetes.buckets import BUCKETS
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import RESERVED_PREFIX, lease_name
-from ruleop.operator.cache.cache import Cache
-from ruleop.operator.cache.cache_view import WatchedShare
-from ruleop.operator.cache.informers import Informers, WatchSpec, belief, selection
-from ruleop.operator.cache.own_writes import OwnWrites
-from ruleop.operator.cache.published_schemas import PublishedSchemas
+from ruleop.operator.cache import (
+    Cache,
+    Informers,
+    OwnWrites,
+    PublishedSchemas,
+    WatchedShare,
+    WatchSpec,
+    belief,
+    selection,
+)
 from ruleop.operator.clock import Clock
-from ruleop.operator.controllers.controller_set import ControllerSet
-from ruleop.operator.controllers.controllers import Controller, Controllers
-from ruleop.operator.controllers.discovery_sync import DiscoverySync
-from ruleop.operator.controllers.event_handler import EventHandler
-from ruleop.operator.controllers.inventory import Inventory, inventory_key
+from ruleop.operator.controllers import (
+    Controller,
+    Controllers,
+    ControllerSet,
+    DiscoverySync,
+    EventHandler,
+    Inventory,
+    inventory_key,
+)
 from ruleop.operator.manager.inventory_gc import InventoryCollector
 from ruleop.operator.passes.executor import Executor
 from ruleop.operator.passes.other_operators import OtherOperators
@@ -37,15 +46,11 @@ from ruleop.operator.passes.reconciler import Reconciler
 from ruleop.operator.passes.shared_objects import PassEnvironment
 from ruleop.operator.passes.status import StatusSchemas
 from ruleop.operator.passes.status_debounce import StatusDebounce
-from ruleop.operator.queue.workers import Workers
-from ruleop.operator.revisions.revision_data import revisions_key
-from ruleop.operator.revisions.revision_store import RevisionStore
-from ruleop.operator.rollouts.rollout_driver import RolloutDriver, watch_of_record
-from ruleop.operator.rollouts.rollout_store import RolloutStore, prefix_of, rollouts_key
-from ruleop.operator.rollouts.rollouts import Rollouts
+from ruleop.operator.queue import Workers
+from ruleop.operator.revisions import RevisionStore, revisions_key
+from ruleop.operator.rollouts import RolloutDriver, Rollouts, RolloutStore, prefix_of, rollouts_key, watch_of_record
 from ruleop.operator.server_api import ServerApi, StoredData
-from ruleop.operator.shards.ownership import BySelector, Ownership, Pod, ProcessLeases, Sharding
-from ruleop.operator.shards.unowned import UnownedResources
+from ruleop.operator.shards import BySelector, Ownership, Pod, ProcessLeases, Sharding, UnownedResources
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.event_recorder import EventRecorder
@@ -60,7 +65,7 @@ if TYPE_CHECKING:
     from ruleop.operator.manager.flags import Options
     from ruleop.operator.passes.recorder import PassFiles
     from ruleop.operator.rules.process import ReadRules
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.telemetry import Metrics
     from ruleop.operator.wire.client.session import Session
     from ruleop.operator.wire.watch.store import Selection
     from ruleop.planning.model.proofs import KeyedProofs

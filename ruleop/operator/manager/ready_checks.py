@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.operator.telemetry.probes import Check
+from ruleop.operator.telemetry import Check
 from ruleop.operator.wire.watch.store import StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.operator.cache.informers import Informer, Informers, WatchSpec
-    from ruleop.operator.controllers.controller_set import ControllerSet
-    from ruleop.operator.controllers.controllers import Controller
-    from ruleop.operator.rollouts.rollouts import Rollouts
+    from ruleop.operator.cache import Informer, Informers, WatchSpec
+    from ruleop.operator.controllers import Controller, ControllerSet
+    from ruleop.operator.rollouts import Rollouts
 
 _MESSAGES = {
     StoreState.PENDING: "not listed yet",

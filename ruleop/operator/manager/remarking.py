@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.language.rules import Rule
-    from ruleop.operator.controllers.controller_set import ControllerSet
+    from ruleop.operator.controllers import ControllerSet
     from ruleop.operator.passes.owner_key import OwnerKey
     from ruleop.planning.model.marks import Claim
 

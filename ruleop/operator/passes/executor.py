@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ruleop.kubernetes.accounts import ServiceAccount
-    from ruleop.operator.cache.own_writes import OwnWrites
+    from ruleop.operator.cache import OwnWrites
     from ruleop.operator.server_api import ServerApi
     from ruleop.planning import KindInfo
     from ruleop.planning.model.proofs import Proofs

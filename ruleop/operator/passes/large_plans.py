@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ruleop.errors import RuleopError
-from ruleop.operator.queue.work_queue import Urgency, WorkQueue
+from ruleop.operator.queue import Urgency, WorkQueue
 from ruleop.planning.guard import AGAIN, GUARD, LONGEST, SHORTEST, Overtime, PlanThread, TooSlow
 from ruleop.planning.planner import TOO_LONG
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kubernetes.kinds import GroupKind
-    from ruleop.operator.queue.work_queue import Request
+    from ruleop.operator.queue import Request
 
 T = TypeVar("T")
 

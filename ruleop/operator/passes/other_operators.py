@@ -13,7 +13,7 @@ import structlog
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX, operator_of_manager, status_manager
-from ruleop.operator.queue.work_queue import Request
+from ruleop.operator.queue import Request
 from ruleop.planning import Event
 from ruleop.planning.model.marks import other_operators
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.operator.passes.pass_log import Events
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.telemetry import Metrics
 
 
 class OtherOperators:

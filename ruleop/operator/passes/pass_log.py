@@ -16,17 +16,17 @@ import structlog
 
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.messages import shortened
-from ruleop.operator.queue.work_queue import Request
+from ruleop.operator.queue import Request
 from ruleop.operator.wire.client.event_recorder import EventRecorder, ObjectEvent
 from ruleop.planning import Event, FinalizerAction
-from ruleop.planning.changes.writes import Verb, changes, field_paths, reason_for
+from ruleop.planning.changes import Verb, changes, field_paths, reason_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.templates.values.cost import Allowance
-    from ruleop.operator.telemetry.metrics import ControllerMetrics
+    from ruleop.operator.telemetry import ControllerMetrics
     from ruleop.planning import Action, History, Kinds, Plan, Wait
     from ruleop.planning.model.conditions import Conditions
 

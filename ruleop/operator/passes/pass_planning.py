@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
-    from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.cache.cache_view import CacheView, Index
+    from ruleop.operator.cache import Cache, CacheView, Index
     from ruleop.operator.clock import Clock
     from ruleop.operator.passes.executor import Executor
     from ruleop.operator.passes.pass_log import PassLog
     from ruleop.operator.passes.shared_objects import PassEnvironment
-    from ruleop.operator.queue.work_queue import Request
-    from ruleop.operator.telemetry.metrics import ControllerMetrics
+    from ruleop.operator.queue import Request
+    from ruleop.operator.telemetry import ControllerMetrics
     from ruleop.planning import History, Read
     from ruleop.planning.history import ConflictingObject
     from ruleop.planning.model.conditions import Condition

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
-from ruleop.planning.recording.recording import Recorder
+from ruleop.planning.recording import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

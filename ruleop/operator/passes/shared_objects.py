@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import GroupKind, Object, ObjectKey
     from ruleop.language.rules import Rule
-    from ruleop.operator.cache.cache import Cache
+    from ruleop.operator.cache import Cache
     from ruleop.operator.clock import Clock
     from ruleop.operator.passes.executor import Executor
     from ruleop.operator.passes.other_operators import OtherOperators
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ruleop.operator.passes.pass_log import Events
     from ruleop.operator.passes.recorder import PassFiles
     from ruleop.operator.passes.status_debounce import StatusDebounce
-    from ruleop.operator.rollouts.rollouts import Rollouts
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.rollouts import Rollouts
+    from ruleop.operator.telemetry import Metrics
     from ruleop.planning import Plan
 
 

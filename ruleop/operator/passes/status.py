@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from ruleop.errors import RuleopError
-from ruleop.kubernetes.crd.structural import declares
+from ruleop.kubernetes.crd import declares
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import grant, place
 from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import Tree
 from ruleop.operator.passes.write_failures import classify
-from ruleop.operator.queue.work_queue import IMMEDIATELY, Result
+from ruleop.operator.queue import IMMEDIATELY, Result
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Event, Failure
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Rule
-    from ruleop.operator.cache.own_writes import ControllerExpectations
+    from ruleop.operator.cache import ControllerExpectations
     from ruleop.operator.passes.pass_log import PassLog
     from ruleop.operator.passes.pass_planning import CurrentPass
     from ruleop.operator.passes.shared_objects import PassEnvironment
-    from ruleop.operator.queue.work_queue import Request
+    from ruleop.operator.queue import Request
     from ruleop.planning import KindInfo, Kinds, Plan
     from ruleop.planning.model.actions import StatusWrite
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ruleop.operator.queue.work_queue import Cause, Request
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.telemetry import Metrics
 
 
 class Workers:

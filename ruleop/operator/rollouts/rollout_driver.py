@@ -18,21 +18,19 @@ import structlog
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.permissions import FOLLOW, STORED, grant, place
-from ruleop.operator.cache.informers import WatchSpec
+from ruleop.operator.cache import WatchSpec
 from ruleop.operator.rollouts.rollout_store import kind_of, watch_key
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
-from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, begun, member_of
-from ruleop.planning.rollout.waves import WaveView, advance
+from ruleop.planning.rollout import RolloutRecord, RolloutRevision, WaveView, advance, begun, member_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import GroupKind, Object, ObjectKey
     from ruleop.language.rules import Project, Rule
-    from ruleop.operator.cache.cache import Cache
-    from ruleop.operator.cache.informers import Informer, Informers
+    from ruleop.operator.cache import Cache, Informer, Informers
     from ruleop.operator.rollouts.rollout_store import RolloutStore
     from ruleop.operator.rollouts.rollouts import Rollouts
     from ruleop.operator.wire.leader.shards import ProcessLease

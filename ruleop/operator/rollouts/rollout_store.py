@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
-from ruleop.planning.rollout.rollout_record import RecordError, decode, encode
+from ruleop.planning.rollout import RecordError, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
     from ruleop.operator.server_api import StoredData
-    from ruleop.planning.rollout.rollout_record import RolloutRecord
+    from ruleop.planning.rollout import RolloutRecord
 
 
 def rollouts_key(namespace: str, name: str) -> ObjectKey:

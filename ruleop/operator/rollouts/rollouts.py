@@ -18,15 +18,14 @@ import structlog
 
 from ruleop.operator.rollouts.rollout_store import watch_key
 from ruleop.planning import choose_rule
-from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, member_of
-from ruleop.planning.rollout.waves import condition_of
+from ruleop.planning.rollout import RolloutRecord, RolloutRevision, condition_of, member_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import GroupKind, Object
     from ruleop.language.rules import Project, Rule
-    from ruleop.operator.revisions.revision_store import RevisionStore
+    from ruleop.operator.revisions import RevisionStore
     from ruleop.planning.model.conditions import Condition
 
 

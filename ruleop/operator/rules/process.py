@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ruleop.language.rules import Project, RuleFiles
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.telemetry import Metrics
 
     Errors = asyncio.Future[Sequence[Finding]]
     """The errors of rules, once they are checked. It may fail with NoVerdict; the checks end if it is cancelled."""

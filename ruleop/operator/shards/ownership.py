@@ -21,8 +21,8 @@ from ruleop.kubernetes.labels import labels_of, meets
 from ruleop.kubernetes.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
 from ruleop.kubernetes.permissions import READ, STORED, grant, place
 from ruleop.kubernetes.selector_text import matched_by_none
-from ruleop.operator.cache.cache_view import WatchedShare
-from ruleop.operator.telemetry.probes import Check
+from ruleop.operator.cache import WatchedShare
+from ruleop.operator.telemetry import Check
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import reading
 from ruleop.operator.wire.client.requests import ObjectSource
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.operator.controllers.controller_set import ControllerSet
+    from ruleop.operator.controllers import ControllerSet
     from ruleop.operator.passes.pass_log import Events
     from ruleop.operator.shards.unowned import UnownedResources
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.telemetry import Metrics
     from ruleop.operator.wire.client.client import Client
     from ruleop.operator.wire.leader.election import Election
     from ruleop.operator.wire.leader.shards import Roster

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.operator.telemetry.probes import Check
+from ruleop.operator.telemetry import Check
 from ruleop.operator.wire.client.client import reading
 from ruleop.operator.wire.client.requests import ObjectSource, list_page
 from ruleop.operator.wire.client.server_errors import ApiError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.operator.controllers.controller_set import ControllerSet
-    from ruleop.operator.telemetry.metrics import Metrics
+    from ruleop.operator.controllers import ControllerSet
+    from ruleop.operator.telemetry import Metrics
     from ruleop.operator.wire.client.client import Client
 
 PAGE: Final = 500

@@ -1,1 +1,34 @@
 """Logs, metrics and probes of a running operator. Imports nothing from the rest of the engine."""
+
+from ruleop.operator.telemetry import logging
+from ruleop.operator.telemetry.authorization import Authorizer, review
+from ruleop.operator.telemetry.http_server import (
+    ServerCertificate,
+    is_loopback,
+    is_on,
+    not_listening,
+    resolve,
+    split_address,
+)
+from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
+from ruleop.operator.telemetry.metrics import ControllerMetrics, Metrics
+from ruleop.operator.telemetry.probes import Check, Probes
+
+__all__ = [
+    "Authorizer",
+    "Check",
+    "ControllerMetrics",
+    "LoopWatchdog",
+    "Metrics",
+    "Probes",
+    "ServerCertificate",
+    "call_on_loop",
+    "is_loopback",
+    "is_on",
+    "logging",
+    "not_listening",
+    "resolve",
+    "review",
+    "run_on_loop",
+    "split_address",
+]

@@ -17,11 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import orjson
 
-from ruleop.kubernetes.merge import same
-from ruleop.kubernetes.merge.equality import canonical
-from ruleop.kubernetes.merge.lists import item_keys, item_path
-from ruleop.kubernetes.merge.server_changes import is_stored_as
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.merge import canonical, is_stored_as, item_keys, item_path, same
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates.values.cost import Allowance
 from ruleop.language.templates.yaml.yaml_writer import number_text, reads_as_text
 from ruleop.messages import MAX_QUOTED, format_path

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import orjson
 
-from ruleop.kubernetes.merge import merge_patch, same
-from ruleop.kubernetes.merge.equality import canonical
+from ruleop.kubernetes.merge import canonical, merge_patch, same
 from ruleop.planning.model.actions import Action, Create, Patch, ServerSideApply
 from ruleop.planning.model.marks import RULEOP
 

@@ -11,7 +11,7 @@ import orjson
 
 from ruleop.errors import Cause
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes
-from ruleop.kubernetes.merge.conflicts import conflicts
+from ruleop.kubernetes.merge import conflicts
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.merge.conflicts import MergeConflict, Step
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.merge import MergeConflict, Step
+    from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules import Child
     from ruleop.language.secrets.secrecy import Secrecy
 

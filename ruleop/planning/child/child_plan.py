@@ -15,16 +15,18 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import MergeError
 from ruleop.language.templates import Announced, Later, MapView, ObjectsView, Origin, Waiting
 from ruleop.language.templates.values.cost import descriptions
-from ruleop.planning.changes.drift import (
+from ruleop.planning.changes import (
     WHOLE_OBJECT,
     Correction,
     Decision,
+    changes,
+    changes_in_words,
+    condition_reason,
+    conflict_in_words,
     conflict_message,
     corrected_fields,
     managers_of,
 )
-from ruleop.planning.changes.rejected_writes import changes_in_words, condition_reason, conflict_in_words
-from ruleop.planning.changes.writes import changes
 from ruleop.planning.child.existing import Existing, existing_view
 from ruleop.planning.child.field_patches import held_by_others, holder_of
 from ruleop.planning.child.readiness import READY, Readiness, readiness
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.kubernetes.merge import UnwritableError
     from ruleop.language.rules import Child
-    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.changes import Difference
     from ruleop.planning.child.existing import Ending
     from ruleop.planning.child.field_patches import PatchedObject
     from ruleop.planning.history import History

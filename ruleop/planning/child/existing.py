@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.kubernetes.merge import FieldSet, Record, decode, merge_patch
-from ruleop.kubernetes.merge.fields import Leaf, MapFields
+from ruleop.kubernetes.merge import FieldSet, Leaf, MapFields, Record, decode, merge_patch
 from ruleop.kubernetes.names import BUCKET_LABEL
 from ruleop.language.rules import Once, Scheduled
 from ruleop.language.templates import Later, MapView, ObjectsView, Origin

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ruleop.kubernetes.kinds import GroupKind, Object
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.messages import shortened
 from ruleop.planning.model.conditions import NEGATIVE
 

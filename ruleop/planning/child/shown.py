@@ -32,7 +32,7 @@ from ruleop.language.templates import Lazy, MapView, Origin, UndefinedValue, pla
 from ruleop.language.templates.values.faults import Fault
 from ruleop.language.templates.values.lookup import field_of
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import flow
+from ruleop.planning.changes import flow
 from ruleop.planning.model.actions import State
 from ruleop.planning.model.item_records import ITEM, item_on
 from ruleop.planning.model.marks import annotations_of

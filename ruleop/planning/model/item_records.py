@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.merge.equality import canonical
+from ruleop.kubernetes.merge import canonical
 from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.planning.model.marks import annotations_of
 

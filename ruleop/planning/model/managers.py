@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.kubernetes.merge.equality import canonical, fingerprint
+from ruleop.kubernetes.merge import canonical, fingerprint
 from ruleop.kubernetes.names import PATCH_MANAGER
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.kubernetes.labels import Matches, any_labels, labels_of
 from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates.values.cost import OBJECT_BYTES, USUAL_SIZE, object_bytes
 from ruleop.planning.model.managers import managers_on
 from ruleop.planning.model.marks import PART_OF

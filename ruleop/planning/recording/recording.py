@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import Cause, RuleopError
 from ruleop.kubernetes.builtin.table import builtin_shape
-from ruleop.kubernetes.crd.crds import crd_shape
+from ruleop.kubernetes.crd import crd_shape
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.server_changes import Answers, Learned
-from ruleop.kubernetes.schema.shape import UNKNOWN
+from ruleop.kubernetes.merge import Answers, Learned
+from ruleop.kubernetes.schema import UNKNOWN
 from ruleop.language.secrets.placeholders import Placeholders
 from ruleop.language.secrets.secret_values import SECRET
 from ruleop.planning import FixedObjects, Observed, Query
-from ruleop.planning.changes.drift import Reverted
+from ruleop.planning.changes import Reverted
 from ruleop.planning.child.existing import read_record
 from ruleop.planning.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
 from ruleop.planning.late_plans import Late

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates import Tree
 from ruleop.language.templates.field_sites import FieldPath, ItemStep, Walk
 

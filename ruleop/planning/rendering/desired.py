@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ruleop.errors import RenderError, Site
 from ruleop.kubernetes.kinds import JSON, Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.equality import canonical
+from ruleop.kubernetes.merge import canonical
 from ruleop.kubernetes.names import (
     KEY_IN_WORDS,
     LABEL_IN_WORDS,

@@ -8,8 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ruleop.errors import RenderError, Site
-from ruleop.kubernetes.merge import UnwritableError
-from ruleop.kubernetes.merge.server_changes import as_json
+from ruleop.kubernetes.merge import UnwritableError, as_json
 from ruleop.language.rules import Given
 from ruleop.language.templates import Fault, loop_items
 from ruleop.language.templates.values.cost import Exhausted

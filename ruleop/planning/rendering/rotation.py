@@ -11,7 +11,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.merge.server_changes import encode_string_data
+from ruleop.kubernetes.merge import encode_string_data
 from ruleop.kubernetes.names import RESERVED_PREFIX
 from ruleop.planning.model.marks import annotations_of
 from ruleop.planning.rendering.certificates import MAX_PEM, validity

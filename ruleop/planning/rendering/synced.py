@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.kubernetes.kinds import ObjectKey, version_of
-from ruleop.planning.changes.writes import Verb, is_mark, verb_of
+from ruleop.planning.changes import Verb, is_mark, verb_of
 from ruleop.planning.model.actions import Create, Delete, Patch, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, annotations_of
 from ruleop.planning.model.observed import Served
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Kind, Object
     from ruleop.language.rules import Child, Rule
-    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.changes import Difference
     from ruleop.planning.model.actions import Action
     from ruleop.planning.model.observed import Kinds
 

@@ -10,7 +10,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.cron import LONGEST_SCHEDULE, is_zone, next_time, times_problem
-from ruleop.kubernetes.schema.formats import FORMATS
+from ruleop.kubernetes.schema import FORMATS
 from ruleop.language.rules.keys.model import parse_duration
 from ruleop.language.templates import Fault, TemplateFunction
 from ruleop.language.templates.filters.exact_numbers import Exact

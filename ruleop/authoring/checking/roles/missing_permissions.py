@@ -13,7 +13,7 @@ from ruleop.authoring.checking.roles.needed_permissions import (
     is_by_hand,
     needed_permissions,
 )
-from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.authoring.offline import OfflineKinds
 from ruleop.kubernetes.permissions import ANY, listed, place
 from ruleop.planning.model.rule_permissions import BINDINGS, RBAC, ROLES
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
-from ruleop.authoring.report.dot import digraph, quoted
+from ruleop.authoring.report import digraph, quoted
 from ruleop.kubernetes.kinds import NAMESPACE_KIND
 from ruleop.language.rules import ItemEnd, Patched
 from ruleop.language.rules.facts.order import ids_read

@@ -19,7 +19,7 @@ from ruleop.authoring.generate.installation.operator_objects import operator
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.generate.samples import samples
-from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.authoring.scaffold import rules_text
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable
 from ruleop.language.rules import ProjectErrors

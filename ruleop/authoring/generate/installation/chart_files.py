@@ -21,7 +21,7 @@ from ruleop.authoring.generate.installation.operator_objects import image_of
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
 from ruleop.authoring.generate.policy.policies import policies
-from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
+from ruleop.authoring.scaffold import Noted, rules_text
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME
 from ruleop.language.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
 from ruleop.printable import json_document

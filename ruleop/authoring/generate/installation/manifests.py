@@ -11,7 +11,7 @@ from ruleop.authoring.generate.installation.operator_objects import namespace, o
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
 from ruleop.authoring.generate.installation.rule_files import rules_mount
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
-from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.authoring.scaffold import rules_text
 from ruleop.errors import Site
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.loading.operator_choices import FILE, settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.installation.dashboard import dashboard, dashboard_config_map
-from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.authoring.scaffold import rules_text
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:

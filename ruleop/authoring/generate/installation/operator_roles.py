@@ -18,8 +18,8 @@ from ruleop.authoring.checking.roles.needed_permissions import (
     is_by_hand,
     needed_permissions,
 )
-from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.authoring.scaffold.yaml_layout import Noted
+from ruleop.authoring.offline import OfflineKinds
+from ruleop.authoring.scaffold import Noted
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.permissions import listed, ordered
 from ruleop.language.rules import Findings, ProjectErrors
@@ -28,7 +28,7 @@ from ruleop.planning.model.rule_permissions import RBAC
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Finding, Project
     from ruleop.language.rules.loading import Loaded

@@ -18,7 +18,7 @@ from ruleop.authoring.checking.typing.strings import expression_node
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.policy.cel_terms import InexactError, constant
 from ruleop.authoring.generate.policy.cel_translation import CelNames, Translation
-from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.authoring.scaffold import rules_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,17 +10,17 @@ from ruleop.authoring.live.reading.read_only_connection import connected
 from ruleop.authoring.live.reading.reader import Reader
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.table import builtin_shape
-from ruleop.kubernetes.crd.crds import parse_crd
+from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
-from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.operator.cache.cache_view import UNPUBLISHED, Published, kind_info
+from ruleop.kubernetes.schema import SchemaError
+from ruleop.operator.cache import UNPUBLISHED, Published, kind_info
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import KindInfo, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe
     from ruleop.operator.wire.client.discovery import Discovery

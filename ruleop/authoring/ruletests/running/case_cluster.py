@@ -12,24 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, uid_of
+from ruleop.authoring.offline import OfflineKinds, as_live, uid_of
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.lists import item_key
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
-from ruleop.localcluster.api.object_checks import with_defaults
-from ruleop.localcluster.api.object_deletion import is_finished
-from ruleop.localcluster.api.object_writer import CONTROLLERS, ObjectWriter
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.controllers import ENDINGS
-from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
-from ruleop.localcluster.controllers.machinery import Machinery, is_being_deleted
-from ruleop.localcluster.kinds.custom_kinds import served_versions
-from ruleop.localcluster.kinds.registry import Registry
-from ruleop.localcluster.kinds.resources import NAMESPACES, SERVICES
-from ruleop.localcluster.kinds.served import open_kind
+from ruleop.kubernetes.merge import item_key
+from ruleop.kubernetes.schema import UNKNOWN, Shape
+from ruleop.localcluster.api import CONTROLLERS, DeleteOptions, ObjectWriter, WriteOptions, is_finished, with_defaults
+from ruleop.localcluster.controllers import ENDINGS, GarbageCollector, Machinery, is_being_deleted
+from ruleop.localcluster.kinds import NAMESPACES, SERVICES, Registry, open_kind, served_versions
 from ruleop.localcluster.object_store import Name, Resource, Store
-from ruleop.localcluster.objects.patches import merge_patch
-from ruleop.localcluster.objects.server_side_apply import with_entries
+from ruleop.localcluster.objects import merge_patch, with_entries
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.timestamps import timestamp
 from ruleop.planning import (
@@ -52,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import JSON
-    from ruleop.kubernetes.validation.field_errors import FieldError
+    from ruleop.kubernetes.validation import FieldError
     from ruleop.language.rules import Project
-    from ruleop.localcluster.kinds.served import ServedKind
+    from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Stored, StoreEvent
     from ruleop.operator.wire.client.server_errors import ApiError
     from ruleop.planning import Action, KindInfo

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import structlog
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
-from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
-from ruleop.authoring.offline.stand_in import NAMESPACE, with_owner_uids
+from ruleop.authoring.dev import DevSession, DevSettings, DevView
+from ruleop.authoring.offline import NAMESPACE, with_owner_uids
 from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.state import After, Error, Provenance, described, named, owned
 from ruleop.errors import RuleopError
 from ruleop.files import read_inside
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.templates.yaml.resource_reader import read_resources
-from ruleop.localcluster.api.faulty import Effect, Fault
-from ruleop.localcluster.kinds.served import open_kind
+from ruleop.localcluster.api import Effect, Fault
+from ruleop.localcluster.kinds import open_kind
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.operator.manager.flags import Options
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.authoring.offline.stand_in import identified, prepare
+from ruleop.authoring.offline import identified, prepare
 from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.running.state import Action, After, Error, Provenance, described, named, owned
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.kubernetes.merge.equality import canonical
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.merge import canonical
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.secrets.masks import NO_MASKS, Masks
 from ruleop.planning import History, Observed, Plan, ResourceAction, choose_rule, plan
-from ruleop.planning.changes.writes import verb_of
+from ruleop.planning.changes import verb_of
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.marks import Owner
 

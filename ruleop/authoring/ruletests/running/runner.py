@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ruleop.authoring.offline.stand_in import dropped
+from ruleop.authoring.offline import dropped
 from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
 from ruleop.authoring.ruletests.results import CaseError, CaseFailure, CaseResult
@@ -13,8 +13,7 @@ from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.state import child_of
 from ruleop.errors import RuleopError, Site
 from ruleop.kubernetes.kinds import Kind, Object
-from ruleop.kubernetes.schema.formats import FORMATS
-from ruleop.kubernetes.schema.shape import unknown_to_shape
+from ruleop.kubernetes.schema import FORMATS, unknown_to_shape
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.templates import YamlNode
 from ruleop.localcluster.timestamps import seconds_of

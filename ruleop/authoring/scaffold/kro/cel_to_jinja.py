@@ -24,7 +24,7 @@ from ruleop.authoring.scaffold.kro.jinja_terms import (
     InexpressibleError,
     JinjaTerm,
 )
-from ruleop.kubernetes.cel.parser import (
+from ruleop.kubernetes.cel import (
     CelCall,
     CelMacro,
     CelName,
@@ -40,8 +40,8 @@ from ruleop.kubernetes.cel.parser import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.kubernetes.cel.parser import Node
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.cel import Node
+    from ruleop.kubernetes.schema import Schema
 
 _TESTS: Final = {"==": "equalto", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "in": "in"}
 _SWAPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}

@@ -21,9 +21,8 @@ from ruleop.language.rules.keys.schema_fields import FieldReader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.authoring.offline.documents import Document
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.authoring.offline import Document
+    from ruleop.kubernetes.schema import FieldPath, Schema
     from ruleop.language.templates import YamlNode
 
 _START: Final = "${"

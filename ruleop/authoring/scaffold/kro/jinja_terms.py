@@ -15,7 +15,7 @@ from ruleop.authoring.scaffold.naming import expression
 from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 CHOICE, OR, AND, NOT, COMPARED, SUM, PRODUCT, NEGATIVE, FILTERED, WHOLE = range(10)
 """Levels of operators: the higher, the tighter they bind. A FILTERED term may have another filter, and a WHOLE one

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.stand_in import rejections
+from ruleop.authoring.offline import rejections
 from ruleop.authoring.scaffold.from_sample import as_written
 from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import JinjaNames, Translated, names_in, translated
@@ -29,17 +29,17 @@ from ruleop.authoring.scaffold.naming import ScaffoldError, free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, replaced, value_at
 from ruleop.kubernetes.builtin.table import builtin_resource
-from ruleop.kubernetes.crd.structural import default, schema_at
+from ruleop.kubernetes.crd import default, schema_at
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import MAX_LABEL
-from ruleop.kubernetes.schema.schema_findings import SchemaFinding
+from ruleop.kubernetes.schema import SchemaFinding
 from ruleop.language.rules import REFUSED_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.offline.documents import Document
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.authoring.offline import Document
+    from ruleop.kubernetes.schema import FieldPath
 
 _OMIT: Final = WrittenExpr("omit")
 _SAME: Final = ("types", "shortNames", "scope")

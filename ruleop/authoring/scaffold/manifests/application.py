@@ -26,7 +26,7 @@ from ruleop.kubernetes.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.offline import Document
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
 
 _OPAQUE: Final = (None, "Opaque")

@@ -22,8 +22,8 @@ from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
 
 if TYPE_CHECKING:
-    from ruleop.authoring.offline.documents import Document
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.authoring.offline import Document
+    from ruleop.kubernetes.schema import Shape
 
 _DROPPED_METADATA: Final = SERVER_METADATA | {"ownerReferences", "finalizers", "generateName", "namespace"}
 _ANNOTATIONS: Final = re.compile(

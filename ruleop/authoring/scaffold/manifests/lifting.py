@@ -13,7 +13,7 @@ from ruleop.authoring.scaffold.inferred_schema import infer
 from ruleop.authoring.scaffold.manifests.application_names import group as group_of
 from ruleop.authoring.scaffold.naming import ScaffoldError, camel, expression, free
 from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, items_at, value_at, walk
-from ruleop.kubernetes.merge.path import PathError, PathSelector, parse_path, scalar_text
+from ruleop.kubernetes.merge import PathError, PathSelector, parse_path, scalar_text
 from ruleop.language.definitions.api_types import INT_OR_STRING
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
     from ruleop.authoring.scaffold.yaml_layout import TreePath
-    from ruleop.kubernetes.merge.path import Path
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.merge import Path
+    from ruleop.kubernetes.schema import Schema
 
 _REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
 _SHARED: Final = frozenset({"image", "host"})

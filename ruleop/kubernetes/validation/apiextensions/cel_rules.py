@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
-from ruleop.kubernetes.crd.crds import parse_crd
-from ruleop.kubernetes.schema.schema_findings import SchemaError
+from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.schema import SchemaError
 from ruleop.kubernetes.validation.field_errors import FieldError, duplicate, invalid_value, validate_one_of
 from ruleop.messages import format_path
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.cel import BrokenRule, CelRule
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _ROOT: Final = "<nil>"  # a path without steps, as Go prints it
 _BLOCKING: Final = frozenset(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.immutable_fields import immutable_changes, value_at
-from ruleop.kubernetes.crd.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
-from ruleop.kubernetes.crd.crds import SchemaForm
-from ruleop.kubernetes.schema.schema_findings import SchemaError
-from ruleop.kubernetes.schema.validation import subschemas
+from ruleop.kubernetes.crd import SchemaForm
+from ruleop.kubernetes.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
+from ruleop.kubernetes.schema import SchemaError, subschemas
 from ruleop.kubernetes.validation.apiextensions.cel_rules import validate_rule_expressions
 from ruleop.kubernetes.validation.field_errors import (
     FieldError,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _INVALID: Final = "FieldValueInvalid"
 _SCOPES: Final = ("Cluster", "Namespaced")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.crd import CustomResourceDefinition
+    from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.value_types import Templated

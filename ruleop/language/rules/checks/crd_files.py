@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_release
-from ruleop.kubernetes.crd.crd_checks import check_crd, misspelt_fields, without_consequences
-from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
-from ruleop.kubernetes.crd.structural import declares
+from ruleop.kubernetes.crd import CrdVersion, CustomResourceDefinition, declares, parse_crd
+from ruleop.kubernetes.crd_checks import check_crd, misspelt_fields, without_consequences
 from ruleop.kubernetes.kinds import GroupKind, Kind
-from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaError
+from ruleop.kubernetes.schema import FieldPath, SchemaError
 from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted
 from ruleop.language.templates import TextTemplate, YamlNode

@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.builtin.table import builtin_shape, object_meta
-from ruleop.kubernetes.crd.crds import definition_of
+from ruleop.kubernetes.crd import definition_of
 from ruleop.kubernetes.merge import Path, PathSelector
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.kubernetes.merge.path import Segment
-    from ruleop.kubernetes.schema.shape import Shape
+    from ruleop.kubernetes.merge import Segment
+    from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.keys.value_types import PlacedPath

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.kubernetes.cron import is_zone, times_problem
 from ruleop.kubernetes.kinds import Kind
-from ruleop.kubernetes.schema.formats import FORMATS
+from ruleop.kubernetes.schema import FORMATS
 from ruleop.language.rules.facts.possible_bodies import metadata_slots
 from ruleop.language.rules.facts.scopes import written
 from ruleop.language.rules.keys.model import parse_duration

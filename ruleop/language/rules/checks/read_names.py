@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ruleop.kubernetes.crd.crds import definition_of
-from ruleop.kubernetes.crd.structural import schema_at
+from ruleop.kubernetes.crd import definition_of, schema_at
 from ruleop.language.rules.facts.order import names_read_by_let
 from ruleop.language.rules.facts.scopes import ALWAYS, RESERVED, RulePart
 from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
 
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kubernetes.accounts import literal_parts
-from ruleop.kubernetes.crd.crds import definition_of
+from ruleop.kubernetes.crd import definition_of
 from ruleop.language.rules.checks.read_names import unknown_child
 from ruleop.language.rules.facts.scopes import selector_values
 from ruleop.language.rules.keys.owner_chains import chain_of
@@ -18,7 +18,7 @@ from ruleop.language.templates import Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import GroupKind
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft

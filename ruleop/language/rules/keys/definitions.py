@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.crd.crds import CustomResourceDefinition, parse_crd
-from ruleop.kubernetes.crd.structural import schema_at
-from ruleop.kubernetes.schema.validation import subschemas
+from ruleop.kubernetes.crd import CustomResourceDefinition, parse_crd, schema_at
+from ruleop.kubernetes.schema import subschemas
 from ruleop.language.definitions.definition import (
     AGE_COLUMN,
     READY_COLUMN,
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath, Schema
     from ruleop.language.definitions.simple_schema import Resolve
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import JSON, GroupKind, Kind, Object
     from ruleop.kubernetes.merge import Path
     from ruleop.language.rules.findings import Finding

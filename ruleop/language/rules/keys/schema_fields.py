@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kubernetes.crd.crd_checks import SCHEMA_TYPES, schema_keywords
+from ruleop.kubernetes.crd_checks import SCHEMA_TYPES, schema_keywords
 from ruleop.language.definitions.simple_schema import (
     BASIC,
     SchemaField,
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.errors import Site
-    from ruleop.kubernetes.schema.openapi import Schema
-    from ruleop.kubernetes.schema.schema_findings import FieldPath
+    from ruleop.kubernetes.schema import FieldPath, Schema
     from ruleop.language.definitions.simple_schema import Resolve
     from ruleop.language.rules.findings import Findings
     from ruleop.language.templates import YamlNode

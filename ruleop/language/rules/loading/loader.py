@@ -41,7 +41,7 @@ from ruleop.reachable import reached
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.language.rules.keys.value_types import Word
     from ruleop.language.rules.keys.watches_yaml import FileTable
     from ruleop.language.templates.tree.templates import Instrument

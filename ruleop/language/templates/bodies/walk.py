@@ -316,7 +316,7 @@ class BodyWalk:
         name = part.key.value if isinstance(part.key, Scalar) else None
         of_same_key = total.keys.setdefault(name, []) if name is not None else []
         is_of_same_kind = part.kind is None or (part.kind is not str and total.kinds <= {part.kind})
-        with suppress(TooLarge):  # what nobody can find out is no mistake
+        with suppress(TooLarge):  # only what is certain is reported
             for each in of_same_key if is_of_same_kind else total.parts[total.begin :]:
                 self.solver.spend(1 + len(found))
                 message = _clash(each, part)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import GroupKind, Kind
-from ruleop.kubernetes.schema.openapi import OpenApi
+from ruleop.kubernetes.schema import OpenApi
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.client.client import parse_object, reading
 from ruleop.operator.wire.client.server_errors import ApiError, Problem

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ruleop.errors import RenderError
-from ruleop.kubernetes.crd.structural import declares, schema_at
+from ruleop.kubernetes.crd import declares, schema_at
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import Later, ObjectsView, Origin, TextTemplate

@@ -14,7 +14,9 @@ from ruleop.kubernetes.builtin.table import object_meta
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import (
     FieldSet,
+    Leaf,
     Learned,
+    MapFields,
     MergeError,
     Path,
     Record,
@@ -23,17 +25,17 @@ from ruleop.kubernetes.merge import (
     as_sent,
     create_fields,
     encode,
+    fingerprint,
+    ignored_at,
     normalise_desired,
     normalise_ignored,
+    removes_items_of_others,
     three_way,
+    with_live_places,
 )
-from ruleop.kubernetes.merge.equality import fingerprint
-from ruleop.kubernetes.merge.fields import Leaf, MapFields
-from ruleop.kubernetes.merge.ignored import ignored_at, with_live_places
-from ruleop.kubernetes.merge.removals import removes_items_of_others
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape
+from ruleop.kubernetes.schema import UNKNOWN, Shape
 from ruleop.language.templates import Waiting
-from ruleop.planning.changes.rejected_writes import expected_refusal, refused_changes
+from ruleop.planning.changes import expected_refusal, refused_changes
 from ruleop.planning.child.child_plan import Applied, ChildPlan, Immutable, name_conflict_message
 from ruleop.planning.child.existing import guarded, is_of_release, marks_of_helm, read_record
 from ruleop.planning.model.actions import Create, Delete, Patch, Read, ServerSideApply
@@ -48,8 +50,8 @@ from ruleop.planning.rendering.unplanned import Unread, child_error
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
-    from ruleop.kubernetes.merge.fields import Fields
-    from ruleop.planning.changes.differences import Difference
+    from ruleop.kubernetes.merge import Fields
+    from ruleop.planning.changes import Difference
     from ruleop.planning.child.child_plan import ObjectPlan
     from ruleop.planning.model.outcome import Failed
     from ruleop.planning.rendering.desired import Desired

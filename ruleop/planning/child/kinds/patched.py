@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.errors import RenderError
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.merge import MergeError, UnwritableError, normalise_desired, three_way
-from ruleop.kubernetes.merge.equality import same
+from ruleop.kubernetes.merge import MergeError, UnwritableError, normalise_desired, same, three_way
 from ruleop.language.secrets.secret_values import DATA_FIELDS
 from ruleop.planning.child.child_plan import Applied, ChildPlan
 from ruleop.planning.child.field_patches import held_by_others

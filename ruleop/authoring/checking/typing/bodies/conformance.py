@@ -25,7 +25,7 @@ from ruleop.authoring.checking.typing.types import (
 )
 from ruleop.errors import Site
 from ruleop.kubernetes.quantity import parse_quantity
-from ruleop.kubernetes.schema.validation import validate
+from ruleop.kubernetes.schema import validate
 from ruleop.language.rules.facts.possible_bodies import possible_in
 from ruleop.language.templates import Origin
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Scalar

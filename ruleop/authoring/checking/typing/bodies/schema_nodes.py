@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
-from ruleop.kubernetes.crd.structural import META_FIELDS
-from ruleop.kubernetes.schema.openapi import OBJECT_META
-from ruleop.kubernetes.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.kubernetes.crd import META_FIELDS
+from ruleop.kubernetes.schema import OBJECT_META, OPTIONAL_FIELDS
 from ruleop.language.templates.values.declared_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.kubernetes.crd.crds import CustomResourceDefinition
+    from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _KINDS_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
     "object": frozenset({"mapping"}),

@@ -14,18 +14,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.cel import RuleVerdict, cel_rules
-from ruleop.kubernetes.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
-from ruleop.kubernetes.crd.structural import META_FIELDS, drop_unknown
+from ruleop.kubernetes.crd import META_FIELDS, CrdVersion, CustomResourceDefinition, drop_unknown, parse_crd
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.names import is_letter_label, is_subdomain
-from ruleop.kubernetes.schema.formats import InvalidPatternError, compile_pattern
-from ruleop.kubernetes.schema.schema_findings import FieldPath, SchemaFinding
-from ruleop.kubernetes.schema.shape import UNKNOWN, Shape, shape_at, unknown_to_shape
-from ruleop.kubernetes.schema.validation import subschemas, validate
+from ruleop.kubernetes.schema import (
+    UNKNOWN,
+    FieldPath,
+    InvalidPatternError,
+    SchemaFinding,
+    Shape,
+    compile_pattern,
+    shape_at,
+    subschemas,
+    unknown_to_shape,
+    validate,
+)
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from ruleop.kubernetes.schema.openapi import Schema
+    from ruleop.kubernetes.schema import Schema
 
 _KIND: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _SCHEMA_PATH: Final = ("spec", "versions", 0, "schema", "openAPIV3Schema")
