@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     """A process of pytest-xdist runs the tests of rules with the settings of `ruleop test`."""
     if settings := getattr(config, "workerinput", {}).get("ruleop"):
-        from ruleop.authoring.ruletests import RuleTests, RunSettings  # noqa: PLC0415 - lazy
+        from ruleop.authoring.ruletests.pytest_items import RuleTests, RunSettings  # noqa: PLC0415 - lazy
 
         config.pluginmanager.register(RuleTests(RunSettings(**settings)))
 
@@ -38,7 +38,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
             return None
     elif not file_path.name.endswith(".test.yaml") or not _is_of_ruleop(file_path):
         return None
-    from ruleop.authoring.ruletests import RuleTestFile, RuleTests, RunSettings  # noqa: PLC0415 - lazy: most test runs have no such file
+    from ruleop.authoring.ruletests.pytest_items import RuleTestFile, RuleTests, RunSettings  # noqa: PLC0415 - lazy: most test runs have no such file
 
     if run is None:
         run = RuleTests(RunSettings())

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ruleop.authoring.report import Span, Tone, mistake
-from ruleop.authoring.ruletests import SUFFIX, coverage, find_files, read_test_file
+from ruleop.authoring.ruletests import coverage
+from ruleop.authoring.ruletests.cases import SUFFIX, find_files, read_test_file
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options, variables
 from ruleop.cli.outputs import finding_formats as found
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-    from ruleop.authoring.ruletests import RuleTests
+    from ruleop.authoring.ruletests.pytest_items import RuleTests
 
 WATCH_PERIOD: Final = 0.3  # seconds between two readings of the times of files
 
@@ -134,7 +135,7 @@ def _run(options: TestOptions) -> tuple[int, RuleTests]:
         import pytest  # noqa: PLC0415 - the image of the operator does not have it
     except ModuleNotFoundError:
         raise UsageError("pytest is not installed, as in the operator's image: pip install pytest") from None
-    from ruleop.authoring.ruletests import RuleTests, RunSettings  # noqa: PLC0415
+    from ruleop.authoring.ruletests.pytest_items import RuleTests, RunSettings  # noqa: PLC0415
 
     run = RuleTests(RunSettings(options.folder, options.update, options.measures))
     arguments = [*_ARGUMENTS, *_chosen(options), *options.of_pytest, *_tests(options)]
@@ -177,7 +178,7 @@ def _check_project(options: TestOptions) -> None:
 
 def _chosen(options: TestOptions) -> Iterator[str]:
     """The options of pytest for those of `ruleop test`."""
-    from ruleop.authoring.ruletests import keyword  # noqa: PLC0415 - imports pytest
+    from ruleop.authoring.ruletests.pytest_items import keyword  # noqa: PLC0415 - imports pytest
 
     root = Path(options.folder).absolute()
     yield from (f"--rootdir={root}", f"--confcutdir={root}")

@@ -14,17 +14,12 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind
-from ruleop.localcluster.api import (
-    LOCAL_ADMIN,
-    Api,
-    Audit,
-    Faults,
-    FaultyApi,
-    ObjectWriter,
-    Users,
-    WriteOptions,
-    refusal,
-)
+from ruleop.localcluster.api.api import Api
+from ruleop.localcluster.api.audit import LOCAL_ADMIN, Audit, Users
+from ruleop.localcluster.api.faulty import Faults, FaultyApi
+from ruleop.localcluster.api.object_writer import ObjectWriter
+from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.controllers import (
     CronJobs,
     DaemonSets,
@@ -46,7 +41,7 @@ from ruleop.localcluster.controllers import (
     node,
     storage_class,
 )
-from ruleop.localcluster.http import ClusterServer
+from ruleop.localcluster.http.server import ClusterServer
 from ruleop.localcluster.kinds import CLASSES, NAMESPACES, NODES, Registry, follow
 from ruleop.localcluster.object_store import Name, Store
 from ruleop.localcluster.state_file import read_state, write_state
@@ -58,7 +53,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http import AnyResponse, Request
+    from ruleop.localcluster.http.message import AnyResponse, Request
     from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
 
 T = TypeVar("T")

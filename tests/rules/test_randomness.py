@@ -56,7 +56,7 @@ metadata:
   name: >-
     {{ metadata.name }}-{{ suffix }}
   namespace: "{% if spec.x %}{{ place() }}{% endif %}"
->> templates/a.yaml:2:24: `now` in metadata.namespace would create another object each time: derive the namespace from the CR
+>> templates/a.yaml:2:26: `now` in metadata.namespace would create another object each time: derive the namespace from the CR
 >> templates/a.yaml:7:28: `suffix` in metadata.name would create another object each time: derive the name from the CR
 >> templates/a.yaml:8:33: `place()` in metadata.namespace would create another object each time: derive the namespace from the CR
 

@@ -59,7 +59,7 @@ validate:
 == secret in a file that a loop includes
 observe:
   all: {version: v1, kind: Secret, selector: {a: b}}
-status: {template: status.yaml}
+status: status.yaml
 -- templates/status.yaml
 passwords: "{% for s in all | default([]) %}{{ s.metadata.name }}{% include 'password' %}{% endfor %}"
 names: "{% for s in all | default([]) %}{{ s.metadata.name }}{% endfor %}"

@@ -23,7 +23,7 @@ from ruleop.authoring.generate import (
     svg,
 )
 from ruleop.authoring.report import Span, Tone
-from ruleop.authoring.ruletests import test_schema
+from ruleop.authoring.ruletests.format import test_schema
 from ruleop.authoring.scaffold import CHOICES, TESTS, WATCHES
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.choices import choice_options, chosen, require_namespace

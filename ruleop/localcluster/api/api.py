@@ -58,7 +58,7 @@ from ruleop.localcluster.api.subresources import (
     token_request,
 )
 from ruleop.localcluster.api.watch_streams import OpenWatch
-from ruleop.localcluster.http import Response, ResponseStream
+from ruleop.localcluster.http.message import Response, ResponseStream
 from ruleop.localcluster.kinds import REVIEWS, is_builtin_group
 from ruleop.localcluster.object_store import Name, Stored, TooLargeError, TooOldError
 from ruleop.localcluster.status_errors import (
@@ -74,7 +74,7 @@ from ruleop.localcluster.status_errors import (
 if TYPE_CHECKING:
     from ruleop.localcluster.api.audit import Users
     from ruleop.localcluster.api.object_writer import ObjectWriter
-    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 

@@ -15,10 +15,10 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from ruleop.localcluster.api.route import Route, parse_route, verb_of
-from ruleop.localcluster.http import Response, ResponseStream
+from ruleop.localcluster.http.message import Response, ResponseStream
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.http import AnyResponse, Request
+    from ruleop.localcluster.http.message import AnyResponse, Request
 
 LOCAL_ADMIN: Final = "local-admin"
 

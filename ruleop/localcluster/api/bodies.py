@@ -11,7 +11,7 @@ import yaml
 from ruleop.kubernetes.builtin.builtin_types import typed_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.validation import invalid_value
-from ruleop.localcluster.http import MEDIA_TYPE, ProtobufError, read_protobuf
+from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.objects import (
     DecodingError,
     decode,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds import ServedKind
 
 _MAX_DEPTH: Final = 200  # levels of YAML

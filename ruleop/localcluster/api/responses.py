@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from ruleop.localcluster.http import Response
+from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.status_errors import Rejected, bad_request
 from ruleop.localcluster.tables import cells, columns, conditions, custom_cells, custom_columns
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.http import Request, ResponseStream
+    from ruleop.localcluster.http.message import Request, ResponseStream
     from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Stored
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.http.message import Request
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 

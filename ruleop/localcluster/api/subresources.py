@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.audit import Users
     from ruleop.localcluster.api.route import Route
-    from ruleop.localcluster.http import Request
+    from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds import ServedKind
 
 SCALE: Final = Kind("autoscaling", "v1", "Scale")

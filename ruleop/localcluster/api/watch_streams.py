@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.localcluster.api.options import ListOptions
     from ruleop.localcluster.api.selectors import Predicate
-    from ruleop.localcluster.http import ResponseSink
+    from ruleop.localcluster.http.message import ResponseSink
     from ruleop.localcluster.kinds import ServedKind
     from ruleop.localcluster.object_store import Store, Stored, StoreEvent
 

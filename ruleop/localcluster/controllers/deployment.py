@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import LAST_APPLIED
-from ruleop.localcluster.api import CONTROLLERS
+from ruleop.localcluster.api.object_writer import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import (
     OwningController,
     is_being_deleted,

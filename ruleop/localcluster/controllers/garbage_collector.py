@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.kinds import Kind
-from ruleop.localcluster.api import FOREGROUND, ORPHAN, DeleteOptions
+from ruleop.localcluster.api.object_deletion import FOREGROUND, ORPHAN
+from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, references
 from ruleop.localcluster.object_store import Name, Resource
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api import CONTROLLERS, SUFFIX_LETTERS
+from ruleop.localcluster.api.object_writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.kinds import EVENTS, NAMESPACES
 from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Object
-    from ruleop.localcluster.api import DeleteOptions, ObjectWriter
+    from ruleop.localcluster.api.object_writer import ObjectWriter
+    from ruleop.localcluster.api.options import DeleteOptions
     from ruleop.localcluster.kinds import Registry, ServedKind
     from ruleop.localcluster.object_store import Store
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.builtin.table import builtin_release
 from ruleop.kubernetes.labels import Requirement, meets
-from ruleop.localcluster.api import DeleteOptions
+from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.controllers.machinery import LocalController, is_being_deleted, is_over, with_condition
 from ruleop.localcluster.kinds import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from ruleop.localcluster.object_store import Name

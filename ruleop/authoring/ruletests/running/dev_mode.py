@@ -25,7 +25,7 @@ from ruleop.errors import RuleopError
 from ruleop.files import read_inside
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.language.templates.yaml.resource_reader import read_resources
-from ruleop.localcluster.api import Effect, Fault
+from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds import open_kind
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.operator.manager.flags import Options

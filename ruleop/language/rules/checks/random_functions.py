@@ -17,7 +17,7 @@ from ruleop.language.rules.facts.scopes import written
 from ruleop.language.rules.keys.model import parse_duration
 from ruleop.language.rules.keys.parsed import JOBS
 from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, syntax
-from ruleop.language.templates.compile import origins_of, slots_from
+from ruleop.language.templates.compile import is_made, origins_of, slots_from
 from ruleop.language.templates.functions import FUNCTIONS
 from ruleop.language.templates.syntax import chain_of, find, names_in
 
@@ -76,7 +76,7 @@ def check_random(parts: Iterable[RulePart], library: Library, findings: Findings
                     "pip install 'ruleop[certificates]'"
                 )
                 findings.mistake("template", message, site, word=name, start=part.site)
-        random = slots_from(origins_of([*written(part, library)], {}, functions=NONDETERMINISTIC), lambda _: False)
+        random = slots_from(origins_of([*written(part, library)], {}, functions=NONDETERMINISTIC), is_made)
         for field in ("name", "namespace"):
             for slot in (each for each in metadata_slots(part, field, library) if each.place in random):
                 name = min(names_in(slot.node) & NONDETERMINISTIC, default=slot.place.expression)

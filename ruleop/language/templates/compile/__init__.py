@@ -2,6 +2,6 @@
 
 from ruleop.language.templates.compile.library import Library
 from ruleop.language.templates.compile.other_tools import instead_of
-from ruleop.language.templates.compile.value_flow import origins_of, slots_from
+from ruleop.language.templates.compile.value_flow import is_made, origins_of, slots_from
 
-__all__ = ["Library", "instead_of", "origins_of", "slots_from"]
+__all__ = ["Library", "instead_of", "is_made", "origins_of", "slots_from"]

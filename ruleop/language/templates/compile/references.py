@@ -198,14 +198,16 @@ class _Reader:
         if node.value is not None:
             read = self._presence if node.name in {"length", "count"} else self.expression
             chain = read(node.value, scope)
-        if attribute is not None and chain is not None and len(self.references) > before:
+        if attribute is not None and chain and (index := self._index_of(chain, before)) is not None:
             steps = tuple(None if part.isdigit() else part for part in attribute.split("."))
-            found = self.references[-1]
+            if node.name in {"selectattr", "rejectattr"} and literal_names(node.args[1:]) in _PRESENCE_TESTS:
+                steps = (*steps, "?")
+            of_items = Reference((*chain, _ITEM, *steps), self.references[index].site)
             if node.name in {"map", "sum", "join"}:
-                self.references[-1] = Reference((*found.path, _ITEM, *steps), found.site)
+                self.references[index] = of_items
                 chain = None
             else:
-                self.references.append(Reference((*found.path, _ITEM, *steps), found.site))
+                self.references.append(of_items)
         self._arguments(node, scope)
         return chain if node.name in SAME_ITEMS else None
 
@@ -217,10 +219,13 @@ class _Reader:
         """Records a value of which only the presence or size matters: its chain ends with the step `?`."""
         before = len(self.references)
         chain = self.expression(node, scope)
-        if chain is not None and len(self.references) > before:
-            found = self.references[-1]
-            self.references[-1] = Reference((*found.path, "?"), found.site)
+        if chain and (index := self._index_of(chain, before)) is not None:
+            self.references[index] = Reference((*chain, "?"), self.references[index].site)
         return chain
+
+    def _index_of(self, chain: Path, before: int) -> int | None:
+        """Where the references since then have the chain itself; filters may have added fields of its items."""
+        return next((n for n in range(before, len(self.references)) if self.references[n].path == chain), None)
 
     def _chain(self, node: syntax.Node, scope: _Scope) -> Path | None:
         steps: list[str | None] = []
@@ -253,6 +258,7 @@ class _Reader:
 
 
 COUNTERS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
+_PRESENCE_TESTS = (["defined"], ["undefined"])
 _CONTEXT = (syntax.Include, syntax.Import, syntax.FromImport, syntax.Block)
 
 

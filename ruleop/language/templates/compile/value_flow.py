@@ -8,6 +8,7 @@ matter. What a condition decides is not followed.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
@@ -57,6 +58,11 @@ def origins_of(
     `by_name`: arguments flow only into the macros that a call can name, which Secrets cannot rely on: a macro may be
     called by another name."""
     return _Flow(list(trees), names, functions, clean, by_name=by_name).origins()
+
+
+def is_made(path: Path) -> bool:
+    """Whether it is a part of the result of one of the given functions, or is computed from one."""
+    return FUNCTION in [*pairwise(path)]
 
 
 def slots_from(origins: Mapping[SlotPlace, frozenset[Path]], is_source: Callable[[Path], bool]) -> frozenset[SlotPlace]:
