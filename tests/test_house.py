@@ -1,6 +1,6 @@
 """The order of the package: no module imports itself by way of others, not even for types alone, so that each can be
-read, and moved, with what it imports. A room whose face, its `__init__`, lists what it lends is entered through that
-alone."""
+read, and moved, with what it imports. Where the `__init__` of a room has a list `__all__`, it is the room's face: other
+rooms import what it lists, and nothing else of that room."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "ruleop"
-# Their faces are for the other wings, or for users. What loads a part of these rooms is to load that part alone.
+# Everybody may import modules of these rooms past the face: the operator and the tests of rules load a part of each,
+# and a face loads all of it.
 LENT_IN_PARTS = (
     "ruleop.language.rules",
     "ruleop.language.rules.loading",

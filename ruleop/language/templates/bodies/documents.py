@@ -39,11 +39,10 @@ class Possible:
     @cached_property
     def kinds(self) -> tuple[frozenset[Kind], list[RuleError]]:
         """The kinds, and the mistakes in how they are written."""
-        try:
-            found, mistakes = kinds_of(self.stream, Solver())
-        except (TooLarge, RecursionError):
-            return frozenset(), [RuleError(_TOO_LARGE, self.walk.file.place)]
-        return found, mistakes if self.is_read else [RuleError(_TOO_LARGE, self.walk.file.place)]
+        with contextlib.suppress(TooLarge, RecursionError):
+            if self.is_read:
+                return kinds_of(self.stream, Solver())
+        return frozenset(), [RuleError(_TOO_LARGE, self.walk.file.place)]
 
     @cached_property
     def bodies(self) -> tuple[Body, ...]:

@@ -8,7 +8,6 @@ matter. What a condition decides is not followed.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from ruleop.language.templates import syntax
@@ -61,8 +60,8 @@ def origins_of(
 
 
 def is_made(path: Path) -> bool:
-    """Whether it is a part of the result of one of the given functions, or is computed from one."""
-    return FUNCTION in [*pairwise(path)]
+    """Whether a path is that of a function's result, or of a field of it."""
+    return path[: len(FUNCTION)] == FUNCTION
 
 
 def slots_from(origins: Mapping[SlotPlace, frozenset[Path]], is_source: Callable[[Path], bool]) -> frozenset[SlotPlace]:
