@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.checking import check_project
-from ruleop.authoring.checking.explanations import explanation
-from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
-from ruleop.authoring.checking.roles.needed_permissions import RoleSettings
-from ruleop.authoring.checking.unchecked_kinds import unchecked_kinds
+from ruleop.authoring.checking import check_project, explanation, unchecked_kinds
+from ruleop.authoring.checking.missing_permissions import Grants, Roles
+from ruleop.authoring.checking.needed_permissions import RoleSettings
 from ruleop.authoring.report import Span, Tone, counted
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 import yaml
 
-from ruleop.authoring.checking.desired_objects import violations, with_violations
+from ruleop.authoring.checking.refused_objects import violations, with_violations
 from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
 from ruleop.language.rules.checking import build_project
 from ruleop.planning import FixedObjects, Observed, plan

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.checking.typing.environments import TypeEnvironment
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import REFINED
-from ruleop.authoring.checking.typing.inference import Inference
-from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
+from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Report, TypeEnvironment
 from ruleop.authoring.checking.typing.types import declared, kind_of, of_data
 from ruleop.errors import RenderError, Site
 from ruleop.language.rules import Findings

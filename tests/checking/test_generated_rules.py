@@ -8,7 +8,7 @@ import pytest
 
 from bench.fuzz.case import DEFINITIONS
 from bench.fuzz.genes import Genetics, case_of
-from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
+from ruleop.authoring.checking.typing.watches import check_types
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checking import build_with_sources
 

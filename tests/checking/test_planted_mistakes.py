@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
+from ruleop.authoring.checking.typing.watches import check_types
 from ruleop.language.rules import Findings
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from tests.docs.messages import ROOT

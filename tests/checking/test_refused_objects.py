@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.authoring.checking.desired_objects import violations
+from ruleop.authoring.checking.refused_objects import violations
 from ruleop.language.rules import Project
 from tests.checking.projects import said
 from tests.rules.projects import load, watch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
+from ruleop.authoring.checking.typing.watches import check_types
 from ruleop.language.rules import Finding, Findings
 from ruleop.language.rules.checking import build_with_sources
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.checking.dataflow.sources import Sources
-from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles, check_permissions
-from ruleop.authoring.checking.roles.needed_permissions import PermissionScope, RoleSettings
+from ruleop.authoring.checking.dataflow import Sources
+from ruleop.authoring.checking.missing_permissions import Grants, Roles, check_permissions
+from ruleop.authoring.checking.needed_permissions import PermissionScope, RoleSettings
 from ruleop.authoring.generate.installation.operator_roles import (
     operator_roles,
     role_objects,

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
+from ruleop.authoring.checking.typing.types import SchemaNode
 from ruleop.authoring.generate.policy.cel_terms import CelTerm, InexactError, described, quantity
 from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
 from ruleop.authoring.offline.stand_in import prepare

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.authoring.checking.desired_objects import with_violations
+from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.kubernetes.kinds import Kind
 from ruleop.planning import Plan, choose_rule
 from tests.docs.messages import ROOT

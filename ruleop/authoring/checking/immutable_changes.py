@@ -22,7 +22,7 @@ from ruleop.planning.child.kinds.ordinary import SENSITIVE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.authoring.checking.dataflow.sources import Path, Sources
+    from ruleop.authoring.checking.dataflow import Path, Sources
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import RulePart

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Types, own_fields
-from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
+from ruleop.authoring.checking.typing.conformance import Types, own_fields
+from ruleop.authoring.checking.typing.inference import Report
 from ruleop.authoring.checking.typing.statements import Runner
-from ruleop.authoring.checking.typing.type_findings import Report
 from ruleop.authoring.checking.typing.types import (
     NULL,
     STRING,
     UNKNOWN,
+    KindSchemas,
     Type,
     item_of,
     join,
@@ -30,6 +29,7 @@ from ruleop.authoring.checking.typing.types import (
     mapping_of,
     of_data,
 )
+from ruleop.authoring.checking.typing.watches import WatchTypes
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.crd_checks import check_crd, without_consequences
 from ruleop.kubernetes.kinds import ObjectKey
@@ -44,8 +44,8 @@ from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
-    from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
-    from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed
+    from ruleop.authoring.checking.typing.conformance import Typed
+    from ruleop.authoring.checking.typing.types import SchemaNode
     from ruleop.errors import Site
     from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.kinds import Object

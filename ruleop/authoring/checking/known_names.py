@@ -19,7 +19,7 @@ from ruleop.language.templates.syntax import chain_of, find, names_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.checking.dataflow.sources import Sources
+    from ruleop.authoring.checking.dataflow import Sources
     from ruleop.kubernetes.kinds import JSON
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates import YamlNode

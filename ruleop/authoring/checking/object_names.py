@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ruleop.authoring.checking.dataflow.sources import NUMBERS
+from ruleop.authoring.checking.dataflow import NUMBERS
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
 from ruleop.language.secrets.secret_values import CHECKSUMS
@@ -16,7 +16,7 @@ from ruleop.language.templates.syntax import chain_of, names_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
+    from ruleop.authoring.checking.dataflow import IsSource, Path, Sources
     from ruleop.kubernetes.kinds import GroupKind, Kind
     from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import RulePart

@@ -1,30 +1,49 @@
-"""Objects, and keys of them, that children refer to by a name that nothing in the rules provides.
+"""What children refer to and the rules do not provide: objects by name, keys of them, and Pods by their labels; and
+what both the rules and an autoscaler set.
 
 A Pod with such a reference waits for ever (CreateContainerConfigError, FailedMount); an Ingress, an autoscaler or a
-binding has no effect. An object whose name is in the spec is provided by the author of the custom resource. Otherwise
-a child or an observed object has the name, or a field mentions it by which somebody else creates the object: one of a
+binding has no effect. An object whose name is in the spec is provided by the author of the custom resource. Otherwise a
+child or an observed object has the name, or a field mentions it by which somebody else creates the object: one of a
 custom kind, an annotation, an argument of a program.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from dataclasses import dataclass, field
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from ruleop.authoring.checking.known_names import ANY, OF_CR, KnownName, KnownNames, may_be, text_of
-from ruleop.authoring.checking.pods import MAKE_NOTHING, fields_of_pod
+from ruleop.authoring.checking.dataflow import MAKE_NOTHING, fields_of_pod, pod_template
+from ruleop.authoring.checking.known_names import (
+    ANY,
+    OF_CR,
+    KnownMembers,
+    KnownName,
+    KnownNames,
+    UnknownName,
+    can_be,
+    may_be,
+    shown,
+    text_of,
+)
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.kubernetes.kinds import GroupKind
 from ruleop.language.templates import TextTemplate
+from ruleop.language.templates.syntax import names_in
 from ruleop.nearest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ruleop.authoring.checking.known_names import KnownName, KnownNames
+    from ruleop.errors import Site
     from ruleop.language.rules import Findings
     from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.keys.parsed import ChildDraft
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
+
 
 _CONFIG_MAP, _SECRET, _ACCOUNT, _SERVICE, _CLAIM = (
     GroupKind("", kind) for kind in ("ConfigMap", "Secret", "ServiceAccount", "Service", "PersistentVolumeClaim")
@@ -80,9 +99,11 @@ class _Provider:
 class _Provided:
     """The objects that the children of a watch provide."""
 
-    objects: dict[GroupKind, list[_Provider]] = field(default_factory=dict)
-    owners: list[tuple[GroupKind, str]] = field(default_factory=list)  # of custom kinds, whose controllers make objects
-    mentions: list[tuple[BodyField, str]] = field(default_factory=list)
+    objects: dict[GroupKind, list[_Provider]] = dataclasses.field(default_factory=dict)
+    owners: list[tuple[GroupKind, str]] = dataclasses.field(
+        default_factory=list
+    )  # of custom kinds, whose controllers make objects
+    mentions: list[tuple[BodyField, str]] = dataclasses.field(default_factory=list)
 
     def may_have(self, reference: ObjectReference, name: str) -> bool:
         if any(may_be(each.name, (name,)) for each in self.objects.get(reference.kind, ())):
@@ -309,3 +330,274 @@ def _check_keys(reference: ObjectReference, name: str, own: _Provided, findings:
             hint = did_you_mean(key, keys) or f" (it has {', '.join(sorted(keys))})"
             findings.mistake("missing-reference", f"{message}{hint}", found.site)
             return
+
+
+# -- selectors ---------------------------------------------------------------------------------------------------------
+# Selectors of Services, PodDisruptionBudgets and NetworkPolicies that select the Pods of no child.
+#
+# Such a Service has no endpoints, and such a budget guards nothing; nothing reports it in a cluster. Labels are
+# compared as far as they are known before anything is rendered. A selector may be for Pods of others: nothing is
+# reported where the rule makes no Pods, observes some, or has a child of a custom kind whose controller may make some.
+#
+# A workload whose own selector does not match the labels of its Pods is refused by the API server.
+
+_SELECTOR: Final = ("spec", "selector")
+_POLICY: Final = GroupKind("networking.k8s.io", "NetworkPolicy")
+_SELECTORS: Final[dict[GroupKind, FieldPath]] = {
+    GroupKind("", "Service"): _SELECTOR,
+    GroupKind("policy", "PodDisruptionBudget"): _SELECTOR,
+    _POLICY: ("spec", "podSelector"),
+}
+_WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
+_SET_BY_CONTROLLERS: Final = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/job-name",
+        "controller-revision-hash",
+        "controller-uid",
+        "job-name",
+        "pod-template-generation",
+        "pod-template-hash",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
+"""Labels that Pods have without being in a template."""
+_END: Final = frozenset({"Job", "CronJob"})
+"""Kinds whose Pods serve nothing: a rule of these alone selects the Pods of others."""
+
+
+class _Required(NamedTuple):
+    """A label that a selector requires."""
+
+    values: tuple[KnownName, ...]  # one of them; none: any
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    child: str
+    labels: KnownMembers
+    end: bool
+
+
+@dataclass(slots=True)
+class _Made:
+    """The Pods that the children of a watch make."""
+
+    pods: list[_Pods] = dataclasses.field(default_factory=list)
+    may_be_others: bool = False
+
+
+def check_selectors(all_names: list[KnownNames], findings: Findings) -> None:
+    """Of all watches together: a child may be a custom resource of another one."""
+    all_made = [_made(names) for names in all_names]
+    everyone = [pods for made in all_made for pods in made.pods]
+    for names, made in zip(all_names, all_made, strict=True):
+        for part in names.sources.body_parts:
+            _check_own(part, names, findings)
+            if made.may_be_others or all(pods.end for pods in made.pods):
+                continue
+            for body in names.sources.bodies(part):
+                required = _required(body, part, names)
+                if required and not any(_match(required, pods.labels) for pods in everyone):
+                    _report(required, body.kind.versionless, made.pods, findings)
+
+
+def _made(names: KnownNames) -> _Made:
+    found = _Made()
+    for part in names.sources.body_parts:
+        bodies, kinds = names.sources.bodies(part), part.child.kinds if part.child is not None else frozenset()
+        read = {body.kind for body in bodies}
+        found.may_be_others |= any(each not in read and pod_template(each.versionless) is not None for each in kinds)
+        custom = {each.versionless for each in kinds if builtin_resource(each) is None}
+        found.may_be_others |= not custom <= MAKE_NOTHING
+        is_partial = part.child is not None and part.child.table.patch is not None
+        for body in bodies:
+            if (template := pod_template(body.kind.versionless)) is not None:
+                labels = names.of_members(body, (*template, "metadata", "labels"), part)
+                labels.is_open |= is_partial
+                child = part.child.id if part.child is not None else ""
+                found.pods.append(_Pods(child, labels, body.kind.kind in _END))
+    for entry in names.sources.watch.draft.observed.values():
+        table = entry.value
+        if table is not None and table.kind is not None:
+            found.may_be_others |= pod_template(GroupKind(table.group.text, table.kind.text)) is not None
+    return found
+
+
+# -- what a selector requires ------------------------------------------------------------------------------------------
+
+
+def _required(body: Body, part: RulePart, names: KnownNames) -> dict[str, _Required]:
+    """The labels that a selector for Pods requires, as far as they are known."""
+    kind = body.kind.versionless
+    path = _SELECTORS.get(kind)
+    if path is None:
+        return {}
+    if kind.group == "":
+        return _labels(names.of_members(body, path, part), body, path)
+    return _full(body, path, part, names)
+
+
+def _full(body: Body, path: FieldPath, part: RulePart, names: KnownNames) -> dict[str, _Required]:
+    """The labels of `matchLabels` and `matchExpressions`."""
+    of_labels = (*path, "matchLabels")
+    found = _labels(names.of_members(body, of_labels, part), body, of_labels)
+    expressions: dict[object, dict[object, list[BodyField]]] = defaultdict(lambda: defaultdict(list))
+    for each in body.fields:
+        if each.path[: len(path) + 1] == (*path, "matchExpressions") and len(each.path) > len(path) + 2:
+            expressions[each.path[len(path) + 1]][each.path[len(path) + 2]].append(each)
+    for members in expressions.values():
+        key, operator = members["key"], members["operator"]
+        if len(key) == len(operator) == 1 and not any(key[0].slots) and operator[0].value in ("In", "Exists"):
+            allowed = tuple(names.of_field(each, part) for each in members["values"])
+            found.setdefault(str(key[0].value), _Required(allowed, key[0].site))
+    return found
+
+
+def _labels(members: KnownMembers, body: Body, path: FieldPath) -> dict[str, _Required]:
+    whole = next((each.site for each in body.fields if each.path == path), None)
+    found = {}
+    for key, value in members.known.items():
+        written = members.fields.get(key)
+        site = written.site if written is not None else whole
+        if site is not None:
+            found[key] = _Required((value,), site)
+    return found
+
+
+def _match(required: dict[str, _Required], labels: KnownMembers) -> bool:
+    """Whether Pods with these labels may be selected."""
+    return all(_has(key, each, labels) for key, each in required.items())
+
+
+def _has(key: str, required: _Required, labels: KnownMembers) -> bool:
+    if key not in labels.known:
+        return labels.is_open or key in _SET_BY_CONTROLLERS
+    return not required.values or any(may_be(value, labels.known[key]) for value in required.values)
+
+
+# -- findings ----------------------------------------------------------------------------------------------------------
+
+
+def _report(required: dict[str, _Required], kind: GroupKind, made: list[_Pods], findings: Findings) -> None:
+    similar = max(made, key=lambda pods: sum(_has(key, each, pods.labels) for key, each in required.items()))
+    wrong = {key: each for key, each in required.items() if not _has(key, each, similar.labels)}
+    if kind == _POLICY and not _is_for_own(wrong, similar.labels):
+        return
+    key, first = next(iter(wrong.items()))
+    of_pods = similar.labels.known.get(key)
+    has = f"{key}: {shown(of_pods)}" if of_pods is not None else f"no label {key}"
+    message = (
+        f'selects the Pods of no child: {_text(key, first)} is required, and the Pods of "{similar.child}" have {has}'
+    )
+    findings.warning("unmatched-selector", message, first.site)
+
+
+def _is_for_own(wrong: dict[str, _Required], labels: KnownMembers) -> bool:
+    """Whether a selector that may be for Pods of others is meant for these: it has their keys, and the name of the
+    CR."""
+    return all(key in labels.known for key in wrong) and any(
+        OF_CR in value for each in wrong.values() for value in each.values
+    )
+
+
+def _text(key: str, required: _Required) -> str:
+    return f"{key}: {' or '.join(map(shown, required.values))}" if required.values else key
+
+
+def _check_own(part: RulePart, names: KnownNames, findings: Findings) -> None:
+    """Of a workload, in all bodies that have the place: some may never be rendered."""
+    if part.child is None or part.child.table.patch is not None:
+        return
+    seen: dict[Site, list[str]] = {}
+    for body in names.sources.bodies(part):
+        template = pod_template(body.kind.versionless)
+        if template is None or body.kind.kind not in _WORKLOADS:
+            continue
+        of_pods = (*template, "metadata", "labels")
+        labels = names.of_members(body, of_pods, part)
+        compared = [each for each in body.fields for path in (_SELECTOR, of_pods) if each.path[: len(path)] == path]
+        has_slots = any(slot for each in compared for slot in each.slots)  # literals are refused as such
+        for key, each in _full(body, _SELECTOR, part, names).items():
+            seen.setdefault(each.site, []).append(_refusal(key, each, labels) if has_slots else "")
+    for site, refusals in seen.items():
+        if all(refusals):
+            findings.mistake("unmatched-selector", refusals[0], site)
+
+
+def _refusal(key: str, required: _Required, labels: KnownMembers) -> str:
+    """The reason that the API server refuses a workload; "" if it may accept it."""
+    value = labels.known.get(key)
+    if value is None:
+        return (
+            "" if labels.is_open else f"the selector requires the label {key}, and the Pods of the template have none"
+        )
+    if not required.values or any(can_be(each, value) for each in required.values):
+        return ""
+    return f"the selector requires {_text(key, required)}, and the Pods of the template have {key}: {shown(value)}"
+
+
+# -- scaled replicas ---------------------------------------------------------------------------------------------------
+# Workloads of which both the rule and an autoscaler set `spec.replicas`.
+#
+# Each pass reverts what the autoscaler has done, until it backs off. The field is left to the autoscaler by
+# `apply.ignore`, or by leaving it out. What reads the live object may follow the autoscaler, and is not reported.
+
+_REPLICAS: Final = ("spec", "replicas")
+_LEAVE_IT: Final = frozenset({"live", "omit"})
+
+
+def check_scaled_replicas(names: KnownNames, findings: Findings) -> None:
+    for part in names.sources.body_parts:
+        for body in names.sources.bodies(part):
+            if part.child is None or body.kind.versionless not in SCALERS:
+                continue
+            for reference in references(body):
+                scaled = reference.kind, names.of_field(reference.name, part)
+                for child, field in _set_replicas(*scaled, scaler=part.child, names=names):
+                    message = (
+                        f'the {body.kind.kind} of "{part.child.id}" sets `spec.replicas`, and each pass reverts it: '
+                        f'add `apply: {{ignore: [spec.replicas]}}` to "{child.id}", or leave the field out'
+                    )
+                    findings.warning("scaled-replicas", message, field.site)
+
+
+def _set_replicas(
+    kind: GroupKind, name: KnownName, *, scaler: ChildDraft, names: KnownNames
+) -> Iterator[tuple[ChildDraft, BodyField]]:
+    """The children that are scaled under this name, with the fields by which they set their replicas."""
+    if any(part == UnknownName() for part in name):
+        return
+    for part in names.sources.body_parts:
+        child = part.child
+        if child is None or _leaves_replicas(child) or _condition(child) not in ("", _condition(scaler)):
+            continue
+        named = [body for body in names.sources.bodies(part) if body.kind.versionless == kind]
+        if all(names.of_object(body, part) == name for body in named):
+            fields = [_replicas(body) for body in named]
+            if None not in fields:
+                yield from {(child.id, field.site): (child, field) for field in fields if field is not None}.values()
+
+
+def _replicas(body: Body) -> BodyField | None:
+    """The field, unless a condition may leave it to others."""
+    found = next((each for each in body.fields if each.path == _REPLICAS), None)
+    slots = [*found.slots] if found is not None else []
+    return None if any(_LEAVE_IT & names_in(slot.node) for slot in slots) else found
+
+
+def _leaves_replicas(child: ChildDraft) -> bool:
+    ignored = (each.path.segments for each in child.ignore if each.path is not None)
+    return (
+        child.create_only
+        or child.final
+        or child.table.patch is not None
+        or any(path == _REPLICAS[: len(path)] for path in ignored)
+    )
+
+
+def _condition(child: ChildDraft) -> str:
+    return child.table.when.compiled.source if child.table.when is not None else ""

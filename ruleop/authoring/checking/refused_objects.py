@@ -1,30 +1,184 @@
-"""Literals that the API server refuses although they have the right types: a schedule in words, a port out of range.
+"""What the API server would refuse: objects of a plan, the custom resources in examples/, and literals in bodies that
+have the right types, such as a schedule in words or a port out of range.
 
-A body with a stand-in for each slot is validated as a new object is. An error is reported only if it cannot depend on
-a slot: it is about a literal, and stays if slots have other values or that of the literal; or about a missing field
-beside which there are literals alone. It has to be in all bodies that have its place, as some may never be rendered.
+The operator leaves this to the API server. Offline commands have none.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.desired_objects import path_of
+from ruleop.authoring.checking.object_names import is_label_field
+from ruleop.authoring.offline import (
+    EPOCH,
+    SUFFIXES,
+    OfflineKinds,
+    as_live,
+    documents_in,
+    dropped,
+    identified,
+    prepare,
+    rejections,
+    undecided,
+)
+from ruleop.errors import Site
+from ruleop.files import read_inside, why_unreadable
 from ruleop.kubernetes.builtin.builtin_types import typed_schema, typed_shape
-from ruleop.kubernetes.schema import UNKNOWN, validate
+from ruleop.kubernetes.crd import default, definition_of, prune
+from ruleop.kubernetes.kinds import Kind, Object
+from ruleop.kubernetes.names import VALUE_IN_WORDS, is_label_key, is_label_value
+from ruleop.kubernetes.schema import UNKNOWN, SchemaFinding, format_value, unknown_to_shape, validate
 from ruleop.kubernetes.validation import creation_errors
+from ruleop.language.rules import MAX_CRD_BYTES
+from ruleop.language.templates import TextTemplate
 from ruleop.language.templates.bodies.body import BodyMembers, BodySpread, Items, Scalar
+from ruleop.language.templates.bodies.documents import possible_of
+from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
+from ruleop.planning.model.actions import distinct
 
 if TYPE_CHECKING:
-    from ruleop.authoring.checking.dataflow.sources import Sources
-    from ruleop.errors import Site
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ruleop.authoring.checking.dataflow import Sources
+    from ruleop.authoring.offline import Document
     from ruleop.kubernetes.schema import Shape
     from ruleop.kubernetes.validation import FieldError
-    from ruleop.language.rules import Findings
+    from ruleop.language.rules import Child, Findings, Project, Rule
     from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.loading import Loaded
     from ruleop.language.templates.bodies.body import Body, FieldPath, Node, Printed
+    from ruleop.planning import Plan
+
+
+# -- objects of a plan -------------------------------------------------------------------------------------------------
+# They are held to the schemas of their kinds: those of Kubernetes, and the CRDs of the project.
+
+_possible: Final = functools.lru_cache(maxsize=32)(possible_of)
+"""Kept, because reading a template takes much longer than planning, and mistakes seldom come alone."""
+_BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
+_NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}
+
+
+def with_violations(plan: Plan, rule: Rule, project: Project) -> Plan:
+    """The plan, with a problem for each field that its kind does not have or does not accept."""
+    children = {child.id: child for child in rule.every_child}
+    problems = [problem for id_, _, obj in plan.rendered for problem in _problems(children[id_], obj, project)]
+    return replace(plan, problems=(*plan.problems, *dict.fromkeys(problems))) if problems else plan
+
+
+def _problems(child: Child, obj: Object, project: Project) -> Iterator[Problem]:
+    kind = Kind.of(obj)
+    is_secret = child.secrecy.holds or child.secrecy.reads
+    for finding in violations(obj, project):
+        if child.apply.strategy == "server-side" and finding.message.startswith(("is required", "Required value")):
+            continue  # another manager may set it
+        message = _without_value(finding, obj) if is_secret else finding.message
+        text = f"{kind.kind}/{obj['metadata'].get('name', '')}: {finding.location}: {message}"
+        yield Problem(child.id, "Invalid", text, _site(child, kind, finding.path))
+
+
+def violations(obj: Object, project: Project) -> list[SchemaFinding]:
+    """Fields and values that the API server would refuse or drop. None for an unknown kind."""
+    kind = Kind.of(obj)
+    schema, shape = typed_schema(kind), typed_shape(kind)
+    if schema is not None and shape is not None:
+        found = [each for each in validate(obj, schema) if not _is_read_leniently(each, obj)]
+        found += [*unknown_to_shape(obj, shape), *_invalid_labels(obj.get("spec"), ("spec",), kind)]
+        # The server compares fields with each other once all have the right types.
+        return found or [SchemaFinding(path_of(each.field), each.message) for each in creation_errors(obj)]
+    crd = definition_of(kind, project.crds)
+    version = crd.version(kind.version) if crd is not None else None
+    if version is None:
+        return []
+    return [
+        *rejections(default(prune(obj, version.schema), version.schema), version.schema),
+        *dropped(project, obj),
+    ]
+
+
+def path_of(field: str) -> FieldPath:
+    """A field as the API server writes it, such as spec.ports[0].name or data[a.b]."""
+    steps = re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", field)
+    return tuple(name or (int(key) if key.isdecimal() else key) for name, key in steps)
+
+
+def _invalid_labels(value: Any, path: FieldPath, kind: Kind) -> Iterator[SchemaFinding]:
+    """Of pod templates and selectors of a built-in kind. Planning refuses invalid labels of the object itself."""
+    if isinstance(value, str):
+        if is_label_field(path, kind) and not (is_label_key(str(path[-1])) and is_label_value(value)):
+            yield SchemaFinding(path, f"must be a label, not {format_value(value)}: use {VALUE_IN_WORDS}")
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _invalid_labels(member, (*path, name), kind)
+
+
+def _is_read_leniently(finding: SchemaFinding, obj: Object) -> bool:
+    """Whether the server accepts a value of a built-in kind though its schema does not: an empty string is none, and
+    base64 may have line breaks."""
+    value = _value_at(obj, finding.path)
+    if not isinstance(value, str) or not finding.message.startswith(("must be one of", "must be a byte")):
+        return False
+    unbroken = re.sub(r"[\r\n]", "", value)
+    return not unbroken or (unbroken != value and not validate({"x": unbroken}, _BYTES))
+
+
+def _without_value(finding: SchemaFinding, obj: Object) -> str:
+    """The message with the type of the value in place of the value."""
+    text, found, _ = finding.message.partition(", not ")
+    if not found:
+        return text.partition(": ")[0]
+    return f"{text}, not {_NOUNS.get(type(_value_at(obj, finding.path)), 'a mapping')}"
+
+
+def _value_at(obj: Object, path: FieldPath) -> Any:
+    value: Any = obj
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(str(step))
+        else:
+            value = value[step] if isinstance(value, list) and isinstance(step, int) else None
+    return value
+
+
+def _site(child: Child, kind: Kind, path: FieldPath) -> Site:
+    """The place in the template that sets the field, or else the template."""
+    if not isinstance(child.body, TextTemplate):
+        return child.body.site
+    best, site = 0, child.body.site
+    for body in _possible(child.body.file).bodies:
+        depth, place = _place(body.document, path)
+        if body.kind == kind and depth > best and place.line:
+            best, site = depth, place
+    return site
+
+
+def _place(node: Node, path: FieldPath) -> tuple[int, Site]:
+    """The place of a field or of its nearest parent, and how many steps lead there. An item of a list is like the
+    first one where a body has fewer."""
+    site = node.site
+    for depth, step in enumerate(path):
+        items = [each for each in node.members if not isinstance(each, BodySpread)] if isinstance(node, Items) else []
+        entry = node.entries.get(str(step)) if isinstance(node, BodyMembers) else None
+        if entry is not None:
+            node, site = entry.value, entry.key.site
+        elif items and isinstance(step, int):
+            node = items[step] if step < len(items) else items[0]
+            site = node.site
+        else:
+            return depth, site
+    return len(path), site
+
+
+# -- literals in bodies ------------------------------------------------------------------------------------------------
+# A body with a stand-in for each slot is validated as a new object is. An error is reported only if it cannot depend on
+# a slot: it is about a literal, and stays if slots have other values or that of the literal; or about a missing field
+# beside which there are literals alone. It has to be in all bodies that have its place, as some may never be rendered.
 
 _NOT_FOUND: Final = "FieldValueNotFound"
 _REQUIRED: Final = "FieldValueRequired"
@@ -69,11 +223,13 @@ def _certain(body: Body, example: _Example, part: RulePart) -> set[tuple[Site, s
     return {
         (site, f"{each.field}: {each.message}")
         for each in errors
-        if each in others and not (is_partial and each.reason == _REQUIRED) and (site := _site(body, example, each))
+        if each in others
+        and not (is_partial and each.reason == _REQUIRED)
+        and (site := _certain_site(body, example, each))
     }
 
 
-def _site(body: Body, example: _Example, error: FieldError) -> Site | None:
+def _certain_site(body: Body, example: _Example, error: FieldError) -> Site | None:
     """The place of an error; None if a slot might change it."""
     path = path_of(error.field)
     if path[:1] == ("metadata",):
@@ -195,3 +351,92 @@ class _Example:
 
 def _is_null(node: Scalar) -> bool:
     return node.is_literal and node.value is None
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+# Plans the custom resources in examples/, as a cluster would: those that fail are findings at their place.
+#
+# Other objects in examples/ exist already, as with `ruleop plan --with`. Subfolders and tests of rules are not read.
+
+FOLDER: Final = "examples"
+_TEST: Final = ".test.yaml"
+
+
+def read_examples(root: Path, findings: Findings) -> dict[str, str]:
+    """The texts of the files in examples/ by their paths. A file that cannot be read is empty."""
+    folder = root / FOLDER
+    if not folder.is_dir():
+        return {}
+    names = sorted(entry.name for entry in folder.iterdir() if entry.suffix in SUFFIXES and not entry.is_dir())
+    return {
+        f"{FOLDER}/{name}": _text(root, f"{FOLDER}/{name}", findings)
+        for name in names
+        if not name.startswith(".") and not name.endswith(_TEST)
+    }
+
+
+def _text(root: Path, path: str, findings: Findings) -> str:
+    try:
+        return read_inside(root / path, root, MAX_CRD_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        findings.mistake("unreadable", why_unreadable(error), Site(path))
+    except UnicodeDecodeError:
+        findings.mistake("unreadable", "is not valid UTF-8", Site(path))
+    return ""
+
+
+def check_examples(loaded: Loaded, texts: Mapping[str, str], findings: Findings) -> None:
+    documents: list[Document] = []
+    for path, text in texts.items():
+        found, mistakes = documents_in(text, path)
+        findings.take(mistakes, "example")
+        documents += found
+    kinds = OfflineKinds(loaded.project)
+    watched = {rule.kind for rule in loaded.project.rules}
+    versions = {rule.kind.versionless: rule.kind for rule in loaded.project.rules}
+    for each in documents:
+        kind = Kind.of(each.data)
+        if kind.versionless in versions and kind not in watched:
+            message = f"{kind.kind} is watched in {versions[kind.versionless].api_version}, not in {kind.api_version}"
+            findings.mistake("example", message, each.site(("apiVersion",)))
+    others = [each.data for each in documents if Kind.of(each.data) not in watched and _has_name(each.data)]
+    live = as_live(others, kinds)
+    stored = [
+        (each, _stored(each, live, kinds, loaded, findings)) for each in documents if Kind.of(each.data) in watched
+    ]
+    taken = [(document, resource) for document, resource in stored if resource is not None]
+    objects = FixedObjects([*live, *(resource for _, resource in taken)])
+    observed = Observed(objects, kinds, now=EPOCH, seed=b"")
+    for document, resource in taken:
+        _plan(document, resource, observed, loaded, findings)
+
+
+def _has_name(obj: Any) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def _stored(
+    document: Document, live: list[dict[str, Any]], kinds: OfflineKinds, loaded: Loaded, findings: Findings
+) -> Any:
+    """The custom resource as the API server would store it; None if it would refuse it."""
+    resource, refused = prepare(loaded.project, identified(document.data, live, kinds))
+    for finding in refused:
+        findings.mistake("example", str(finding), document.site(finding.path))
+    for finding in dropped(loaded.project, document.data) if _has_name(document.data) else ():
+        findings.mistake("example", str(finding), document.site(finding.path))
+    for finding in undecided(loaded.project, resource):
+        findings.warning("example", str(finding), document.site(finding.path))
+    return None if refused else resource
+
+
+def _plan(document: Document, resource: dict[str, Any], observed: Observed, loaded: Loaded, findings: Findings) -> None:
+    rule = choose_rule(loaded.project.rules, resource)
+    if rule is None:
+        message = "no rule selects this custom resource (see selector and namespaces)"
+        findings.mistake("example", message, document.node.site)
+        return
+    example = Site(document.node.site.path, document.node.site.line)
+    for problem in distinct(with_violations(plan(rule, resource, observed), rule, loaded.project).problems):
+        message = f"{problem.child}: {problem.message} (with {example})"
+        findings.mistake("example", message, problem.site or document.node.site)

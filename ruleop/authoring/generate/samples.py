@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.checking.examples import read_examples
+from ruleop.authoring.checking.refused_objects import read_examples
 from ruleop.authoring.scaffold import instance
 from ruleop.language.rules import Findings
 from ruleop.language.templates.yaml.resource_reader import read_resources

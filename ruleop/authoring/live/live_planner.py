@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.desired_objects import with_violations
+from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.offline import with_defaults
 from ruleop.authoring.report import Planned

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import ruleop
-from ruleop.authoring.checking.explanations import explanation
+from ruleop.authoring.checking import explanation
 from ruleop.authoring.offline import unevaluated
 from ruleop.authoring.report import Span, Tone, excerpt, mistake
 from ruleop.language.rules.check_ids import BY_CODE, id_of

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.checking.inferred_definitions import with_definitions
+from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
 from ruleop.authoring.report import Planned, as_document, counted, excerpt, mistake
 from ruleop.cli.inputs.input_files import read_documents

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.typing import narrowing, operator_types
-from ruleop.authoring.checking.typing.environments import TypeEnvironment, is_membership
+from ruleop.authoring.checking.typing import narrowing, operators
 from ruleop.authoring.checking.typing.filters import (
     FilterCall,
     argument_problem,
@@ -14,8 +13,8 @@ from ruleop.authoring.checking.typing.filters import (
     result_of,
     result_of_method,
 )
-from ruleop.authoring.checking.typing.inference import Let
-from ruleop.authoring.checking.typing.lookups import Lookup, below, field
+from ruleop.authoring.checking.typing.inference import Let, TypeEnvironment, is_membership
+from ruleop.authoring.checking.typing.operators import Lookup, below, field
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CONTAINERS,
@@ -334,7 +333,7 @@ def infer_not(inference: Inference, node: syntax.Not, env: TypeEnvironment) -> T
 
 def infer_operation(inference: Inference, node: syntax.Operation, env: TypeEnvironment) -> Type:
     left, right = inference.used(node.left, env), inference.used(node.right, env)
-    outcome = operator_types.arithmetic(node.operator, left, right)
+    outcome = operators.arithmetic(node.operator, left, right)
     if outcome.problem is not None:
         words = (source_of(node.left), source_of(node.right), node.operator)
         inference.problem(outcome.problem.code, outcome.problem.message, node, *words, warn=outcome.is_possible)

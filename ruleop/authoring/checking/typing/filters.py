@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.typing.lookups import with_field
+from ruleop.authoring.checking.typing.operators import with_field
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     INTEGER,
@@ -39,7 +39,7 @@ from ruleop.language.templates.values.methods import METHODS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ruleop.authoring.checking.typing.lookups import Lookup
+    from ruleop.authoring.checking.typing.operators import Lookup
 
 _NUMBERS: Final = frozenset({"boolean", "integer", "number"})
 

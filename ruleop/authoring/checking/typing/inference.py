@@ -6,24 +6,279 @@ A value is *used* where its absence fails: printed, compared, tested for truth, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from ruleop.authoring.checking.typing import operator_types
-from ruleop.authoring.checking.typing.environments import TypeEnvironment, constant_operands
-from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
+from ruleop.authoring.checking.typing import operators
+from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, join, truth_of
 from ruleop.errors import Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import chain_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from ruleop.authoring.checking.typing.lookups import Lookup
-    from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
+    from ruleop.authoring.checking.typing.operators import Lookup
+    from ruleop.language.rules import Findings
     from ruleop.language.rules.check_ids import Code
+    from ruleop.language.rules.findings import Severity
+
+
+# -- environments ------------------------------------------------------------------------------------------------------
+# The environment of a place in a template: the types of names, and the facts that conditions around it have shown.
+#
+# Text and numbers count as true or false by themselves, so a constant operand of `and` and `or` in a condition decides
+# nothing, or everything: `spec.size == 'small' or 'medium'` always holds. As values they are fine: `{{ spec.image or
+# 'nginx' }}` is a fallback.
+
+Path: TypeAlias = tuple[object, ...]
+"""A chain of fields from a name: ("spec", "tls", "secret")."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeEnvironment:
+    names: Mapping[str, Type] = field(default_factory=dict)
+    facts: Mapping[Path, Type] = field(default_factory=dict)
+    """Types that are narrower than those of the schema: inside `{% if spec.tls is defined %}`."""
+    truths: frozenset[tuple[str, bool]] = frozenset()
+    """Conditions that are known to hold, or not to."""
+
+    def with_names(self, names: Mapping[str, Type]) -> TypeEnvironment:
+        """Names that are set here hide what was known of outer ones."""
+        if not names:
+            return self
+        facts = self.facts
+        if any(path[0] in names for path in facts):
+            facts = {path: each for path, each in facts.items() if path[0] not in names}
+        truths = self.truths
+        if truths and any(name in text for text, _ in truths for name in names):
+            truths = frozenset(each for each in truths if not any(name in each[0] for name in names))
+        return TypeEnvironment({**self.names, **names}, facts, truths)
+
+    def with_fact(self, path: Path, narrowed: Type) -> TypeEnvironment:
+        kept = {known: each for known, each in self.facts.items() if known[: len(path)] != path or known == path}
+        return replace(self, facts={**kept, path: narrowed})
+
+    def with_truth(self, text: str, truth: bool) -> TypeEnvironment:
+        return replace(self, truths=self.truths | {(text, truth)})
+
+
+def joined(environments: Iterable[TypeEnvironment]) -> TypeEnvironment:
+    """The environment after branches: only the facts that hold after all of them."""
+    all_of = list(environments)
+    if not all_of:
+        return TypeEnvironment()
+    first, *rest = all_of
+    if not rest:
+        return first
+    names = dict(first.names)
+    for other in rest:
+        for name in names.keys() | other.names.keys():
+            mine, theirs = names.get(name), other.names.get(name)
+            if mine is not theirs:
+                names[name] = join((mine, theirs)) if mine is not None and theirs is not None else UNKNOWN
+    facts = {
+        path: join(each.facts[path] for each in all_of)
+        for path in first.facts
+        if all(path in each.facts for each in rest)
+    }
+    truths = first.truths.intersection(*(each.truths for each in rest))
+    return TypeEnvironment(names, facts, truths)
+
+
+def canonical(node: syntax.Node) -> str:
+    """A text that is equal for equal expressions."""
+    return repr(node)
+
+
+_MEMBERSHIP: Final[dict[tuple[type[syntax.Node], str], str]] = {(syntax.Or, "eq"): "in", (syntax.And, "ne"): "not in"}
+"""The spelling of a comparison with several constants, by what joins them."""
+
+
+class ConstantOperand(NamedTuple):
+    node: syntax.Const
+    message: str
+    words: tuple[str, ...]  # as it may be written
+
+
+def constant_operands(condition: syntax.Node) -> Iterator[ConstantOperand]:
+    """The constants in a condition that is tested for truth."""
+    if isinstance(condition, syntax.Not):
+        yield from constant_operands(condition.value)
+    elif isinstance(condition, (syntax.And, syntax.Or)):
+        operands = list(_operands(condition, type(condition)))
+        constants = [each for each in operands if _is_scalar(each)]
+        if meant := _comparison_with_all(operands, type(condition)):
+            yield _finding(constants[0], f"write `{meant}`")
+        else:
+            yield from (_finding(each, "compare a field with it, or remove it") for each in constants)
+        for each in operands:
+            if not _is_scalar(each):
+                yield from constant_operands(each)
+    elif _is_scalar(condition):
+        yield _finding(condition, "remove the quotes if it is an expression" if _is_text(condition) else "remove it")
+
+
+def is_membership(node: syntax.Or) -> bool:
+    """Whether a value is probably meant as a test of membership: it is a comparison or a constant."""
+    return bool(_comparison_with_all(list(_operands(node, syntax.Or)), syntax.Or))
+
+
+def _operands(node: syntax.Node, kind: type[syntax.Node]) -> Iterator[syntax.Node]:
+    """The operands of a chain of the same operator."""
+    if isinstance(node, (syntax.And, syntax.Or)) and type(node) is kind:
+        yield from _operands(node.left, kind)
+        yield from _operands(node.right, kind)
+    else:
+        yield node
+
+
+def _comparison_with_all(operands: list[syntax.Node], kind: type[syntax.Node]) -> str:
+    """The comparison that a chain probably stands for: `a in ['x', 'y']` for `a == 'x' or 'y'`; "" if there is none."""
+    first, *others = operands
+    if (
+        not others
+        or not all(map(_is_scalar, others))
+        or not isinstance(first, syntax.Compare)
+        or len(first.others) != 1
+    ):
+        return ""
+    (operand,) = first.others
+    word, compared = _MEMBERSHIP.get((kind, operand.operator)), source_of(first.first)
+    if word is None or not compared or not _is_scalar(operand.value):
+        return ""
+    return f"{compared} {word} {[each.value for each in (operand.value, *others) if isinstance(each, syntax.Const)]}"
+
+
+def _is_scalar(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Const) and isinstance(node.value, (str, int, float)) and type(node.value) is not bool
+
+
+def _is_text(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Const) and isinstance(node.value, str)
+
+
+def _finding(node: Any, what_to_do: str) -> ConstantOperand:
+    noun = "text" if _is_text(node) else "a number"
+    message = f"{node.value!r} is {noun}, which always counts as {str(bool(node.value)).lower()}: {what_to_do}"
+    words = (f"'{node.value}'", f'"{node.value}"') if _is_text(node) else (str(node.value),)
+    return ConstantOperand(node, message, words)
+
+
+# -- type findings -----------------------------------------------------------------------------------------------------
+# The findings of an inference: each with its file, line and column.
+#
+# Jinja knows the lines of expressions but not their columns, so the text of the expression is searched on its line. A
+# template may be rendered for several rules and in several ways. A finding about a step (an unknown field) or a
+# condition (always true) counts only if it holds in all of them; a finding about a use (a field that may be missing)
+# counts if it holds in one.
+
+
+@dataclass(frozen=True, slots=True)
+class FindingSource:
+    """The text that is being read: a file of templates/, or a string of watches.yaml."""
+
+    start: Site  # of the text
+    is_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    severity: Severity
+    code: Code
+    message: str
+    site: Site
+
+
+@dataclass(slots=True)
+class _Visits:
+    """The evaluations of a step: their number and their findings."""
+
+    count: int = 0
+    entries: list[_Entry] = field(default_factory=list)
+    node: object = None  # kept, so that its id stays unique
+
+
+@dataclass(slots=True)
+class Report:
+    findings: Findings
+    _visits: dict[tuple[int, Code], _Visits] = field(default_factory=dict)
+    _silent: int = 0
+
+    @property
+    def is_silent(self) -> bool:
+        return self._silent > 0
+
+    @property
+    def level(self) -> int:
+        """The number of enclosing `silence` contexts."""
+        return self._silent
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        self._silent += 1
+        try:
+            yield
+        finally:
+            self._silent -= 1
+
+    def add(self, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False) -> None:
+        if not self._silent:
+            self._write(_Entry("warning" if warn else "error", code, message, self.place(source, at, words)))
+
+    def visit(self, node: object, code: Code) -> None:
+        """Counts an evaluation of a step or a condition, which may have such a finding."""
+        if not self._silent:
+            visits = self._visits.setdefault((id(node), code), _Visits())
+            visits.count += 1
+            visits.node = node
+
+    def add_if_always(
+        self, node: object, code: Code, message: str, source: FindingSource, at: Site, *words: str, warn: bool = False
+    ) -> None:
+        """A finding of a visited node, which counts only if all visits have it."""
+        if not self._silent:
+            entry = _Entry("warning" if warn else "error", code, message, self.place(source, at, words))
+            self._visits[id(node), code].entries.append(entry)
+
+    def close(self) -> None:
+        """Writes the findings that hold in all visits."""
+        for visits in self._visits.values():
+            if visits.entries and len(visits.entries) == visits.count:
+                self._write(visits.entries[0])
+        self._visits.clear()
+
+    def at(self, code: Code, message: str, site: Site, *, warn: bool = False) -> None:
+        """A finding whose place is known."""
+        if not self._silent:
+            self._write(_Entry("warning" if warn else "error", code, message, site))
+
+    def _write(self, entry: _Entry) -> None:
+        add = self.findings.warning if entry.severity == "warning" else self.findings.mistake
+        add(entry.code, entry.message, entry.site)
+
+    def place(self, source: FindingSource, at: Site, words: tuple[str, ...]) -> Site:
+        """The site of the first of these words that is on the line. In a block scalar, lines are counted from the `|`,
+        so the next line is searched as well."""
+        site = Site(at.path, max(at.line, 1))
+        lines = self.findings.files.get(site.path, "").split("\n")
+        for number in (site.line,) if source.is_file else (site.line, site.line + 1):
+            if number > len(lines):
+                break
+            is_first = not source.is_file and number == source.start.line
+            start = max(source.start.column - 1, 0) if is_first else 0
+            for word in filter(None, words):
+                if match := re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(lines[number - 1], start):
+                    return Site(site.path, number, match.start() + 1)
+        if not source.is_file and site.line == source.start.line:
+            return source.start
+        return site
+
+
+# -- inference ---------------------------------------------------------------------------------------------------------
 
 NO_SPEC: Final = (
     "the CRD does not require `spec`, so a custom resource without it fails: add `required: [spec]` to its schema"
@@ -177,7 +432,7 @@ class Inference:
         """The result of a comparison, if it is the same for all values."""
         for each in _COMPARE_CODES:
             self.report.visit(node, each)
-        outcome = operator_types.comparison(op, left[0], right[0], (source_of(left[1]), source_of(right[1])))
+        outcome = operators.comparison(op, left[0], right[0], (source_of(left[1]), source_of(right[1])))
         if outcome.problem is not None:
             code, message = outcome.problem
             words = (source_of(left[1]), source_of(right[1]))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.authoring.checking.typing.environments import TypeEnvironment, canonical, joined
+from ruleop.authoring.checking.typing.inference import TypeEnvironment, canonical, joined
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
 from ruleop.language.templates import Trait, filters_with, syntax
 from ruleop.language.templates.filters.registry import TESTS

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.typing import narrowing
-from ruleop.authoring.checking.typing.environments import TypeEnvironment, joined
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import items_of
-from ruleop.authoring.checking.typing.inference import Inference
-from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
+from ruleop.authoring.checking.typing.inference import FindingSource, Inference, Report, TypeEnvironment, joined
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CAPTURED,

@@ -1,7 +1,8 @@
 """A bundle for the Operator Lifecycle Manager (registry+v1), for OLM v0 and v1.
 
 OLM makes the service account and the roles from the ClusterServiceVersion. It turns `permissions` into Roles in the
-namespaces that the operator watches and in its own, or into ClusterRoles where all are watched."""
+namespaces that the operator watches and in its own, or into ClusterRoles where all are watched.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.authoring.checking.roles.needed_permissions import PermissionScope
+from ruleop.authoring.checking.needed_permissions import PermissionScope
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.installation.manifests import set_variables
 from ruleop.authoring.generate.installation.operator_objects import operator
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
 
 
 # -- artifact hub ------------------------------------------------------------------------------------------------------
-#
 # The annotations of a chart by which Artifact Hub shows it as an operator, with its kinds and an example of each.
-
 
 CAPABILITIES: Final = "Deep Insights"
 """The level of the Operator Framework: metrics, alerts and a dashboard come with the operator."""
@@ -77,7 +76,6 @@ def _kinds(crds: Sequence[Object]) -> Iterator[Object]:
 
 
 # -- bundle ------------------------------------------------------------------------------------------------------------
-
 
 _HEADER: Final = f"{MARK} bundle` from the rules and ruleop.yaml: change them there.\n"
 _MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif"}

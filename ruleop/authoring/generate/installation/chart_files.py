@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
 
-    from ruleop.authoring.checking.roles.needed_permissions import Permission
+    from ruleop.authoring.checking.needed_permissions import Permission
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices

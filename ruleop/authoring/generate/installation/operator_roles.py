@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.dataflow.sources import Sources
-from ruleop.authoring.checking.roles.granting import granting_children, wildcards
-from ruleop.authoring.checking.roles.needed_permissions import (
+from ruleop.authoring.checking.dataflow import Sources
+from ruleop.authoring.checking.needed_permissions import (
     Permission,
     PermissionScope,
     RoleSettings,
+    granting_children,
     is_by_hand,
     needed_permissions,
+    wildcards,
 )
 from ruleop.authoring.offline import OfflineKinds
 from ruleop.authoring.scaffold import Noted

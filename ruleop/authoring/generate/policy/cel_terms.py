@@ -21,7 +21,7 @@ from ruleop.kubernetes.quantity import parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
+    from ruleop.authoring.checking.typing.types import SchemaNode
 
 INT64: Final = (-(2**63), 2**63 - 1)
 _EXACT: Final = 2**53

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
+from ruleop.authoring.checking.typing.types import SchemaNode
 from ruleop.authoring.generate.policy import cel_terms as terms
 from ruleop.authoring.generate.policy.cel_terms import CelTerm, InexactError, inexact
 from ruleop.language.templates import syntax

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas
-from ruleop.authoring.checking.typing.strings import expression_node
+from ruleop.authoring.checking.typing.types import KindSchemas
+from ruleop.authoring.checking.typing.watches import expression_node
 from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.generate.policy.cel_terms import InexactError, constant
 from ruleop.authoring.generate.policy.cel_translation import CelNames, Translation

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.checking.desired_objects import with_violations
+from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.offline import identified, prepare
 from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.running.state import Action, After, Error, Provenance, described, named, owned
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 # -- ready statuses ----------------------------------------------------------------------------------------------------
-#
 # An example of a ready object of each kind that `readiness` knows: the status that its controller writes.
 #
 # Tests of rules give it to children that they call ready, and the tests of readiness hold the examples to its rules.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.checking.roles.granting import granting_children
-from ruleop.authoring.checking.roles.needed_permissions import (
+from ruleop.authoring.checking.needed_permissions import (
     Permission,
     PermissionScope,
     RoleSettings,
+    granting_children,
     is_by_hand,
     needed_permissions,
 )
@@ -20,11 +20,12 @@ from ruleop.planning.model.rule_permissions import BINDINGS, RBAC, ROLES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.authoring.checking.dataflow.sources import Sources
-    from ruleop.authoring.checking.roles.granting import GrantingChild
+    from ruleop.authoring.checking.dataflow import Sources
+    from ruleop.authoring.checking.needed_permissions import GrantingChild
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Findings
     from ruleop.language.rules.loading import Loaded
+
 
 ANYWHERE: Final = None
 UNKNOWN: Final = ""

@@ -1,19 +1,18 @@
-"""Compares bodies with schemas: unknown keys, literals that a schema refuses, and values of another type than their
-place."""
+"""Compares bodies of children and statuses with schemas: unknown keys, literals that a schema refuses, and values of
+another type than their place."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed, TypedSlot, Types, own_fields
-from ruleop.authoring.checking.typing.inference import last_name
-from ruleop.authoring.checking.typing.lookups import field as field_of
-from ruleop.authoring.checking.typing.type_findings import FindingSource, Report
+from ruleop.authoring.checking.typing.inference import FindingSource, Report, last_name
+from ruleop.authoring.checking.typing.operators import field as field_of
 from ruleop.authoring.checking.typing.types import (
     SCALARS,
+    STRING,
     UNKNOWN,
     Dumped,
     Type,
@@ -28,18 +27,68 @@ from ruleop.kubernetes.quantity import parse_quantity
 from ruleop.kubernetes.schema import validate
 from ruleop.language.rules.facts.possible_bodies import possible_in
 from ruleop.language.templates import Origin
-from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Scalar
+from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items, Node, Printed, Scalar
 from ruleop.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from ruleop.authoring.checking.typing.bodies.schema_nodes import KindSchemas, SchemaNode
     from ruleop.authoring.checking.typing.statements import Runner
+    from ruleop.authoring.checking.typing.types import KindSchemas, SchemaNode
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules.check_ids import Code
     from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.templates import syntax
+
+
+# -- typed bodies ------------------------------------------------------------------------------------------------------
+# The types of what is printed in bodies of children and statuses.
+
+
+@dataclass(frozen=True, slots=True)
+class TypedSlot:
+    """A printed value, with its expression as written."""
+
+    type: Type
+    expression: str
+    site: Site
+
+
+class Typed(NamedTuple):
+    """A body with the types of all that is printed."""
+
+    document: Node
+    types: Types
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    printed: Mapping[int, Type]  # by the ids of the nodes
+
+    def slot(self, printed: Printed) -> TypedSlot:
+        found = self.printed.get(id(printed.node), UNKNOWN) if printed.captured is None else STRING
+        return TypedSlot(found, printed.place.expression, printed.place.site)
+
+    def slots(self, text: Scalar) -> tuple[TypedSlot, ...]:
+        return tuple(self.slot(each) for each in text.pieces if isinstance(each, Printed))
+
+    def spreads(self, members: tuple[BodyEntry | Node | BodySpread, ...]) -> list[TypedSlot]:
+        """The values whose entries or items are added."""
+        return [self.slot(each.printed) for each in members if isinstance(each, BodySpread)]
+
+    def may_have_others(self, body: BodyMembers) -> bool:
+        """Whether not all keys of a mapping are known."""
+        is_computed = any(isinstance(each, BodyEntry) and each.name is None for each in body.members)
+        return is_computed or any(own_fields(each.type) is None for each in self.spreads(body.members))
+
+
+def own_fields(found: Type) -> Mapping[str, Type] | None:
+    """The fields of a mapping that a template made; None if it may have others."""
+    is_made = found.kinds == {"mapping"} and found.node is None and found.values is None
+    return found.fields if is_made else None
+
+
+# -- conformance -------------------------------------------------------------------------------------------------------
 
 _LOOP_WORDS: Final = frozenset({"forEach", "foreach", "each", "loop", "with_items", "withItems", "range"})
 """Keys with which other tools, or children, make loops."""

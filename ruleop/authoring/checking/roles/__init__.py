@@ -1,1 +1,0 @@
-"""The permissions that rules need, and those that a role grants."""

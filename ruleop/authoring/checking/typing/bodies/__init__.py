@@ -1,1 +1,0 @@
-"""The bodies of children and statuses, by the schemas of their kinds."""
