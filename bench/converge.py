@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
+from ruleop.authoring.dev import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.operator.manager.flags import Options

@@ -26,7 +26,7 @@ import jsonpatch
 import structlog
 import yaml
 
-from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
+from ruleop.authoring.offline import OfflineKinds, prepare
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner

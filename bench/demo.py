@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
+from ruleop.authoring.dev import DevSession, DevSettings, DevView
 from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.authoring.report.views import is_ready
 from ruleop.cli.inputs.loading import load_with_sources

@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.generate.graph.graph_svg import svg
-from ruleop.authoring.generate.graph.rule_graph import Edge, GraphNode, RuleGraph
+from ruleop.authoring.generate.graph import Edge, GraphNode, RuleGraph, svg
 from ruleop.language.rules.checking import build_with_sources
 
 if TYPE_CHECKING:

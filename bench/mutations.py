@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from ruleop.authoring.checking import check_project
-from ruleop.authoring.offline.stand_in import prepare
+from ruleop.authoring.offline import prepare
 from ruleop.authoring.ruletests.cases import Case, find_files, parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.case_cluster import CaseKinds

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bench import loading_walk
-from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
+from ruleop.authoring.dev import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.program import program

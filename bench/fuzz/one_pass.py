@@ -24,7 +24,7 @@ import orjson
 import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
-from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.authoring.offline import OfflineKinds
 from ruleop.authoring.report.plan_text import plan_lines
 from ruleop.authoring.report.plan_views import view_of_plan
 from ruleop.authoring.report.planned import Planned

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ruleop.authoring.checking.refused_objects import violations, with_violations
-from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
+from ruleop.authoring.offline import EPOCH, OfflineKinds, prepare
 from ruleop.language.rules.checking import build_project
 from ruleop.planning import FixedObjects, Observed, plan
 from tests.definitions import definition

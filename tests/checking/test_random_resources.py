@@ -11,7 +11,7 @@ import pytest
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.checking.refused_objects import with_violations
-from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
+from ruleop.authoring.offline import EPOCH, OfflineKinds, prepare
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from ruleop.language.rules.loading import Loaded
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan

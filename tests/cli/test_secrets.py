@@ -7,7 +7,7 @@ import json
 import orjson
 import pytest
 
-from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, identified, prepare
+from ruleop.authoring.offline import OfflineKinds, as_live, identified, prepare
 from ruleop.language.rules.checking import load_project
 from ruleop.planning import FixedObjects, History, Observed
 from tests.offline.replays import document_of

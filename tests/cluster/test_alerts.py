@@ -10,7 +10,7 @@ import pytest
 import yaml
 from controlplane.programs import program
 
-from ruleop.authoring.generate.installation.monitoring import ALERTS, rules_file
+from ruleop.authoring.generate.monitoring import ALERTS, rules_file
 from tests.generate.test_monitoring import panels
 
 pytestmark = pytest.mark.real_server("promtool is built with the control plane")

@@ -8,7 +8,7 @@ import pytest
 from controlplane.cluster import ControlPlane
 
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.installation.manifests import installation
+from ruleop.authoring.generate.manifests import installation
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.rules.loading.operator_choices import Choices

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from controlplane import programs
 
+from ruleop.authoring.generate.chart_files import chart_files
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.installation.chart_files import chart_files
-from ruleop.authoring.generate.installation.manifests import installation
-from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
+from ruleop.authoring.generate.manifests import installation
+from ruleop.authoring.generate.operator_roles import operator_roles, role_objects, service_account
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.rules.loading import Loaded

@@ -14,7 +14,7 @@ import pytest
 from controlplane.cluster import ControlPlane
 from controlplane.programs import program
 
-from ruleop.authoring.generate.argocd_health import argocd_text, health_script
+from ruleop.authoring.generate.crds import argocd_text, health_script
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.planning import Failed, Failure
 from tests.planning.harness import Harness, key

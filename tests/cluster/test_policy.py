@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.policy.policies import policies, policy_objects
+from ruleop.authoring.generate.policies import policies, policy_objects
 from ruleop.language.rules.checking import build_with_sources, load_with_sources
 from ruleop.language.rules.loading import Loaded
 from ruleop.language.rules.loading.operator_choices import Choices

@@ -9,7 +9,7 @@ import pytest
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.needed_permissions import RoleSettings
-from ruleop.authoring.offline.documents import documents_in
+from ruleop.authoring.offline import documents_in
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.check_ids import CHECKS, id_of
 from ruleop.language.rules.checking import load_with_sources

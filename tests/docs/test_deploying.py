@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
+from ruleop.authoring.generate.chart_files import chart_files
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.language.rules.loading.operator_choices import Choices

@@ -9,7 +9,7 @@ from unittest import mock
 
 import orjson
 
-from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.authoring.offline import OfflineKinds
 from ruleop.kubernetes.kinds import ObjectKey, parse_version
 from ruleop.operator.cache.own_writes import OwnWrites
 from ruleop.operator.controllers.inventory import InventoryEntry

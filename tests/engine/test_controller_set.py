@@ -7,7 +7,7 @@ from functools import partial
 
 from structlog.testing import capture_logs
 
-from ruleop.authoring.dev.dev_session import read_here
+from ruleop.authoring.dev import read_here
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.language.rules.checking import load_project
 from ruleop.operator.cache.informers import WatchSpec

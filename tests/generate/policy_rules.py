@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
+from ruleop.authoring.offline import OfflineKinds, prepare
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules import Project, Rule
 from ruleop.language.rules.checking import build_with_sources

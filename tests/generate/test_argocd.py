@@ -6,8 +6,7 @@ from typing import Any
 
 import yaml
 
-from ruleop.authoring.generate.argocd_health import argocd_text, health_kinds, health_script
-from ruleop.authoring.generate.crds import installed_crds
+from ruleop.authoring.generate.crds import argocd_text, health_kinds, health_script, installed_crds
 from ruleop.language.rules.checking import build_with_sources
 from tests.definitions import definition
 from tests.generate.projects import CONFIG, WATCHES, project

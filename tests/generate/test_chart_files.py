@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ruleop.authoring.generate.chart_files import chart_files
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.language.rules.loading.operator_choices import Choices
 from tests.generate.projects import CONFIG, REQUIRED, WATCHES, project
 

@@ -12,8 +12,21 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.graph.graph_svg import GAP, Box, Layout, Point, laid_out, svg
-from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, GraphNode, RuleGraph, dot, mermaid, rule_graph
+from ruleop.authoring.generate.graph import (
+    GAP,
+    RESOURCE,
+    STATUS,
+    Box,
+    GraphNode,
+    Layout,
+    Point,
+    RuleGraph,
+    dot,
+    laid_out,
+    mermaid,
+    rule_graph,
+    svg,
+)
 from ruleop.cli.program import program
 from tests.docs.messages import ROOT
 from tests.generate.projects import project

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
+from ruleop.authoring.generate.manifests import install_yaml, installation, kustomize_base
 from ruleop.kubernetes.kinds import Object
 from ruleop.kubernetes.names import lease_name
 from ruleop.kubernetes.permissions import READ

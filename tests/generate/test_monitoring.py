@@ -13,8 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from ruleop.authoring.generate.installation.dashboard import dashboard
-from ruleop.authoring.generate.installation.monitoring import ALERTS
+from ruleop.authoring.generate.monitoring import ALERTS, dashboard
 from ruleop.cli.program import program
 from ruleop.language.rules.loading.operator_choices import Choices
 from tests.docs.messages import ROOT

@@ -11,7 +11,7 @@ import pytest
 from ruleop.authoring.checking.dataflow import Sources
 from ruleop.authoring.checking.missing_permissions import Grants, Roles, check_permissions
 from ruleop.authoring.checking.needed_permissions import PermissionScope, RoleSettings
-from ruleop.authoring.generate.installation.operator_roles import (
+from ruleop.authoring.generate.operator_roles import (
     operator_roles,
     role_objects,
     rule_of,

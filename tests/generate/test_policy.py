@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.authoring.checking.typing.types import SchemaNode
-from ruleop.authoring.generate.policy.cel_terms import CelTerm, InexactError, described, quantity
-from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
-from ruleop.authoring.offline.stand_in import prepare
+from ruleop.authoring.generate.cel_terms import CelTerm, InexactError, described, quantity
+from ruleop.authoring.generate.policies import policies, policy_objects, policy_text
+from ruleop.authoring.offline import prepare
 from ruleop.kubernetes.cel import EvaluationError
 from ruleop.kubernetes.cel.cel_compiler import CelProgram, compile_rule
 from ruleop.kubernetes.cel.cel_types import type_of_schema

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.installation.rule_files import (
+from ruleop.authoring.generate.manifests import (
     MOST_APPLIED,
     MOST_STORED,
     mounted_rules,

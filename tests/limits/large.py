@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import orjson
 
-from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.authoring.offline import OfflineKinds
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.operator.cache.own_writes import OwnWrites

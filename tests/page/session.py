@@ -16,7 +16,7 @@ import aiohttp
 import yaml
 from yarl import URL
 
-from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
+from ruleop.authoring.dev import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.operator.manager.flags import Options

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.authoring.offline import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import carry_out
 from ruleop.authoring.ruletests.running.plan_mode import READY_STATUSES, made_ready
 from ruleop.errors import Cause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.authoring.offline import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.language.rules import Project

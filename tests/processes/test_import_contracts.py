@@ -16,7 +16,7 @@ BREAKAGES = (
     ("planning/planner.py", "from ruleop.authoring.checking import check_project"),
     ("cli/run.py", "from ruleop.authoring.ruletests.running.runner import Runner"),
     ("language/rules/loading/loader.py", "from ruleop.authoring.live.reading.open_cluster import Cluster"),
-    ("operator/wire/client/client.py", "from ruleop.authoring.dev.dev_session import Session"),
+    ("operator/wire/client/client.py", "from ruleop.authoring.dev import Session"),
     ("kubernetes/merge/patch.py", "from ruleop.kubernetes.validation.new_objects import creation_errors"),
     ("language/templates/compile/library.py", "from ruleop.authoring.scaffold.new_project import NewProject"),
 )

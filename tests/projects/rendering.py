@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, prepare
+from ruleop.authoring.offline import OfflineKinds, as_live, prepare
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import ANNOTATION, Record, create_fields, encode
 from ruleop.kubernetes.schema.shape import UNKNOWN

@@ -11,7 +11,7 @@ import yaml
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.authoring.ruletests.cases import find_files, parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ruleop.authoring.generate.crds import installed_crds
-from ruleop.authoring.generate.samples import samples
+from ruleop.authoring.generate.kind_docs import samples
 from ruleop.authoring.scaffold.new_project import agents_page
 from ruleop.cli.generate import COMMANDS as GENERATORS
 from ruleop.cli.program import COMMANDS, program

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.offline.documents import documents_in
-from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, identified, prepare
+from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, documents_in, identified, prepare
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import NewProject, project_files

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.offline.documents import documents_in
+from ruleop.authoring.offline import documents_in
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
 from tests.scaffold.projects import planned, rendered
 from tests.scaffold.test_credentials import deployment

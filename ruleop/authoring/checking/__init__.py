@@ -117,8 +117,8 @@ def _has_schema(kind: Kind, project: Project) -> bool:
 
 
 # -- accepted findings -------------------------------------------------------------------------------------------------
-# `{# ruleop: allow RO703 REASON #}` in a template and `# ruleop: allow RO703 REASON` in YAML hold for their own line. On
-# a line of its own, a comment holds for the next line that is none; in the first line, also for the file as a whole,
+# `{# ruleop: allow RO703 REASON #}` in a template and `# ruleop: allow RO703 REASON` in YAML hold for their own line.
+# On a line of its own, a comment holds for the next line that is none; in the first line, also for the file as a whole,
 # and in that of a CRD for what rules do with the fields of its kind. `allow` of watches.yaml holds for the whole
 # project. Mistakes that keep a project from loading cannot be accepted.
 

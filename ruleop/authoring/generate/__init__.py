@@ -1,24 +1,29 @@
 """The files that `ruleop generate` makes from a project, as text. The same project gives the same bytes."""
 
-from ruleop.authoring.generate.argocd_health import CONFIG_MAP, argocd_text, health_kinds
-from ruleop.authoring.generate.crds import MARK, breaking_changes, crd_files, installed_crds, yaml_stream
-from ruleop.authoring.generate.graph.graph_svg import figure, svg
-from ruleop.authoring.generate.graph.rule_graph import GraphNode, RuleGraph, dot, mermaid, rule_graph
-from ruleop.authoring.generate.installation.bundle import bundle_files
-from ruleop.authoring.generate.installation.chart_files import chart_files
-from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
-from ruleop.authoring.generate.installation.monitoring import alerting_rules, metrics_job, monitoring_files
-from ruleop.authoring.generate.installation.operator_roles import (
+from ruleop.authoring.generate.bundle import bundle_files
+from ruleop.authoring.generate.chart_files import chart_files
+from ruleop.authoring.generate.crds import (
+    CONFIG_MAP,
+    MARK,
+    argocd_text,
+    breaking_changes,
+    crd_files,
+    health_kinds,
+    installed_crds,
+    yaml_stream,
+)
+from ruleop.authoring.generate.graph import GraphNode, RuleGraph, dot, figure, mermaid, rule_graph, svg
+from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs, samples
+from ruleop.authoring.generate.manifests import image_files, install_yaml, installation, kustomize_base
+from ruleop.authoring.generate.monitoring import alerting_rules, metrics_job, monitoring_files
+from ruleop.authoring.generate.operator_roles import (
     operator_roles,
     role_objects,
     service_account,
     user_roles,
     wide_permissions,
 )
-from ruleop.authoring.generate.installation.rule_files import image_files
-from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs
-from ruleop.authoring.generate.policy.policies import policies, policy_text
-from ruleop.authoring.generate.samples import samples
+from ruleop.authoring.generate.policies import policies, policy_text
 
 __all__ = [
     "CONFIG_MAP",

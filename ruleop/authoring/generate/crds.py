@@ -1,7 +1,9 @@
-"""The files of the CRDs that `schema` of the watches describes, and the CRDs that are installed with an operator."""
+"""The CRDs of a project: files of those that `schema` of the watches describes, those that are installed with an
+operator, changes that break what works today, and the health of their kinds for Argo CD."""
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -9,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
 from ruleop.authoring.scaffold import rules_text
 from ruleop.kubernetes.crd import parse_crd
+from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema import SchemaError
+from ruleop.language.definitions.status_limits import limits_of
 from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.kubernetes.schema import FieldPath, Schema
@@ -61,13 +65,11 @@ def _of_files(loaded: Loaded) -> dict[tuple[str, str], Object]:
 
 
 # -- breaking changes --------------------------------------------------------------------------------------------------
-#
 # Changes of a CRD that break custom resources, rules or clients that work today.
 #
 # The rules are those of the Operator Framework's crdify, and what else the API server refuses or drops. Three changes
 # break nothing here: a new required field with a default, because the default is filled in first; `{}` as the default
 # of a mapping; and what only allows more, such as one more member of an enum.
-
 
 _OPEN: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
@@ -278,3 +280,57 @@ def _undeclared(schema: Schema) -> Schema | None:
     if isinstance(others, Mapping):
         return others
     return _ANY if others is True or schema.get(_OPEN) else None
+
+
+# -- argocd health -----------------------------------------------------------------------------------------------------
+# The health of a project's kinds for Argo CD, which takes every custom resource that exists as healthy.
+#
+# One script in Lua serves all kinds (argocd_health.lua): it reads Ready and Stalled as kstatus does, by which Flux
+# knows the same without any configuration, and Paused.
+
+CONFIG_MAP: Final = "argocd-cm"
+
+
+def health_script() -> str:
+    return importlib.resources.files(__package__).joinpath("argocd_health.lua").read_text(encoding="utf-8")
+
+
+def health_kinds(loaded: Loaded, crds: Sequence[Object]) -> tuple[list[Kind], list[str]]:
+    """The kinds whose conditions say how they are, and a sentence for each other one."""
+    schemas = dict(_schemas(crds))
+    known: list[Kind] = []
+    notes: list[str] = []
+    for kind in dict.fromkeys(rule.kind.versionless for rule in loaded.project.rules):
+        rules = [rule for rule in loaded.project.rules if rule.kind.versionless == kind]
+        schema = schemas.get(rules[0].kind)
+        limits = limits_of(schema, ["Ready"], generation=False) if schema is not None else None
+        if not all(rule.status.managed for rule in rules):
+            notes.append(f"{kind.kind}: the rules write no status, so its health is left to Argo CD")
+        elif limits is not None and ("status.conditions" in limits.dropped or "Ready" in limits.refused):
+            notes.append(f"{kind.kind}: its CRD does not allow the condition Ready, so its health is left to Argo CD")
+        else:
+            known.append(rules[0].kind)
+    return known, notes
+
+
+def _schemas(crds: Sequence[Object]) -> Iterator[tuple[Kind, Schema]]:
+    for document in crds:
+        crd = parse_crd(document)
+        for version in crd.versions:
+            if version.schema:
+                yield Kind(crd.group, version.name, crd.kind), version.schema
+
+
+def argocd_text(kinds: Sequence[Kind], namespace: str) -> str:
+    """A part of Argo CD's ConfigMap."""
+    script = health_script()
+    labels = {"app.kubernetes.io/name": CONFIG_MAP, "app.kubernetes.io/part-of": "argocd"}
+    header = f"{MARK} argocd` from watches.yaml: change it there.\n"
+    return header + rules_text(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": CONFIG_MAP, "namespace": namespace, "labels": labels},
+            "data": {f"resource.customizations.health.{each.group}_{each.kind}": script for each in kinds},
+        }
+    )

@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import re
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ruleop.authoring.checking.refused_objects import read_examples
 from ruleop.authoring.generate.crds import MARK
-from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
-from ruleop.authoring.generate.samples import examples
+from ruleop.authoring.generate.graph import kinds_of, written_names
 from ruleop.authoring.scaffold import instance, rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.definitions.simple_schema import IMMUTABLE_RULE
-from ruleop.language.rules import ItemEnd, Patched
+from ruleop.language.rules import Findings, ItemEnd, Patched
 from ruleop.language.templates import syntax
+from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.planning.model.marks import SKIP_FINALIZE, SWITCHES
 from ruleop.printable import printable
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Child, Condition
     from ruleop.language.rules.loading import Loaded, Watch
     from ruleop.language.templates import Expression
+
 
 _MARKUP: Final = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _ACTIVE: Final = re.compile(r"[\\`*_\[\]|~&<>:@]")  # also what begins or ends an address
@@ -393,3 +396,35 @@ class _Page:
 def _size(value: JSON) -> int:
     inner: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + sum(map(_size, inner))
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+# A custom resource of each kind: one of examples/, or a small one that satisfies the schema.
+
+
+def samples(loaded: Loaded, crds: Sequence[Object]) -> list[Object]:
+    """In the order of the CRDs: one for each version that is served."""
+    written = {(str(each.get("apiVersion")), str(each.get("kind"))): each for each in reversed(list(examples(loaded)))}
+    found = []
+    for crd in crds:
+        spec = crd["spec"]
+        for version in spec["versions"]:
+            key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+            if version.get("served"):
+                found.append(written.get(key) or _small(*key, version["schema"]["openAPIV3Schema"]))
+    return found
+
+
+def _small(version: str, kind: str, schema: dict[str, JSON]) -> Object:
+    spec = (schema.get("properties") or {}).get("spec")
+    found = {"apiVersion": version, "kind": kind, "metadata": {"name": "example"}}
+    return found if spec is None else {**found, "spec": instance(spec, "spec")}
+
+
+def examples(loaded: Loaded) -> Iterator[Object]:
+    for path, text in read_examples(Path(loaded.project.root), Findings({})).items():
+        documents, mistakes = read_resources(text, path)
+        for node in documents if not mistakes else ():
+            document = node.data()
+            if isinstance(document, dict):
+                yield document

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
 
+
 _Key = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 VERSION: Final = f"{RBAC}/v1"
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.typing.types import SchemaNode
 
+
 INT64: Final = (-(2**63), 2**63 - 1)
 _EXACT: Final = 2**53
 _KINDS: Final[Mapping[frozenset[str], str]] = {

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ruleop.operator.manager.flags import Options
     from ruleop.operator.rules.process import ReadRules
 
+
 _VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does
 
 

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from ruleop.authoring.generate.bundle import artifact_hub
 from ruleop.authoring.generate.crds import MARK
-from ruleop.authoring.generate.installation.bundle import artifact_hub
-from ruleop.authoring.generate.installation.dashboard import dashboard
-from ruleop.authoring.generate.installation.monitoring import metrics_job, rules_file
-from ruleop.authoring.generate.installation.operator_objects import image_of
-from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
-from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
-from ruleop.authoring.generate.policy.policies import policies
+from ruleop.authoring.generate.manifests import image_of, require_storable, rule_files
+from ruleop.authoring.generate.monitoring import dashboard, metrics_job, rules_file
+from ruleop.authoring.generate.operator_roles import operator_roles, rule_of
+from ruleop.authoring.generate.policies import policies
 from ruleop.authoring.scaffold import Noted, rules_text
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME
 from ruleop.language.rules.loading.operator_choices import NAMESPACE, RULES_IMAGE, settings
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules.loading import Loaded
     from ruleop.language.rules.loading.operator_choices import Choices
+
 
 _HEADER: Final = f"{MARK} helm` from the rules and ruleop.yaml: change them there.\n"
 _STATIC: Final = "chart"

@@ -15,11 +15,9 @@ import orjson
 
 from ruleop.authoring.checking.needed_permissions import PermissionScope
 from ruleop.authoring.generate.crds import MARK
-from ruleop.authoring.generate.installation.manifests import set_variables
-from ruleop.authoring.generate.installation.operator_objects import operator
-from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
-from ruleop.authoring.generate.installation.rule_files import rules_mount
-from ruleop.authoring.generate.samples import samples
+from ruleop.authoring.generate.kind_docs import samples
+from ruleop.authoring.generate.manifests import operator, rules_mount, set_variables
+from ruleop.authoring.generate.operator_roles import operator_roles, rule_of
 from ruleop.authoring.scaffold import rules_text
 from ruleop.errors import Site
 from ruleop.files import read_inside, why_unreadable

@@ -1,1 +1,0 @@
-"""The graph of rules, as text and as a picture."""

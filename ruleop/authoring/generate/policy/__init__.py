@@ -1,1 +1,0 @@
-"""Rules of `validate` as policies of the API server."""
