@@ -28,9 +28,7 @@ import yaml
 
 from ruleop.authoring.offline import OfflineKinds, prepare
 from ruleop.authoring.ruletests.cases import parse_file
-from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.running.runner import Runner
-from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.merge import create_fields, three_way

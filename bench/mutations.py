@@ -24,12 +24,10 @@ import yaml
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.offline import prepare
+from ruleop.authoring.ruletests.case_cluster import CaseKinds
 from ruleop.authoring.ruletests.cases import Case, find_files, parse_file
-from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
-from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
-from ruleop.authoring.ruletests.running.runner import Runner
-from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.plan_mode import Admission, PlanMode
+from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.rules import Project, ProjectErrors

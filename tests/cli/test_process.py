@@ -221,7 +221,7 @@ def test_offline_commands_import_no_client_and_no_server(project, command):
 
 @pytest.mark.slow
 def test_tests_of_rules_load_what_is_behind_the_api_of_a_cluster_but_no_server():
-    script = "import json, sys, ruleop.authoring.ruletests.projects\nprint(json.dumps(sorted(sys.modules)))"
+    script = "import json, sys, ruleop.authoring.ruletests.runner\nprint(json.dumps(sorted(sys.modules)))"
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=python_path(), check=True, timeout=PATIENCE
     )

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 
 from ruleop.authoring.offline import OfflineKinds
-from ruleop.authoring.ruletests.running.case_cluster import carry_out
-from ruleop.authoring.ruletests.running.plan_mode import READY_STATUSES, made_ready
+from ruleop.authoring.ruletests.case_cluster import carry_out
+from ruleop.authoring.ruletests.plan_mode import READY_STATUSES, made_ready
 from ruleop.errors import Cause
 from ruleop.kubernetes.crd.structural import default, drop_unknown
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.ruletests.running.plan_mode import made_ready
+from ruleop.authoring.ruletests.plan_mode import made_ready
 from ruleop.kubernetes.kinds import Object, ObjectKey
 from ruleop.planning import Failed, Failure
 from ruleop.planning.model.item_records import ITEM, MAX_ITEM

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.ruletests.running.plan_mode import made_ready
+from ruleop.authoring.ruletests.plan_mode import made_ready
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning.child.kinds.run_records import RETRY
 from ruleop.planning.model.actions import Create

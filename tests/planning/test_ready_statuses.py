@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.ruletests.running.plan_mode import READY_STATUSES, made_ready
+from ruleop.authoring.ruletests.plan_mode import READY_STATUSES, made_ready
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.offline import OfflineKinds
-from ruleop.authoring.ruletests.running.case_cluster import api_error
+from ruleop.authoring.ruletests.case_cluster import api_error
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.language.rules import Observe
 from ruleop.localcluster import LocalCluster

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from hypothesis import settings
 
-from ruleop.authoring.ruletests.running.case_cluster import carry_out
+from ruleop.authoring.ruletests.case_cluster import carry_out
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.objects.server_side_apply import without_managers
 from ruleop.planning import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from ruleop.authoring.ruletests.running.plan_mode import READY_STATUSES, made_ready
+from ruleop.authoring.ruletests.plan_mode import READY_STATUSES, made_ready
 from ruleop.kubernetes.kinds import Kind
 
 

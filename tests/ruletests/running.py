@@ -7,11 +7,8 @@ from pathlib import Path
 
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
-from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.results import CaseResult
-from ruleop.authoring.ruletests.running.runner import Runner
-from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.authoring.ruletests.test_report import failure_lines
+from ruleop.authoring.ruletests.results import CaseResult, failure_lines
+from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from tests.definitions import definition
 from tests.folders import write_files
 

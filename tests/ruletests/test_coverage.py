@@ -9,9 +9,7 @@ import pytest
 from ruleop.authoring.report.spans import text_of
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.coverage import FileCoverage, Probe, lcov, page, table
-from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.running.runner import Runner
-from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from tests.folders import write_files
 from tests.ruletests.running import FILES
 

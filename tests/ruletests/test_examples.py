@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.authoring.ruletests.cases import find_files, parse_file
-from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.running.runner import Runner
-from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from tests.docs.messages import ROOT
 from tests.exploration import others_slow
 from tests.ruletests.running import failure_text

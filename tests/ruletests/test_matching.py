@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.authoring.ruletests.matching import Mismatch, mismatches
+from ruleop.authoring.ruletests.results import Mismatch, mismatches
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.schema.shape import UNKNOWN, Shape

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.ruletests.matching import mismatches
-from ruleop.authoring.ruletests.running.case_cluster import overlaid
+from ruleop.authoring.ruletests.case_cluster import overlaid
+from ruleop.authoring.ruletests.results import mismatches
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates import read_yaml, yaml_document

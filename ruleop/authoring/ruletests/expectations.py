@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.authoring.ruletests.matching import Mismatch, mismatches
-from ruleop.authoring.ruletests.results import CaseDifference, CaseFailure, masked, masks_for, without_secret_data
-from ruleop.authoring.ruletests.running.state import child_of, named
+from ruleop.authoring.ruletests.results import (
+    CaseDifference,
+    CaseFailure,
+    Mismatch,
+    masked,
+    masks_for,
+    mismatches,
+    without_secret_data,
+)
+from ruleop.authoring.ruletests.state import child_of, named
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import item_key
 from ruleop.kubernetes.schema import UNKNOWN, unknown_to_shape
@@ -19,15 +26,21 @@ from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ruleop.authoring.ruletests.dev_mode import DevMode
     from ruleop.authoring.ruletests.format import ExpectedConditionTable, ExpectTable
-    from ruleop.authoring.ruletests.running.state import Action, After
-    from ruleop.authoring.ruletests.running.world import World
+    from ruleop.authoring.ruletests.plan_mode import PlanMode
+    from ruleop.authoring.ruletests.state import Action, After
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.schema import Shape
     from ruleop.language.rules import Child
     from ruleop.language.rules.keys.value_types import NamedEntry, Word
     from ruleop.language.templates import YamlNode
+
+
+World: TypeAlias = "PlanMode | DevMode"
+"""Where a case runs: planning without a cluster, or an operator with a cluster in memory. The steps of a case call its
+methods, and its expectations compare the result."""
 
 
 def bare(obj: Object, expected: YamlNode) -> dict[str, Any]:

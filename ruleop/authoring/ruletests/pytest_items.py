@@ -18,10 +18,8 @@ import pytest
 from ruleop.authoring.report import Span, excerpt, mistake, styled
 from ruleop.authoring.ruletests.cases import parse_file, project_of, read_test_file
 from ruleop.authoring.ruletests.coverage import Probe
-from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.running.runner import Runner
-from ruleop.authoring.ruletests.snapshots import Snapshots
-from ruleop.authoring.ruletests.test_report import case_json, failure_lines, mistake_json
+from ruleop.authoring.ruletests.results import case_json, failure_lines, mistake_json
+from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.loading.operator_choices import read_choices

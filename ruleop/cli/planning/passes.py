@@ -173,8 +173,8 @@ def _passes_until_quiet(project: Project, resource: Object, others: Iterable[Obj
     """The passes over a custom resource in a cluster without others, whose controllers make each child ready: as a test
     of the rules makes them."""
     # Imports the API server in memory, which one pass does not need.
-    from ruleop.authoring.ruletests.running.case_cluster import CaseKinds  # noqa: PLC0415
-    from ruleop.authoring.ruletests.running.plan_mode import RESTLESS, Admission, PlanMode  # noqa: PLC0415
+    from ruleop.authoring.ruletests.case_cluster import CaseKinds  # noqa: PLC0415
+    from ruleop.authoring.ruletests.plan_mode import RESTLESS, Admission, PlanMode  # noqa: PLC0415
 
     world = PlanMode(project, CaseKinds(project), Admission(project))
     world.advance(parse_time(now))

@@ -19,8 +19,8 @@ import structlog
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.dev import DevSession, DevSettings, DevView
 from ruleop.authoring.offline import NAMESPACE, with_owner_uids
-from ruleop.authoring.ruletests.running.case_cluster import overlaid
-from ruleop.authoring.ruletests.running.state import After, Error, Provenance, described, named, owned
+from ruleop.authoring.ruletests.case_cluster import overlaid
+from ruleop.authoring.ruletests.state import After, Error, Provenance, described, named, owned
 from ruleop.errors import RuleopError
 from ruleop.files import read_inside
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
+    from ruleop.authoring.ruletests.case_cluster import CaseKinds
     from ruleop.errors import Site
     from ruleop.language.rules import Project, Rule
     from ruleop.language.secrets.masks import Masks
     from ruleop.language.templates.field_sites import FieldPath
     from ruleop.localcluster.object_store import Resource, Stored, StoreEvent
+
 
 POLL: Final = 0.05  # seconds between two checks for changes
 QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.offline import identified, prepare
-from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
-from ruleop.authoring.ruletests.running.state import Action, After, Error, Provenance, described, named, owned
+from ruleop.authoring.ruletests.case_cluster import CaseCluster, CaseKinds
+from ruleop.authoring.ruletests.state import Action, After, Error, Provenance, described, named, owned
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.merge import canonical

@@ -1,33 +1,191 @@
-"""Runs cases: each step changes the CR and what exists, lets the rule do its work, and compares the state."""
+"""Runs cases: loads their project once for each set of environment variables; each step changes the CR and what exists,
+lets the rule do its work, and compares the state with its expectations and its snapshot."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline import dropped
+from ruleop.authoring.ruletests.case_cluster import CaseKinds, overlaid
+from ruleop.authoring.ruletests.cases import project_of, read_text
 from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
-from ruleop.authoring.ruletests.results import CaseError, CaseFailure, CaseResult
-from ruleop.authoring.ruletests.running.case_cluster import overlaid
-from ruleop.authoring.ruletests.running.state import child_of
+from ruleop.authoring.ruletests.plan_mode import Admission, PlanMode
+from ruleop.authoring.ruletests.results import (
+    CaseDifference,
+    CaseError,
+    CaseFailure,
+    CaseResult,
+    Mismatch,
+    masked,
+    masks_for,
+    without_rendered_data,
+)
+from ruleop.authoring.ruletests.state import child_of
 from ruleop.errors import RuleopError, Site
+from ruleop.files import RefusedFileError, read_regular, why_unreadable
 from ruleop.kubernetes.kinds import Kind, Object
 from ruleop.kubernetes.schema import FORMATS, unknown_to_shape
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.templates import YamlNode
+from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.templates import YamlNode, yaml_document
+from ruleop.language.templates.yaml.resource_reader import read_resources
 from ruleop.localcluster.timestamps import seconds_of
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from ruleop.authoring.ruletests.cases import Case
-    from ruleop.authoring.ruletests.format import StepTable
-    from ruleop.authoring.ruletests.projects import Projects
-    from ruleop.authoring.ruletests.running.world import World
-    from ruleop.authoring.ruletests.snapshots import Snapshots
+    from ruleop.authoring.ruletests.coverage import Probe
+    from ruleop.authoring.ruletests.expectations import World
+    from ruleop.authoring.ruletests.format import Mode, StepTable
+    from ruleop.authoring.ruletests.state import After
+    from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
+    from ruleop.language.rules.keys.value_types import Word
+
+
+# -- projects ----------------------------------------------------------------------------------------------------------
+# The project of a test run, loaded once for each set of environment variables, and the files that its cases name.
+
+
+class Projects:
+    def __init__(self, root: Path, environ: Mapping[str, str], probe: Probe | None = None) -> None:
+        """`probe`: counts what is exercised."""
+        self.root, self.environ, self.probe = root, environ, probe
+        self._loaded: dict[tuple[tuple[str, str], ...], Project] = {}
+        self._admission: dict[int, Admission] = {}
+        self._files: dict[Path, list[Object]] = {}
+        self._kinds: dict[tuple[int, frozenset[Kind] | None], CaseKinds] = {}
+
+    def load(self, env: Mapping[str, str]) -> Project:
+        """The project with these variables in addition. Raises ProjectErrors."""
+        key = tuple(sorted(env.items()))
+        found = self._loaded.get(key)
+        if found is None:
+            loaded = load_with_sources(self.root, environ={**self.environ, **env}, probe=self.probe)
+            found = self._loaded[key] = with_definitions(loaded).project
+            if self.probe is not None:
+                self.probe.add_project(found)
+        return found
+
+    def objects(self, file: Path, test_file: Path) -> list[Object]:
+        """The objects of a file that a test file names. Raises RuleopError."""
+        found = self._files.get(file)
+        if found is None:
+            found = self._files[file] = list(_read(file, test_file))
+        return found
+
+    @contextlib.contextmanager
+    def world(self, project: Project, served: Collection[Kind] | None, mode: Mode) -> Iterator[World]:
+        """Where a case runs."""
+        key = id(project), frozenset(served) if served is not None else None
+        kinds = self._kinds.get(key)
+        if kinds is None:
+            kinds = self._kinds[key] = CaseKinds(project, served)
+        if mode == "plan":
+            admission = self._admission.setdefault(id(project), Admission(project))
+            yield PlanMode(project, kinds, admission)
+            return
+        from ruleop.authoring.ruletests.dev_mode import DevMode  # noqa: PLC0415 - the engine is not needed in plan mode
+
+        with DevMode(project, kinds, served or ()) as world:
+            yield world
+
+
+def _read(file: Path, test_file: Path) -> Iterator[Object]:
+    try:
+        text = read_text(file, test_file)
+    except RefusedFileError as error:
+        raise RuleopError(why_unreadable(error)) from None
+    except OSError as error:
+        raise RuleopError(f"cannot be read: {error.strerror}; names are relative to the test file") from None
+    except UnicodeDecodeError:
+        raise RuleopError("not valid UTF-8") from None
+    documents, mistakes = read_resources(text, str(file))
+    if mistakes:
+        raise RuleopError(str(mistakes[0]))
+    for document in documents:
+        obj = document.data()
+        if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str) or "apiVersion" not in obj:
+            raise RuleopError(f"line {document.site.line} is not an object with apiVersion and kind")
+        yield obj
+
+
+# -- snapshots ---------------------------------------------------------------------------------------------------------
+# Snapshots: files with all rendered children of a step. A missing one fails, unless `--update` writes it.
+#
+# A snapshot is the same for the same rules: objects are in apply order, and random values come from a fixed seed. It is
+# compared as text, because the order of objects and fields counts too.
+
+FOLDER: Final = "snapshots"
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """`update`: write missing and different snapshots. `ci`: never write a missing one."""
+
+    update: bool = False
+    ci: bool = False
+    used: dict[Path, Case] = field(default_factory=dict)  # by the case that names it
+
+    def add(self, case: Case) -> None:
+        """Notes the snapshots that a case names. The first case of a name has it."""
+        for step in case.steps:
+            if step.snapshot is not None:
+                self.used.setdefault((case.folder / step.snapshot.text).resolve(), case)
+
+    def compare(self, case: Case, name: Word, after: After, written: list[str]) -> list[CaseFailure]:
+        file, root = (case.folder / name.text).resolve(), project_of(case.file)
+        if root is not None and not file.is_relative_to(root.resolve()):
+            return [CaseFailure("snapshot", f"{name.text} is outside of the project folder", name.site)]
+        other = self.used.setdefault(file, case)
+        if (other.file, other.name) != (case.file, case.name):
+            return [CaseFailure("snapshot", f'{name.text} is the snapshot of the case "{other.name}" too', name.site)]
+        text = snapshot(after)
+        try:
+            before = read_regular(file).decode()
+        except FileNotFoundError:
+            if self.ci or not self.update:
+                advice = "; CI is set, so --update does not write it" if self.update else ": --update writes it"
+                return [CaseFailure("snapshot", f"{name.text} does not exist{advice}", name.site)]
+            before = None
+        except (OSError, UnicodeDecodeError) as error:
+            return [CaseFailure("snapshot", f"{name.text} cannot be read: {error}", name.site)]
+        if before == text:
+            return []
+        if self.update:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            written.append(name.text)
+            return []
+        assert before is not None
+        shown = snapshot(without_rendered_data(after, before))
+        difference = CaseDifference(Mismatch((), before, shown, name.site))
+        failure = CaseFailure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))
+        return [masked(failure, masks_for(after, before))]
+
+    def stale(self, folders: set[Path]) -> list[Path]:
+        """The files in the snapshot folders of these folders that no case has named."""
+        found = [file for folder in folders for file in sorted((folder / FOLDER).glob("*.yaml"))]
+        return [file for file in found if file.resolve() not in self.used]
+
+
+def snapshot(after: After) -> str:
+    """The rendered children, each under a comment with its id and template; then the waits."""
+    parts = [f"# {child}: {template}\n{yaml_document(obj)}" for child, template, obj in after.rendered]
+    parts += [
+        f"# {child} waits: {reason}\n" for child, reason in sorted((each.child, each.for_what) for each in after.waits)
+    ]
+    return "---\n".join(parts)
+
+
+# -- runner ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 # -- provenance --------------------------------------------------------------------------------------------------------
-#
 # Finds the line of a template that a field of a test's objects comes from: the pass is planned again, and shows each
 # template's documents with their places.
 

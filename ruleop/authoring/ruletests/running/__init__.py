@@ -1,1 +1,0 @@
-"""Cases run: a cluster in memory, the steps of a case, and the state after each."""
