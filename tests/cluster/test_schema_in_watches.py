@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
 from ruleop.authoring.generate.crds import crd_files
 from ruleop.authoring.scaffold.from_sample import empty_project
-from ruleop.authoring.scaffold.new_project import project_files
-from ruleop.authoring.scaffold.writing import write_files
+from ruleop.authoring.scaffold.new_project import project_files, write_files
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
 from ruleop.kubernetes.crd.structural import default, prune
 from ruleop.kubernetes.kinds import Kind

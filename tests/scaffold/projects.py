@@ -14,8 +14,7 @@ from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.authoring.ruletests.cases import find_files, parse_file
 from ruleop.authoring.ruletests.runner import Projects, Runner, Snapshots
-from ruleop.authoring.scaffold.new_project import NewProject, project_files
-from ruleop.authoring.scaffold.writing import write_files
+from ruleop.authoring.scaffold.new_project import NewProject, project_files, write_files
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from tests.ruletests.running import failure_text

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from ruleop.authoring.generate.crds import installed_crds
 from ruleop.authoring.generate.kind_docs import samples
-from ruleop.authoring.scaffold.new_project import agents_page
+from ruleop.authoring.scaffold.readme import agents_page
 from ruleop.cli.generate import COMMANDS as GENERATORS
 from ruleop.cli.program import COMMANDS, program
 from ruleop.language.rules.checking import load_with_sources

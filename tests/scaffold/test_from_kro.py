@@ -16,8 +16,7 @@ from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, documents_in, identified, prepare
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.naming import ScaffoldError
-from ruleop.authoring.scaffold.new_project import NewProject, project_files
-from ruleop.authoring.scaffold.writing import write_files
+from ruleop.authoring.scaffold.new_project import NewProject, project_files, write_files
 from ruleop.language.rules.checking import load_with_sources
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from tests.scaffold.projects import cases_pass

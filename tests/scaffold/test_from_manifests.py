@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
-from ruleop.authoring.scaffold.manifests.object_references import references
+from ruleop.authoring.scaffold.manifests.names import references
 from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.yaml_layout import replaced, walk

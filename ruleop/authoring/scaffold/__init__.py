@@ -6,10 +6,20 @@ from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
 from ruleop.authoring.scaffold.naming import ScaffoldError
-from ruleop.authoring.scaffold.new_project import AGENTS, EXISTING, IGNORED, README, NewProject, project_files
+from ruleop.authoring.scaffold.new_project import (
+    AGENTS,
+    CHOICES,
+    EXISTING,
+    IGNORED,
+    README,
+    TESTS,
+    WATCHES,
+    ExistsError,
+    NewProject,
+    project_files,
+    write_files,
+)
 from ruleop.authoring.scaffold.readme import CI
-from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES
-from ruleop.authoring.scaffold.writing import ExistsError, write_files
 from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
 
 __all__ = [

@@ -1,8 +1,7 @@
-"""The files of a new project, from the parts of its one rule."""
+"""The files of a new project, from the parts of its one rule, and how they are written."""
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,68 +9,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import schema_entry
 from ruleop.authoring.scaffold.naming import kebab
-from ruleop.authoring.scaffold.readme import readme
-from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_comment
+from ruleop.authoring.scaffold.readme import agents_page, readme
 from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, rules_text, template_text, value_at
+from ruleop.errors import RuleopError
 from ruleop.kubernetes.crd import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
-from ruleop.language.rules.keys import watches_yaml as language
-from ruleop.language.rules.keys.schema_keys import SchemaTable
-from ruleop.language.rules.keys.tables import keys
-from ruleop.language.rules.keys.value_types import WordChoice
 from ruleop.language.rules.loading import operator_choices
-from ruleop.language.templates import FILTER_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
 
     from ruleop.kubernetes.kinds import Kind
     from ruleop.kubernetes.schema import Schema
-    from ruleop.language.rules.keys.tables import Key, Table
 
 
-# -- agents page -------------------------------------------------------------------------------------------------------
-#
-# AGENTS.md of a new project: the rules language on one page, for coding assistants.
-#
-# Its text and its idioms are in agents.md. The tables of keys and the names of filters come from the code.
-
-
-_TABLES: Final[dict[str, type[Table]]] = {
-    "A watch": language.WatchTable,
-    "A child, in `children` and `finalize`": language.ChildTable,
-    "`apply` of a child": language.ApplyTable,
-    "`patch` of a child, in place of template or object": language.PatchTable,
-    "An entry of `observe`": language.ObserveTable,
-    "An entry of `conditions`": language.ConditionTable,
-    "An entry of `validate`": language.ValidateTable,
-    "`schema` of a watch": SchemaTable,
-}
-
-
-def agents_page() -> str:
-    text = importlib.resources.files(__package__).joinpath("agents.md").read_text(encoding="utf-8")
-    filters = ", ".join(f"`{name}`" for name in sorted(FILTER_NAMES))
-    return text.replace("<!-- filters -->", filters).replace("<!-- keys -->\n", "\n".join(_key_tables()))
-
-
-def _key_tables() -> Iterator[str]:
-    for title, table in _TABLES.items():
-        rows = "".join(f"| `{key.name}` | {_meaning(key)} |\n" for _, key in keys(table))
-        yield f"| {title} | |\n|---|---|\n{rows}"
-
-
-def _meaning(key: Key) -> str:
-    options = key.type.options if isinstance(key.type, WordChoice) else ()
-    notes = [key.doc, *(["Required."] if key.required else [])]
-    if options:
-        notes.append(f"One of {', '.join(f'`{each}`' for each in options)}.")
-    return " ".join(notes).replace("|", "\\|")
-
-
-# -- new project -------------------------------------------------------------------------------------------------------
-
-
+WATCHES: Final = "watches.schema.json"
+TESTS: Final = "tests.schema.json"
+CHOICES: Final = "ruleop.schema.json"
+"""Files with JSON Schemas for editors."""
 _EXPECTED: Final = re.compile(r"(spec|metadata)(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 _MERGED: Final = frozenset({"containers", "initContainers", "env", "ports"})
 """Lists that the API merges by keys, so that some items are enough."""
@@ -185,6 +141,11 @@ class NewProject:
         file = self.example(self.samples[0])
         why = "; ".join(map(str, findings))
         return f"examples/{file} has to be completed, then renamed to .yaml, and has no test until then: {why}."
+
+
+def schema_comment(path: str) -> str:
+    """The comment by which editors with the YAML language server find the schema of a file."""
+    return f"# yaml-language-server: $schema={path}"
 
 
 def project_files(first: NewProject, schemas: Mapping[str, str], more: Sequence[NewProject] = ()) -> dict[str, str]:
@@ -306,3 +267,37 @@ def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
 
 def _name(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"]["name"])
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+# Writes the files of a new project. Nothing is overwritten: if a file of the rules exists, none is written.
+#
+# There is no `--force`: a project is made once, and the files that exist are somebody's work.
+
+
+class ExistsError(RuleopError):
+    """Files of the new project exist, or their folder cannot be used."""
+
+
+def write_files(root: Path, files: Mapping[str, str], optional: Collection[str] = ()) -> list[str]:
+    """Writes all files, or none. Of the `optional` ones, those that exist are left as they are, and returned."""
+    if root.exists() and not root.is_dir():
+        raise ExistsError(f"{root} is a file: name a folder")
+    present = [path for path in files if (root / path).exists() or (root / path).is_symlink()]
+    existing = [path for path in present if path not in optional]
+    if existing:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise ExistsError(
+            f"{(root / existing[0]).as_posix()} exists{more}: nothing was written; move it away, or name another folder"
+        )
+    try:
+        for path, text in files.items():
+            if path in present:
+                continue
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+    except OSError as error:
+        raise ExistsError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    return present

@@ -1,17 +1,24 @@
-"""The README of a new project, from a check to an operator in a cluster and to its next version, and the workflow that
-checks its rules at each change."""
+"""The README of a new project, from a check to an operator in a cluster and to its next version; the workflow that
+checks its rules at each change; and AGENTS.md."""
 
 from __future__ import annotations
 
+import importlib.resources
 from typing import TYPE_CHECKING, Final
 
 from ruleop import __version__
 from ruleop.language.definitions.definition import plural
+from ruleop.language.rules.keys import watches_yaml as language
+from ruleop.language.rules.keys.schema_keys import SchemaTable
+from ruleop.language.rules.keys.tables import keys
+from ruleop.language.rules.keys.value_types import WordChoice
+from ruleop.language.templates import FILTER_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ruleop.kubernetes.kinds import Kind
+    from ruleop.language.rules.keys.tables import Key, Table
 
 
 def readme(kind: Kind, operator: str, sample: str, *, has_existing: bool) -> str:
@@ -159,3 +166,40 @@ CI: Final[Mapping[str, tuple[str, str]]] = {
     "gitlab": (".gitlab-ci.yml", _GITLAB.replace("VERSION", __version__)),
 }
 """The file for each service, and its text."""
+
+
+# -- agents page -------------------------------------------------------------------------------------------------------
+# AGENTS.md of a new project: the rules language on one page, for coding assistants.
+#
+# Its text and its idioms are in agents.md. The tables of keys and the names of filters come from the code.
+
+_TABLES: Final[dict[str, type[Table]]] = {
+    "A watch": language.WatchTable,
+    "A child, in `children` and `finalize`": language.ChildTable,
+    "`apply` of a child": language.ApplyTable,
+    "`patch` of a child, in place of template or object": language.PatchTable,
+    "An entry of `observe`": language.ObserveTable,
+    "An entry of `conditions`": language.ConditionTable,
+    "An entry of `validate`": language.ValidateTable,
+    "`schema` of a watch": SchemaTable,
+}
+
+
+def agents_page() -> str:
+    text = importlib.resources.files(__package__).joinpath("agents.md").read_text(encoding="utf-8")
+    filters = ", ".join(f"`{name}`" for name in sorted(FILTER_NAMES))
+    return text.replace("<!-- filters -->", filters).replace("<!-- keys -->\n", "\n".join(_key_tables()))
+
+
+def _key_tables() -> Iterator[str]:
+    for title, table in _TABLES.items():
+        rows = "".join(f"| `{key.name}` | {_meaning(key)} |\n" for _, key in keys(table))
+        yield f"| {title} | |\n|---|---|\n{rows}"
+
+
+def _meaning(key: Key) -> str:
+    options = key.type.options if isinstance(key.type, WordChoice) else ()
+    notes = [key.doc, *(["Required."] if key.required else [])]
+    if options:
+        notes.append(f"One of {', '.join(f'`{each}`' for each in options)}.")
+    return " ".join(notes).replace("|", "\\|")

@@ -10,12 +10,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.from_sample import check_kind
-from ruleop.authoring.scaffold.manifests.application_names import ids, longest_name, shared_name
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole, clean
 from ruleop.authoring.scaffold.manifests.extraction import MARK, PLACEHOLDER, extract, marks
-from ruleop.authoring.scaffold.manifests.hosts import HostNames, text_changes
 from ruleop.authoring.scaffold.manifests.lifting import Lifted, lift, named, usual
-from ruleop.authoring.scaffold.manifests.object_references import Links, ManifestReference, label_changes, references
+from ruleop.authoring.scaffold.manifests.names import (
+    HostNames,
+    Links,
+    ManifestReference,
+    ids,
+    label_changes,
+    longest_name,
+    references,
+    shared_name,
+    text_changes,
+)
 from ruleop.authoring.scaffold.manifests.plain_credentials import is_password
 from ruleop.authoring.scaffold.naming import camel, expression, free_id, kebab, pascal
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ruleop.authoring.offline import Document
-    from ruleop.authoring.scaffold.manifests.application_names import SharedName
+    from ruleop.authoring.scaffold.manifests.names import SharedName
 
 _OPAQUE: Final = (None, "Opaque")
 _DOCKER: Final = "kubernetes.io/dockerconfigjson"

@@ -18,7 +18,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole
-from ruleop.authoring.scaffold.manifests.object_references import references
+from ruleop.authoring.scaffold.manifests.names import references
 from ruleop.authoring.scaffold.manifests.plain_credentials import (
     Origins,
     TextSpan,

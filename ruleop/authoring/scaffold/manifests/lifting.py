@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import infer
-from ruleop.authoring.scaffold.manifests.application_names import group as group_of
+from ruleop.authoring.scaffold.manifests.names import group as group_of
 from ruleop.authoring.scaffold.naming import ScaffoldError, camel, expression, free
 from ruleop.authoring.scaffold.yaml_layout import WrittenExpr, items_at, value_at, walk
 from ruleop.kubernetes.merge import PathError, PathSelector, parse_path, scalar_text
@@ -19,8 +19,8 @@ from ruleop.language.definitions.api_types import INT_OR_STRING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
+    from ruleop.authoring.scaffold.manifests.names import SharedName
     from ruleop.authoring.scaffold.yaml_layout import TreePath
     from ruleop.kubernetes.merge import Path
     from ruleop.kubernetes.schema import Schema
