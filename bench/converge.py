@@ -21,8 +21,8 @@ from typing import Any
 import yaml
 
 from ruleop.authoring.dev import DevSession, DevSettings, DevView
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import Folder
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.telemetry import logging as logs
 

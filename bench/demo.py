@@ -22,9 +22,9 @@ import yaml
 from ruleop.authoring.dev import DevSession, DevSettings, DevView
 from ruleop.authoring.report.tree import tree_lines, view_row
 from ruleop.authoring.report.views import is_ready
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder
-from ruleop.cli.outputs.terminal import print_lines
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import Folder
+from ruleop.cli.terminal import print_lines
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.telemetry import logging as logs
 

@@ -27,8 +27,8 @@ from rich.text import Text
 
 from bench import loading_walk
 from ruleop.authoring.dev import DevSession, DevSettings, DevView
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import Folder
 from ruleop.cli.program import program
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.telemetry import logging as logs
@@ -104,7 +104,7 @@ def _documents(folder: Path) -> tuple[dict[str, object], ...]:
 
 
 def _run(*arguments: str, status: int = 0) -> str:
-    with patch("ruleop.cli.outputs.terminal.has_colour", return_value=True):
+    with patch("ruleop.cli.terminal.has_colour", return_value=True):
         ran = CliRunner().invoke(program, arguments, color=True, catch_exceptions=False)
     assert ran.exit_code == status, ran.output
     return ran.output

@@ -14,12 +14,11 @@ from ruleop.authoring.checking import check_project, explanation, unchecked_kind
 from ruleop.authoring.checking.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.needed_permissions import RoleSettings
 from ruleop.authoring.report import Span, Tone, counted
-from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import print_lines, print_text
+from ruleop.cli import finding_formats as found
+from ruleop.cli.loading import load_with_sources, read_documents
+from ruleop.cli.options import Folder, is_unreadable, project_options
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
+from ruleop.cli.terminal import print_lines, print_text
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.check_ids import BY_ID, CHECKS
 from ruleop.language.rules.loading.operator_choices import FILE, Choices, misspelt_variables, read_choices

@@ -9,11 +9,10 @@ import click
 import yaml
 
 from ruleop.authoring.report import Span, Tone
-from ruleop.cli.inputs.cluster_options import new_file, port_option
-from ruleop.cli.inputs.signals import on_end_signal
-from ruleop.cli.outputs.terminal import print_lines
+from ruleop.cli.options import new_file, port_option
 from ruleop.cli.program import DONE, Command, UsageError
-from ruleop.cli.run import collect_garbage_seldom
+from ruleop.cli.run import collect_garbage_seldom, on_end_signal
+from ruleop.cli.terminal import print_lines
 from ruleop.errors import RuleopError
 from ruleop.files import read_named
 from ruleop.localcluster import Fault, LocalCluster

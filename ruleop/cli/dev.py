@@ -5,38 +5,137 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
+from collections import deque
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ruleop.authoring.checking import check_project, errors_of_rules
 from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
-from ruleop.authoring.dev import DevSession, DevSettings, read_here
-from ruleop.authoring.report import Span, Tone
-from ruleop.cli.inputs.cluster_options import new_file, operator_name, port_option
-from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.inputs.loading import load_with_sources, project_variables
-from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
-from ruleop.cli.inputs.signals import on_end_signal
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.dev_views import LiveView, PlainView
-from ruleop.cli.outputs.terminal import has_colour, print_diagnostics
+from ruleop.authoring.dev import DevSession, DevSettings, DevView, read_here
+from ruleop.authoring.report import Span, Tone, tree_lines, view_row
+from ruleop.cli import finding_formats as found
+from ruleop.cli.loading import load_with_sources, project_variables, read_documents
+from ruleop.cli.options import Folder, is_unreadable, new_file, operator_name, port_option, project_options
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.cli.run import collect_garbage_seldom
+from ruleop.cli.run import collect_garbage_seldom, on_end_signal
+from ruleop.cli.terminal import Picture, has_colour, print_diagnostics, print_lines
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, parse_duration
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.dev import SessionPage
     from ruleop.authoring.report import Line
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Finding
+
+
+# -- dev views ---------------------------------------------------------------------------------------------------------
+# The display of a session: a live tree on a terminal, plain lines elsewhere.
+
+LAST_EVENTS: Final = 8
+MAX_FINDINGS: Final = 15  # lines above the tree
+PERIOD: Final = 0.1  # seconds between two pictures
+_EMPTY: Final = (Span("", Tone.PLAIN),)
+
+
+class PlainView(DevView):
+    """Lines for a pipe: what happens, and with `--once` the tree at the end."""
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        print_diagnostics(findings)
+
+    def started(self, session: DevSession) -> None:
+        print_diagnostics(_head(session))
+
+    def warning(self, obj: Object, text: str) -> None:
+        print_diagnostics([_warning_line(obj, text)])
+
+    def event(self, obj: Object) -> None:
+        print_diagnostics([_event_line(obj)])
+
+    def ended(self, session: DevSession) -> None:
+        print_lines(_tree(session))
+
+
+class LiveView(DevView):
+    """The tree of a terminal, painted again after each change."""
+
+    def __init__(self) -> None:
+        self.events: deque[Object] = deque(maxlen=LAST_EVENTS)
+        self.findings: list[Line] = []
+        self.picture = Picture(sys.stdout)
+        self._painted = 0.0
+        self._waiting = False
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        self.findings = list(findings[:MAX_FINDINGS])
+        if len(findings) > MAX_FINDINGS:
+            self.findings.append((Span("... more: ruleop check", Tone.FAINT),))
+
+    def started(self, session: DevSession) -> None:
+        print_lines(_head(session))
+        self._paint(session)
+
+    def changed(self, session: DevSession) -> None:
+        if not self._waiting:
+            self._waiting = True
+            delay = max(0.0, self._painted + PERIOD - time.monotonic())
+            asyncio.get_running_loop().call_later(delay, self._paint, session)
+
+    def warning(self, obj: Object, text: str) -> None:
+        self.picture.print_above([_warning_line(obj, text)])
+
+    def event(self, obj: Object) -> None:
+        self.events.append(obj)
+
+    def ended(self, session: DevSession) -> None:
+        self._paint(session)
+
+    def _paint(self, session: DevSession) -> None:
+        self._waiting, self._painted = False, time.monotonic()
+        lines = [*_tree(session)] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
+        parts = [self.findings, lines, [_event_line(each) for each in self.events]]
+        shown = [line for part in parts if part for line in (*part, _EMPTY)][:-1]
+        self.picture.paint(shown)
+
+
+def _tree(session: DevSession) -> Iterator[Line]:
+    return tree_lines([view_row(each) for each in session.tree()])
+
+
+def _head(session: DevSession) -> list[Line]:
+    return [
+        (Span("API server in memory: ", Tone.FAINT), Span(f"http://127.0.0.1:{session.cluster.port}", Tone.PLAIN)),
+        (Span("export KUBECONFIG=", Tone.PLAIN), Span(str(session.kubeconfig), Tone.TITLE)),
+        *([(Span("page: ", Tone.FAINT), Span(session.page_url, Tone.TITLE))] if session.page_url else []),
+        (Span("", Tone.PLAIN),),
+    ]
+
+
+def _event_line(obj: Object) -> Line:
+    about = obj.get("involvedObject") or obj.get("regarding") or {}
+    tone = Tone.BAD if obj.get("type") == "Warning" else Tone.FAINT
+    return (
+        Span(f"{about.get('kind', '')} {about.get('name', '')}", Tone.PLAIN),
+        Span(f"  {obj.get('reason', '')}", tone),
+        Span(f"  {obj.get('message') or obj.get('note') or ''}", Tone.FAINT),
+    )
+
+
+def _warning_line(obj: Object, text: str) -> Line:
+    return (
+        Span("Warning: ", Tone.CHANGE),
+        Span(f"{obj['kind']} {obj['metadata']['name']}", Tone.PLAIN),
+        Span(f"  {text}", Tone.FAINT),
+    )
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")

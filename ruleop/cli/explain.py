@@ -1,4 +1,4 @@
-"""`ruleop explain`: why a custom resource of a cluster is as it is."""
+"""`ruleop explain`: why a custom resource of a cluster is as it is; `ruleop history`: what changed on it, and when."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.live import Explainer
-from ruleop.authoring.report import as_document, explanation_lines, view_graph
-from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import on_cluster, read_target
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import WATCHES, Folder, project_options
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
+from ruleop.authoring.live import Explainer, Historian
+from ruleop.authoring.report import as_document, explanation_lines, history_lines, view_graph
+from ruleop.cli import finding_formats as found
+from ruleop.cli.live_cluster import on_cluster, read_target
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import WATCHES, Folder, cluster_options, debug_option, folder_option, project_options
 from ruleop.cli.program import DONE, Command, output_option
+from ruleop.cli.terminal import print_diagnostics, print_lines, print_text
 from ruleop.language.rules import ProjectErrors
 from ruleop.printable import json_document, printable_lines
 
@@ -64,3 +63,30 @@ def _project(folder: str, env_files: tuple[str, ...]) -> tuple[Project | None, l
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         return None, [f"the rules of {folder} have mistakes; {WITHOUT_RULES}"]
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+# `ruleop history`: what changed on a custom resource of a cluster, and when.
+
+
+@click.command(cls=Command, example="ruleop history App/app-sample -n default")
+@click.argument("names", nargs=-1, metavar="KIND/NAME")
+@cluster_options
+@folder_option
+@debug_option
+@output_option("text", "json")
+def history_command(folder: str, names: tuple[str, ...], output: str, **flags: Any) -> int:
+    """Show what changed on a custom resource of a cluster, and when.
+
+    Lists in the order of time: the revisions of the rules, edits of the custom resource, what was written to its
+    children and by whom, and Events. Reads only, from what the cluster keeps. Fields are named, their values are not
+    shown. The kind is named as for kubectl. Exit status 0: shown. 1: it does not exist, or cannot be read. 2: wrong
+    usage, or the cluster cannot be used.
+    """
+    kind, name = read_target(names, "name the custom resource: KIND/NAME")
+    history = on_cluster(folder, flags, lambda cluster: Historian(cluster).history(kind, name))
+    if output == "json":
+        print_text(json_document(as_document(history)))
+    else:
+        print_lines(history_lines(history))
+    return DONE

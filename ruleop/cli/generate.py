@@ -23,19 +23,13 @@ COMMANDS: Final = {
     "schema": "Print the JSON Schema of watches.yaml, rule tests or ruleop.yaml, for editors.",
 }
 
-
-_HOMES: Final = {
-    "crd": "generate_crd",
-    **dict.fromkeys(("argocd", "docs", "graph", "policy", "schema"), "generate_rules"),
-    **dict.fromkeys(("bundle", "dashboard", "helm", "image", "manifests", "rbac"), "generate_installation"),
-}
+_RULES: Final = ("argocd", "docs", "graph", "policy", "schema")
 
 
 @click.group(
-    "generate",
     cls=CommandGroup,
     lines=COMMANDS,
-    homes={name: f"generating.{home}" for name, home in _HOMES.items()},
+    homes={name: f"generate_{'rules' if name in _RULES else 'installation'}.generate_{name}" for name in COMMANDS},
     example="ruleop generate crd --out crds/",
     no_args_is_help=True,
 )

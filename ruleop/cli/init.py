@@ -27,10 +27,10 @@ from ruleop.authoring.scaffold import (
     sample_project,
     write_files,
 )
-from ruleop.cli.generating.generate_rules import schema_files
-from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.outputs.terminal import print_lines
+from ruleop.cli.generate_rules import schema_files
+from ruleop.cli.loading import read_documents
 from ruleop.cli.program import DONE, Command, UsageError
+from ruleop.cli.terminal import print_lines
 from ruleop.kubernetes.kinds import Kind
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.report import ChangeSummary, plan_document, plan_lines, sections, view_of_plan
-from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.project import Folder, project_options
-from ruleop.cli.outputs.terminal import print_lines, print_text
-from ruleop.cli.planning.passes import Passes, make_passes, pass_options
-from ruleop.cli.planning.replay import replay_pass
+from ruleop.cli.options import Folder, cluster_options, project_options
+from ruleop.cli.passes import Passes, make_passes, pass_options, replay_pass
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
+from ruleop.cli.terminal import print_lines, print_text
 from ruleop.printable import json_document
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("--at is for custom resources of -f: a cluster and a recorded pass have a time of their own")
     if flags["live"]:
         # Imports the client, which the offline plan does not need: it would take twice as long.
-        from ruleop.cli.planning.live_plan import Subjects, plan_live  # noqa: PLC0415
+        from ruleop.cli.live_plan import Subjects, plan_live  # noqa: PLC0415
 
         if flags["until_quiet"]:
             raise UsageError("--until-quiet is for custom resources of -f: a cluster is not written")

@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "version": "Print the versions of ruleop, Python and the client library.",
 }
 """The commands with their line in `ruleop --help`, which therefore need not import them."""
+OF_OPERATORS: Final = ("recover", "rename", "rollout")
 
 
 class UsageError(RuleopError):
@@ -146,7 +147,8 @@ class CommandGroup(Command, click.Group):
     """A command with commands of its own: those of its module, or of modules of `ruleop.cli` that are imported when
     they are needed.
 
-    `lines` has the commands, each with its line in the help. The module of `a` is `a`, or what `homes` says.
+    `lines` has the commands, each with its line in the help. The command `a` is `command` of the module `a`, or what
+    `homes` says.
     """
 
     def __init__(
@@ -162,8 +164,8 @@ class CommandGroup(Command, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self.commands or cmd_name not in self._lines:
             return super().get_command(ctx, cmd_name)
-        home = importlib.import_module(f"ruleop.cli.{self._homes.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(home, f"{self.name}_{cmd_name}" if self._homes else "command")
+        module, _, name = self._homes.get(cmd_name, f"{cmd_name}.command").partition(".")
+        command: click.Command = getattr(importlib.import_module(f"ruleop.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - of click
@@ -221,6 +223,7 @@ class Program(CommandGroup):
 @click.group(
     cls=Program,
     lines=COMMANDS,
+    homes={"history": "explain.history_command", **{name: f"operators.{name}_command" for name in OF_OPERATORS}},
     example="ruleop init blog && cd blog && ruleop dev --apply examples/",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.authoring.report import mistake, rendered_document
-from ruleop.cli.inputs.project import project_options
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
-from ruleop.cli.planning.passes import Passes, make_passes, pass_options
+from ruleop.cli import finding_formats as found
+from ruleop.cli.options import project_options
+from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
+from ruleop.cli.terminal import print_diagnostics, print_text, styled_comment
 from ruleop.language.templates import yaml_document
 from ruleop.planning import Expire
 from ruleop.planning.changes import reason_for

@@ -6,19 +6,30 @@ import asyncio
 import gc
 import os
 import re
+import signal
 import socket
 import sys
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 import structlog
 
-from ruleop.cli.inputs.cluster_options import CONTEXT, DEFAULT_NAME, KUBECONFIG, flag, operator_name
-from ruleop.cli.inputs.project import Folder, is_unreadable, project_options, read_rule_files, variables
-from ruleop.cli.inputs.signals import on_end_signal
-from ruleop.cli.program import DONE, NO, UNUSABLE, Command
+from ruleop.cli.options import (
+    CONTEXT,
+    DEFAULT_NAME,
+    KUBECONFIG,
+    Folder,
+    flag,
+    is_unreadable,
+    operator_name,
+    project_options,
+    read_rule_files,
+    variables,
+)
+from ruleop.cli.program import DONE, NO, UNUSABLE, Command, F
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.kubernetes.selector_text import label_requirements
@@ -34,11 +45,9 @@ from ruleop.printable import printable_lines
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.language.rules import RuleFiles
-
-F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
@@ -335,3 +344,15 @@ def _stop(stopping: asyncio.Event) -> None:
         structlog.get_logger().warning("second signal: exiting immediately")
         os._exit(NO)
     stopping.set()
+
+
+@contextmanager
+def on_end_signal(stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block, SIGTERM and SIGINT call `stop` in the event loop. After it they are ignored."""
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stop)
+    try:
+        yield
+    finally:
+        # The loop closes the pipe to which signals are reported before it stops reporting them.
+        signal.set_wakeup_fd(-1)

@@ -18,12 +18,12 @@ import click
 from ruleop.authoring.report import Span, Tone, mistake
 from ruleop.authoring.ruletests import coverage
 from ruleop.authoring.ruletests.cases import SUFFIX, find_files, read_test_file
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder, project_options, variables
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
-from ruleop.cli.planning.passes import load_for_planning
+from ruleop.cli import finding_formats as found
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import Folder, project_options, variables
+from ruleop.cli.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option, write_to
+from ruleop.cli.terminal import print_diagnostics, print_lines, print_text
 from ruleop.errors import RuleopError
 from ruleop.files import read_regular
 from ruleop.language.rules import ProjectErrors

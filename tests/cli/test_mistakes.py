@@ -240,7 +240,7 @@ def test_an_endless_file_is_not_read_for_an_excerpt(project, ruleop, monkeypatch
     file.unlink()
     make(file)
     read = []
-    monkeypatch.setattr("ruleop.cli.inputs.project.read_regular", lambda each, _: read.append(each.name) or b"")
+    monkeypatch.setattr("ruleop.cli.options.read_regular", lambda each, _: read.append(each.name) or b"")
     assert ruleop("check").status == 2
     assert "web.yaml.j2" not in read
 
@@ -259,7 +259,7 @@ def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop,
             make(file)
             raise
 
-    monkeypatch.setattr("ruleop.cli.inputs.loading.checked", loaded)
+    monkeypatch.setattr("ruleop.cli.loading.checked", loaded)
     ran = ruleop("check")
     assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error[RO302]: "metadta" is not known')) == (
         1,

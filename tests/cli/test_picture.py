@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.report.spans import Span, Tone
-from ruleop.cli.outputs.terminal import Picture
+from ruleop.cli.terminal import Picture
 
 WIDTH, HEIGHT = 20, 8
 

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from ruleop.cli.inputs.signals import on_end_signal
+from ruleop.cli.run import on_end_signal
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

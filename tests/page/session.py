@@ -17,8 +17,8 @@ import yaml
 from yarl import URL
 
 from ruleop.authoring.dev import DevSession, DevSettings, DevView
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import Folder
 from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
 from ruleop.page.serving import DevPage

@@ -25,12 +25,20 @@ from ruleop.authoring.generate import (
 from ruleop.authoring.report import Span, Tone
 from ruleop.authoring.ruletests.format import test_schema
 from ruleop.authoring.scaffold import CHOICES, TESTS, WATCHES
-from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
-from ruleop.cli.inputs.choices import choice_options, chosen, require_namespace
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder, project_options
-from ruleop.cli.outputs.terminal import print_diagnostics
+from ruleop.cli.generated import (
+    Made,
+    choice_options,
+    chosen,
+    force_option,
+    generated_options,
+    print_or_write,
+    reporting,
+    require_namespace,
+)
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.options import Folder, project_options
 from ruleop.cli.program import Command, UsageError
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.language.rules.findings import did_you_mean_quoted
 from ruleop.language.rules.keys.json_schema import watches_schema
 from ruleop.language.rules.loading.operator_choices import choices_schema

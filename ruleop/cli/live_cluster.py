@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ruleop.authoring.live import NotConnectedError, UnknownKindError, open_cluster
-from ruleop.cli.inputs.cluster_options import operator_name
+from ruleop.cli.options import operator_name
 from ruleop.cli.program import UsageError
 from ruleop.operator.wire.cluster_flags import AccessFlags
 

@@ -1,4 +1,5 @@
-"""Reads the objects in the files of `-f` and `--with`."""
+"""The project as its authors load it, for which `ruleop.yaml` gives values to variables that the rules read; and the
+objects in the files of `-f` and `--with`."""
 
 from __future__ import annotations
 
@@ -8,16 +9,51 @@ from typing import TYPE_CHECKING
 
 from ruleop.authoring.offline import SUFFIXES, documents_in
 from ruleop.authoring.report import excerpt, mistake
-from ruleop.cli.outputs.terminal import print_diagnostics
+from ruleop.cli.options import read_rule_files, variables
 from ruleop.cli.program import UsageError
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import Site
 from ruleop.files import read_named, read_stream, why_unreadable
+from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.checking import checked
+from ruleop.language.rules.loading.operator_choices import read_choices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.authoring.offline import Document
+    from ruleop.cli.options import Folder
+    from ruleop.language.rules import Finding
+    from ruleop.language.rules.loading import Loaded
 
+
+# -- loading -----------------------------------------------------------------------------------------------------------
+# The project as its authors load it: `ruleop.yaml` gives values to variables that the rules read.
+
+
+def load_with_sources(folder: Folder, env_files: Iterable[str]) -> Loaded:
+    """The project for its author, with what the rules were made from. Raises the same, also for ruleop.yaml."""
+    try:
+        environ = project_variables(folder, env_files)
+    except ProjectErrors as errors:
+        raise ProjectErrors({*errors.findings, *_other_mistakes(folder, env_files)}) from None
+    return checked(read_rule_files(folder), environ=environ)
+
+
+def project_variables(folder: Folder, env_files: Iterable[str]) -> Mapping[str, str]:
+    """The variables that watches.yaml can read, with those that ruleop.yaml gives. Raises ProjectErrors."""
+    return {**read_choices(Path(folder.name)).env, **variables(env_files)}
+
+
+def _other_mistakes(folder: Folder, env_files: Iterable[str]) -> Iterable[Finding]:
+    """Those of the rules, except variables: ruleop.yaml may give them."""
+    try:
+        return checked(read_rule_files(folder), environ=variables(env_files)).project.findings
+    except ProjectErrors as errors:
+        return [each for each in errors.findings if each.code != "environment"]
+
+
+# -- input files -------------------------------------------------------------------------------------------------------
 
 STDIN = "-"
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.live import LivePlanner, ServerDryRun, all_passes, read_rollouts
 from ruleop.authoring.offline import identified
 from ruleop.authoring.report import ChangeSummary, Span, Tone, mistake
-from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.inputs.live_cluster import on_cluster, split_target
-from ruleop.cli.outputs.terminal import print_diagnostics
-from ruleop.cli.planning.passes import (
+from ruleop.cli.live_cluster import on_cluster, split_target
+from ruleop.cli.loading import read_documents
+from ruleop.cli.passes import (
     Passes,
     current_time,
     load_for_planning,
@@ -20,6 +19,7 @@ from ruleop.cli.planning.passes import (
     watched_documents,
 )
 from ruleop.cli.program import UsageError, write_to
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.operator.rollouts import watch_key
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from ruleop.authoring.live import LiveCluster
     from ruleop.authoring.offline import Document
     from ruleop.authoring.report import Planned
-    from ruleop.cli.inputs.project import Folder
+    from ruleop.cli.options import Folder
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project
-
 
 PROGRESS: Final = 100
 """Custom resources after which a terminal shows how many are planned."""

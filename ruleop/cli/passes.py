@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+import orjson
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.checking.refused_objects import with_violations
 from ruleop.authoring.offline import EPOCH, OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
 from ruleop.authoring.report import Planned, as_document, counted, excerpt, mistake
-from ruleop.cli.inputs.input_files import read_documents
-from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.project import Folder
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import print_diagnostics
-from ruleop.cli.program import UsageError
+from ruleop.cli import finding_formats as found
+from ruleop.cli.loading import load_with_sources, read_documents
+from ruleop.cli.options import Folder
+from ruleop.cli.program import F, UsageError
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
+from ruleop.files import read_named, why_unreadable
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ProjectErrors
 from ruleop.nearest import nearest
 from ruleop.planning import FixedObjects, Observed, Problem, choose_rule, plan
+from ruleop.planning.recording import Replay, read_document
 from ruleop.planning.rendering.time_functions import parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from ruleop.authoring.offline import Document
     from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.schema import SchemaFinding
-    from ruleop.language.rules import Project
+    from ruleop.language.rules import Project, Rule
     from ruleop.planning import Kinds
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces): skipped"
@@ -256,3 +260,55 @@ def _nothing_watched(others: list[Document], watched: set[Kind]) -> str:
     meant = nearest(kind.kind, {each.kind for each in watched})
     hint = f" (did you mean {meant}?)" if meant else ""
     return f"{others[0].site(('kind',))}: no rule watches {kind}{hint}; this project watches {names}"
+
+
+# -- replay ------------------------------------------------------------------------------------------------------------
+# `ruleop plan --replay`: plans a recorded pass again, by the rules of this project.
+
+
+def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
+    where, project = load_for_planning(folder, env_files)
+    replay = _read(file)
+    passes = Passes(where, replay.observed.kinds)
+    with _reading(file):
+        found, rule = None, _rule(project, replay, file)
+        if rule is not None:
+            found = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
+        passes.add(Planned(replay.resource, found, rule))
+    return passes
+
+
+@contextlib.contextmanager
+def _reading(file: str) -> Iterator[None]:
+    """A recording has far too many values to check each of them beforehand."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        why = f"not a recorded pass: a value has another form than in one ({type(error).__name__})"
+        raise UsageError(f"{file}: {why}; --debug shows where it was read") from error
+
+
+def _read(file: str) -> Replay:
+    try:
+        document = orjson.loads(read_named(Path(file)))
+    except OSError as error:
+        raise UsageError(f"{file}: {why_unreadable(error)}") from None
+    except ValueError as error:
+        raise UsageError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{file}: not a recorded pass")
+    try:
+        with _reading(file):
+            return read_document(document)
+    except RuleopError as error:
+        raise UsageError(f"{file}: {error}") from None
+
+
+def _rule(project: Project, replay: Replay, file: str) -> Rule | None:
+    """The rule of the recording. If it has changed, the rule that matches now, with a warning."""
+    for rule in project.rules:
+        if rule.digest == replay.rule_digest:
+            return rule
+    message = f"the rule {replay.rule} has changed since it was recorded: the current one is used"
+    print_diagnostics(mistake(file, message, warning=True))
+    return choose_rule(project.rules, replay.resource)

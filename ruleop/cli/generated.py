@@ -1,33 +1,111 @@
-"""The output that all commands of `ruleop generate` share: the text goes to stdout or into files, or is compared."""
+"""What the commands of `ruleop generate` share: the choices for an operator, by options that override `ruleop.yaml`;
+and their output, which goes to stdout or into files, or is compared."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
 from ruleop.authoring.report import Span, Tone
-from ruleop.cli.inputs.project import is_unreadable
-from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
-from ruleop.cli.program import DONE, NO, UNUSABLE, UsageError
+from ruleop.cli import finding_formats as found
+from ruleop.cli.options import is_unreadable
+from ruleop.cli.program import DONE, NO, UNUSABLE, F, UsageError
+from ruleop.cli.terminal import print_diagnostics, print_lines, print_text
 from ruleop.files import read_regular, why_unreadable
 from ruleop.language.rules import ProjectErrors
+from ruleop.language.rules.loading import operator_choices
+from ruleop.language.rules.loading.operator_choices import Choices, Rules, read_choices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.report import Line
-    from ruleop.cli.inputs.project import Folder
+    from ruleop.cli.options import Folder
+    from ruleop.language.rules.keys.value_types import TextValue
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+# -- choices -----------------------------------------------------------------------------------------------------------
+# The choices for an operator in a cluster: those of `ruleop.yaml`, or of options, which override them.
+
+_OPTIONS: Final[dict[str, tuple[TextValue, str, str]]] = {
+    "name": (
+        operator_choices.NAME,
+        "NAME",
+        "The name of the operator: of its account, roles, Lease, inventory and release.",
+    ),
+    "namespace": (operator_choices.NAMESPACE, "NAMESPACE", "The namespace in which the operator runs."),
+    "namespaces": (operator_choices.NAMESPACE, "A,B", "The namespaces that it watches. Default: all."),
+    "image": (operator_choices.IMAGE, "IMAGE", f"The image that runs. Default: {operator_choices.GENERIC_IMAGE}."),
+    "rules-image": (
+        operator_choices.RULES_IMAGE,
+        "IMAGE",
+        "An image of the rules alone, with its digest, mounted in place of a ConfigMap. Needs Kubernetes 1.35.",
+    ),
+    "version": (operator_choices.VERSION, "VERSION", "The version of the operator that these rules make."),
+}
+
+
+def choice_options(*names: str) -> Callable[[F], F]:
+    """Options for these choices. All default to `ruleop.yaml`."""
+
+    def decorate(command: F) -> F:
+        for name in reversed(names):
+            if name == "rules":
+                text = "Mount the rules on the generic image, or use an image that holds them."
+                command = click.option("--rules", type=click.Choice(get_args(Rules)), help=text)(command)
+            else:
+                _, metavar, text = _OPTIONS[name]
+                command = click.option(f"--{name}", default="", metavar=metavar, help=text)(command)
+        return command
+
+    return decorate
+
+
+def chosen(folder: str, flags: Mapping[str, Any]) -> Choices:
+    """Raises ProjectErrors with the mistakes of `ruleop.yaml`, and UsageError for an option."""
+    found = read_choices(Path(folder))
+    given: dict[str, Any] = {}
+    for name, value in flags.items():
+        if not value:
+            continue
+        if name == "namespaces":
+            names = [each.strip() for each in value.split(",") if each.strip()]
+            given[name] = tuple(dict.fromkeys(_valid(name, each, operator_choices.NAMESPACE) for each in names))
+        elif name in _OPTIONS:
+            given[name] = _valid(name, value, _OPTIONS[name][0])
+        elif name == "rules":
+            given |= {"rules": value, "rules_image": ""}
+        elif name == "rules_image":
+            given |= {"rules": "configmap", name: _valid("rules-image", value, operator_choices.RULES_IMAGE)}
+    if flags.get("rules") and flags.get("rules_image"):
+        raise UsageError("--rules-image mounts an image of rules, and --rules chooses another way: use one of them")
+    return replace(found, **given)
+
+
+def require_image(option: str, value: str) -> None:
+    """Raises UsageError."""
+    _valid(option, value, operator_choices.IMAGE)
+
+
+def require_namespace(option: str, value: str) -> None:
+    """Raises UsageError."""
+    _valid(option, value, operator_choices.NAMESPACE)
+
+
+def _valid(option: str, value: str, form: TextValue) -> str:
+    if not form.fits(value):
+        raise UsageError(f'--{option} must be {form.form}, not "{value}"')
+    return value
+
+
+# -- generated ---------------------------------------------------------------------------------------------------------
 
 
 def generated_options(command: F) -> F:

@@ -1,27 +1,87 @@
-"""The project that a command works on: its folder, its environment, and the errors when it cannot be used."""
+"""The options that several commands have, and the project that they name: its folder, its environment, and the errors
+when it cannot be used. A command with the options of a cluster works without one too, so this imports no client."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.cli.program import DEBUG, UsageError
+from ruleop.cli.program import DEBUG, F, UsageError
 from ruleop.errors import Site
 from ruleop.files import read_named, read_regular, why_unreadable
 from ruleop.language.rules import MAX_CRD_BYTES, RuleFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.language.rules import ProjectErrors
 
+KUBECONFIG: Final = "Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config."
+CONTEXT: Final = "Context of the kubeconfig. Default: the current one."
+DEFAULT_NAME: Final = "Default: that of ruleop.yaml, or ruleop."
+
+
+def flag(name: str, **settings: Any) -> Callable[[F], F]:
+    """An option that is also read from RULEOP_<NAME>."""
+    variable = "RULEOP_" + name.split("/", maxsplit=1)[0].lstrip("-").upper().replace("-", "_")
+    return click.option(name, envvar=variable, show_envvar=True, **settings)
+
+
+def connection_options(command: F) -> F:
+    """The options that name a cluster."""
+    command = flag("--context", default="", metavar="NAME", help=CONTEXT)(command)
+    return flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)(command)
+
+
+def operator_options(command: F) -> F:
+    """The options that name an operator."""
+    command = flag(
+        "--operator-namespace",
+        default="",
+        metavar="NAMESPACE",
+        help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
+    )(command)
+    help_ = f"Name of the operator, as in `ruleop run --name`. {DEFAULT_NAME}"
+    return flag("--name", default="", metavar="NAME", help=help_)(command)
+
+
+def cluster_options(command: F) -> F:
+    """The options that name a cluster, a namespace in it, and its operator."""
+    command = connection_options(operator_options(command))
+    return click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's.")(
+        command
+    )
+
+
+port_option = click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of the API server. Default: a free one."
+)
+
+
+def new_file(_context: click.Context, parameter: click.Parameter, path: str) -> str:
+    """The callback of an option that names a file to write."""
+    if path and Path(path).exists():
+        raise click.BadParameter(f"{path} exists; name a file that does not", param_hint=parameter.opts[0])
+    return path
+
+
+def operator_name(folder: str, given: str) -> str:
+    """That of `--name`, else that of `ruleop.yaml`. Raises ProjectErrors."""
+    if given:
+        return given
+    # An operator in a cluster has no such file: the manifests that are generated from it give the name.
+    from ruleop.language.rules.loading.operator_choices import read_choices  # noqa: PLC0415
+
+    return read_choices(Path(folder)).name
+
+
+# -- project -----------------------------------------------------------------------------------------------------------
+
 WATCHES = "watches.yaml"
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def debug_option(command: F) -> F:

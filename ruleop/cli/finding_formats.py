@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.report import Line
-    from ruleop.cli.inputs.project import Folder
+    from ruleop.cli.options import Folder
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Finding, Project

@@ -1,1 +1,0 @@
-"""`ruleop generate`: one module for each kind of file."""

@@ -1,1 +1,0 @@
-"""Options, projects, files and clusters that several commands read."""

@@ -1,1 +1,0 @@
-"""Results as text, for terminals and programs."""

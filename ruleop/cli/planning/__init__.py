@@ -1,1 +1,0 @@
-"""Plans custom resources for `render`, `plan` and `test`: from files, of a cluster, and recorded ones."""
