@@ -25,10 +25,10 @@ import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.authoring.offline import OfflineKinds
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
 from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.view_text import plan_lines
+from ruleop.authoring.report.views import view_of_plan
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import Project, ProjectErrors, Rule

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.live import Explainer, Historian
-from ruleop.authoring.report import as_document, explanation_lines, history_lines, view_graph
+from ruleop.authoring.live import Explainer, Historian, history_lines
+from ruleop.authoring.report import as_document, explanation_lines, view_graph
 from ruleop.cli import finding_formats as found
 from ruleop.cli.live_cluster import on_cluster, read_target
 from ruleop.cli.loading import load_with_sources

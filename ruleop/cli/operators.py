@@ -12,24 +12,19 @@ import click
 
 from ruleop.authoring.live import (
     Renaming,
+    RolloutView,
     change_rollout,
     find_operator,
     find_unproven,
     missing_processes,
     read_revisions,
     read_rollouts,
-    sign,
-)
-from ruleop.authoring.report import (
-    RolloutView,
-    Span,
-    Tone,
-    as_document,
-    counted,
     revision_lines,
     rollout_lines,
     rollout_views,
+    sign,
 )
+from ruleop.authoring.report import Span, Tone, as_document, counted
 from ruleop.cli import finding_formats as found
 from ruleop.cli.live_cluster import on_cluster
 from ruleop.cli.loading import load_with_sources

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 from ruleop.authoring.generate import figure, rule_graph
-from ruleop.authoring.live import Explainer, LiveCluster, LiveKinds, Operator, Reader, ReadingClient, ReadOnlyConnection
-from ruleop.authoring.report import RolloutView, Tone, as_document
+from ruleop.authoring.live import (
+    Explainer,
+    LiveCluster,
+    LiveKinds,
+    Operator,
+    Reader,
+    ReadingClient,
+    ReadOnlyConnection,
+    RolloutView,
+)
+from ruleop.authoring.report import Tone, as_document
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import listed
@@ -41,7 +50,6 @@ if TYPE_CHECKING:
 
 
 # -- own reading -------------------------------------------------------------------------------------------------------
-#
 # Reads the cluster for the page of one custom resource: with the permissions of the operator, which has no `get` for
 # objects that it observes, and by what the operator knows already.
 #
@@ -93,7 +101,6 @@ class OwnKinds(LiveKinds):
 
 
 # -- source ------------------------------------------------------------------------------------------------------------
-
 
 CHUNK: Final = 1000  # custom resources between two turns of the loop
 PAGE: Final = 50  # custom resources of one page of the list

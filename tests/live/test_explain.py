@@ -6,9 +6,9 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ruleop.authoring.report.explain_text import explanation_lines
 from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.view_text import explanation_lines
 from ruleop.authoring.report.views import ResourceView
 from ruleop.cli.program import program
 from ruleop.kubernetes.buckets import bucket_of

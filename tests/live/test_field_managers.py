@@ -1,6 +1,6 @@
 """The managers of each field that ruleop sets, from the record on the object and its managedFields."""
 
-from ruleop.authoring.live.field_managers import last_change, managed_fields
+from ruleop.authoring.live.history import last_change, managed_fields
 from ruleop.kubernetes.merge import FieldSet, Record, encode
 
 PODS = {"k:" + '{"name":"web"}': {".": {}, "f:image": {}, "f:name": {}}}

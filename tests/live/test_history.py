@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.authoring.report.history_views import PastChange, ResourceHistory, What, history_lines
-from ruleop.authoring.report.views import LastWrite
+from ruleop.authoring.live.history import PastChange, ResourceHistory, What, history_lines
+from ruleop.authoring.report.views import EventView, LastWrite
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.options import WriteOptions
@@ -99,10 +99,7 @@ def test_the_text_is_a_line_for_each_change_with_the_time_and_the_age():
                 "2026-01-05T11:00:01Z",
                 What.EVENT,
                 APP,
-                type="Normal",
-                reason="Synced",
-                message="Patched Deployment/web",
-                count=4,
+                event=EventView(APP, "Normal", "Synced", "Patched Deployment/web", "2026-01-05T11:00:01Z", 4),
             ),
             PastChange(
                 "2026-01-05T11:59:00Z", What.WRITTEN, DEPLOYMENT, KUBECTL, ("spec.replicas",), ("spec.replicas",)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ruleop.authoring.live.reading.open_cluster import UnknownKindError, find_kind
+from ruleop.authoring.live.open_cluster import UnknownKindError, find_kind
 from ruleop.kubernetes.kinds import GroupKind
 from ruleop.operator.wire.client.discovery import Catalogue, read_catalogue
 

@@ -6,9 +6,8 @@ import json
 import pytest
 import yaml
 
-from ruleop.authoring.live import live_planner
-from ruleop.authoring.live.reading import reader
-from ruleop.authoring.live.reading.read_only_connection import connected
+from ruleop.authoring.live import live_planner, reader
+from ruleop.authoring.live.reader import connected
 from ruleop.errors import RuleopError
 from ruleop.localcluster import Effect, Fault
 from ruleop.operator.wire.client import requests

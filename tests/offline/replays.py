@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 
-from ruleop.authoring.report.plan_documents import plan_document
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report.planned import Planned, plan_document
 from ruleop.kubernetes.kinds import Object
 from ruleop.language.rules import Rule
 from ruleop.planning import History, Observed, Plan, plan

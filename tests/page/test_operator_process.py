@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ruleop.authoring.live import live_planner
-from ruleop.authoring.live.reading.read_only_connection import ReadingClient
+from ruleop.authoring.live.reader import ReadingClient
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.wire.client.server_errors import response_error
 from ruleop.operator.wire.http.connection import PreparedRequest

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.report.plan_documents import plan_document
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report.planned import Planned, plan_document
+from ruleop.authoring.report.view_text import plan_lines
+from ruleop.authoring.report.views import view_of_plan
 from ruleop.language.rules import ProjectErrors
 from ruleop.planning import Expire, Failed, Failure
 from ruleop.planning.events import write_events

@@ -9,11 +9,10 @@ import jsonpatch
 import orjson
 import pytest
 
-from ruleop.authoring.report.plan_documents import plan_document
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report.planned import Planned, plan_document
 from ruleop.authoring.report.spans import Tone, text_of
+from ruleop.authoring.report.view_text import plan_lines
+from ruleop.authoring.report.views import view_of_plan
 from ruleop.errors import Site
 from ruleop.kubernetes.builtin.table import builtin_shape
 from ruleop.kubernetes.kinds import Kind, ObjectKey

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
 from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.view_text import plan_lines
+from ruleop.authoring.report.views import view_of_plan
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
 from ruleop.planning.changes.drift import Reverted, corrections

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
 from ruleop.authoring.report.planned import Planned
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.view_text import plan_lines
+from ruleop.authoring.report.views import view_of_plan
 from ruleop.kubernetes.merge import same
 from ruleop.kubernetes.schema.validation import validate
 from ruleop.language.definitions import status_limits

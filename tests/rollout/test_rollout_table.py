@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ruleop.authoring.report.documents import as_document
-from ruleop.authoring.report.rollout_views import rollout_lines, rollout_views
+from ruleop.authoring.live.rollouts import rollout_lines, rollout_views
+from ruleop.authoring.report.planned import as_document
 from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, reverted
 
 OLD, NEW = RolloutRevision("a" * 64, "c" * 64), RolloutRevision("b" * 64, "d" * 64)

@@ -17,11 +17,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.report.plan_documents import plan_document
-from ruleop.authoring.report.plan_text import plan_lines
-from ruleop.authoring.report.plan_views import view_of_plan
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report.planned import Planned, plan_document
 from ruleop.authoring.report.spans import text_of
+from ruleop.authoring.report.view_text import plan_lines
+from ruleop.authoring.report.views import view_of_plan
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.secrets.masks import NO_MASKS
 from ruleop.planning import History, plan

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.reading.open_cluster import NotFoundError
+from ruleop.authoring.live.open_cluster import NotFoundError
 from ruleop.authoring.report import EventView
 from ruleop.kubernetes.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kubernetes.names import operator_of_manager
@@ -17,8 +17,8 @@ from ruleop.planning.model.marks import PART_OF, named_owner, part_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.authoring.live.reading.reader import LiveObjects, Reader
+    from ruleop.authoring.live.open_cluster import LiveCluster
+    from ruleop.authoring.live.reader import LiveObjects, Reader
     from ruleop.language.rules import Project
 
 EVENT: Final = Kind("", "v1", "Event")

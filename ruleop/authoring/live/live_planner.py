@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.refused_objects import with_violations
-from ruleop.authoring.live.reading.reader import LiveObjects
+from ruleop.authoring.live.reader import LiveObjects
 from ruleop.authoring.offline import with_defaults
 from ruleop.authoring.report import Planned
 from ruleop.errors import RuleopError
@@ -33,7 +33,7 @@ from ruleop.planning.model.marks import PART_OF, part_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.kubernetes.labels import Requirement
     from ruleop.language.rules import Project, Rule
     from ruleop.planning import Failed

@@ -27,7 +27,7 @@ from ruleop.planning.model.marks import PART_OF, claim_on, named_owner
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.kubernetes.kinds import GroupKind
     from ruleop.language.rules import Project, Rule
     from ruleop.planning.model.proofs import KeyedProofs

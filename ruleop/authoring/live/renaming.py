@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.operator import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
+from ruleop.authoring.live.open_cluster import CONFIG_MAP, LEASE, describe_lease, is_fresh, read_leases
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.operator.controllers import NOTHING, InventoryEntry, decode, encode, entry_of_rules, inventory_key
@@ -26,8 +26,7 @@ from ruleop.planning.model.marks import PART_OF, claim_on
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-    from ruleop.authoring.live.operator import Operator
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.live.open_cluster import LiveCluster, Operator
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Rule
 

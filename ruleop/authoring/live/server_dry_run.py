@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.reading.read_only_connection import DryRunClient
+from ruleop.authoring.live.reader import DryRunClient
 from ruleop.authoring.report import Answer, Planned, StoredField, Verdict
 from ruleop.kubernetes.accounts import IMPERSONATE
 from ruleop.kubernetes.kinds import SERVER_METADATA, Kind, Object, ObjectKey
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
     from ruleop.authoring.live.live_planner import LivePlanner
-    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.live.open_cluster import LiveCluster
     from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.language.rules import Rule
     from ruleop.planning import Action, Failed, Outcome

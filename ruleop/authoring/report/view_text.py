@@ -1,24 +1,48 @@
-"""The text that `plan` and `explain` share: the tree, why a custom resource is not ready, and its conditions.
+"""The text of `plan` and `explain`: the tree, why a custom resource is not ready, its conditions, and what the next
+pass does.
 
 The reasons are never cut: the end of a message is usually what matters. Lines are wrapped at `WIDTH`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.report.spans import WIDTH, Line, Place, Span, Tone, ago, fitted, wrapped
-from ruleop.authoring.report.tree import view_row
+from ruleop.authoring.report.change_summary import SIGNS, difference_lines, shown_changes, sign_of
+from ruleop.authoring.report.planned import Verdict
+from ruleop.authoring.report.spans import (
+    WIDTH,
+    Line,
+    Place,
+    Span,
+    Tone,
+    ago,
+    counted,
+    fitted,
+    in_words,
+    sections,
+    wrapped,
+)
+from ruleop.authoring.report.tree import tree_lines, view_row
+from ruleop.language.definitions.status_limits import unwritten
 from ruleop.messages import shortened
-from ruleop.planning.model.actions import distinct
-from ruleop.planning.model.conditions import NEGATIVE
+from ruleop.planning.changes import Verb, differences, flow, reason_for, verb_of
+from ruleop.planning.model.actions import Action, AddFinalizer, FinalizerAction, ServerSideApply, distinct
+from ruleop.planning.model.conditions import NEGATIVE, find_condition, type_of
+from ruleop.planning.model.marks import PAUSED, is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ruleop.authoring.report.planned import Answer
     from ruleop.authoring.report.tree import TreeRow
-    from ruleop.authoring.report.views import ObjectView, ResourceView, WaitView
+    from ruleop.authoring.report.views import ManagedField, ObjectView, ResourceView, WaitView
     from ruleop.kubernetes.kinds import ObjectKey
+    from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.plan import Plan
+
 
 MAX_UNREADY: Final = 12
 """The number of objects whose problems are listed."""
@@ -118,3 +142,302 @@ def condition_lines(
             Span(f"{reason:<{reasons}}  {since}".rstrip() if since else reason),
         )
         yield from fitted(head, (Span(message, Tone.FAINT),), f"{indent}    ") if message else [head]
+
+
+# -- plan --------------------------------------------------------------------------------------------------------------
+# A plan for people: the tree and the reasons of its view, the actions, the status, the Events, and a count.
+#
+# It masks values of Secrets, is deterministic, and summarises the metadata that ruleop itself writes; the JSON document
+# has it in full.
+
+_OWN_FIELDS: Final = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
+_TOTALS: Final = {"+": "create", "~": "change", "-": "delete"}
+_VERDICTS: Final = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}
+
+
+def plan_lines(view: ResourceView, *, place: Place = str, source: Place = no_source) -> Iterator[Line]:
+    """The next pass over a custom resource."""
+    text = PlanText(view, place, source)
+    return sections(
+        [
+            ("", text.tree()),
+            ("Why it is not ready", text.reasons()),
+            ("", text.actions()),
+            ("status", text.status()),
+            ("", text.events()),
+            ("", text.end()),
+        ]
+    )
+
+
+class PlanText(ViewText):
+    """The plan of the next pass."""
+
+    def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
+        super().__init__(view, place, source)
+        assert view.plan is not None
+        assert view.kinds is not None
+        self.plan: Plan = view.plan
+        self.kinds: Kinds = view.kinds
+
+    def tree(self) -> Iterator[Line]:
+        account = f", written as the ServiceAccount {self.plan.account}" if self.plan.account is not None else ""
+        note = f"by the rule {self.plan.rule}{account}"
+        if number := self.view.planned.number:
+            yield (Span(f"pass {number}", Tone.FAINT),)
+        yield from tree_lines([replace(self.row(), state="", text="", note=note)])
+
+    def actions(self) -> Iterator[Line]:
+        answers = {id(each.action): self._without_problem(each) for each in self.view.planned.answers}
+        for action in self.plan.actions:
+            yield from self._action(action)
+            if (answer := answers.pop(id(action), None)) is not None:
+                yield from _answer_lines(answer)
+        for answer in answers.values():  # the writes that are refused are not in the plan any more
+            if answer.action is not None:
+                yield self._action_line("!", verb_of(answer.action), self.title(answer.action.key))
+                yield from _answer_lines(answer)
+        for held in self.plan.held:
+            verb = Verb.DELETE if held.verb == "deletion" else Verb.RELEASE
+            yield self._action_line("!", verb, self.title(held.key), f"held back {held.why}")
+        for answer in self.view.planned.answers:
+            if answer.action is None:
+                yield (Span(f"? {answer.child}: ", Tone.WAIT), *(Span(text) for text in answer.lines()))
+
+    def _without_problem(self, answer: Answer) -> Answer:
+        """The answer without a message that is shown as a problem."""
+        is_shown = any(answer.message in problem.message for problem in self.plan.problems)
+        return replace(answer, message="") if is_shown else answer
+
+    def _action(self, action: Action) -> Iterator[Line]:
+        verb, sign = verb_of(action), sign_of(action)
+        if isinstance(action, FinalizerAction):
+            joint = "to" if isinstance(action, AddFinalizer) else "from"
+            yield self._action_line(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
+            return
+        how = ""
+        if isinstance(action, ServerSideApply):
+            how = "by server-side apply" if action.live is None else "server-side"
+        details = filter(None, (self._item(action.key), reason_for(action), how))
+        yield self._action_line(sign, verb, self.title(action.key), ", ".join(details))
+        yield from self._changes(action)
+
+    def _item(self, key: ObjectKey) -> str:
+        """The item of an object whose name does not show it."""
+        name = self.plan.items.get(key, "")
+        return name if name and name.partition("[")[2].removesuffix("]") not in key.name else ""
+
+    def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
+        return (
+            Span(f"{sign} {verb.do} ", SIGNS[sign]),
+            Span(title, Tone.TITLE),
+            Span(f"  {why}" if why else "", Tone.FAINT),
+        )
+
+    def _changes(self, action: Action) -> Iterator[Line]:
+        shown, extent = shown_changes(action, self.kinds, self.plan)
+        for each in shown:
+            yield from difference_lines(each)
+        if extent:
+            yield (Span(f"      {extent} ruleop's own metadata", Tone.FAINT),)
+
+    def status(self) -> Iterator[Line]:
+        if self.plan.status is None:
+            return
+        before, after = (
+            {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
+            for status in (self.view.obj.get("status"), self.plan.status.status)
+        )
+        before, after = self.plan.masks.texts(before, after)
+        changed = [line for each in differences(before, after) for line in difference_lines(each, indent="  ")]
+        same = sorted(name for name in after if name in before and after[name] == before[name])
+        rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
+        if missing := self.plan.status.missing:
+            yield (Span(f"  ! {unwritten(self.plan.resource.kind, missing)}", Tone.BAD),)
+        yield from changed
+        yield from rest
+        yield from self._conditions()
+
+    def _conditions(self) -> Iterator[Line]:
+        """A message that has the text of a problem or of a wait is not repeated."""
+        old = self.view.conditions
+        before = {type_of(each): shortened(str(each.get("status")), 20) for each in old if type_of(each)}
+        above = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
+        found = [each.as_json() for each in self.plan.conditions or ()]
+        shown = [{**each, "message": ""} if any(text in each["message"] for text in above) else each for each in found]
+        return condition_lines(shown, before, self.view.now, "    ")
+
+    def events(self) -> Iterator[Line]:
+        above = {each.message for each in self.plan.conditions or ()}
+        for event in self.plan.events:
+            message = "" if event.message in above else f"  {shortened(event.message, 120)}"
+            yield (
+                Span("event "),
+                Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD),
+                Span(message),
+            )
+
+    def end(self) -> Iterator[Line]:
+        if (check := self.plan.time_check) is not None:
+            yield (Span(f"Reconciled again in {in_words(check.seconds)}: {check.reason}.", Tone.FAINT),)
+        yield self._summary()
+
+    def _summary(self) -> Line:
+        writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
+        counts = Counter(map(sign_of, writes))
+        parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
+        waiting = len({wait.child for wait in self.plan.waits})
+        parts += [f"{len(self.plan.held)} held back"] if self.plan.held else []
+        parts += [f"{waiting} waiting"] if waiting else []
+        parts += [counted(len(self.plan.problems), "error")] if self.plan.problems else []
+        tone = Tone.BAD if self.plan.problems else Tone.TITLE
+        if parts:
+            return (Span(f"{', '.join(parts)}.", tone),)
+        rest = " except finalizers" if self.plan.actions else "" if self.plan.quiet else " except writing the status"
+        return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
+
+
+def _answer_lines(answer: Answer) -> Iterator[Line]:
+    tone = _VERDICTS[answer.verdict]
+    for text in answer.lines():
+        yield (Span(f"      {text}", tone),)
+        tone = Tone.CHANGE
+
+
+# -- explain -----------------------------------------------------------------------------------------------------------
+# A custom resource in its cluster, for people: the tree and the reasons first, then what happened and what comes.
+
+MAX_FIELDS: Final = 12
+"""Fields of one object that are listed; all of them with `every_field`."""
+
+
+def explanation_lines(
+    view: ResourceView, *, place: Place = str, source: Place = no_source, every_field: bool = False
+) -> Iterator[Line]:
+    """A custom resource in its cluster. `every_field`: also the fields that no other client has changed."""
+    text = _ExplainText(view, place, source)
+    return sections(
+        [
+            ("", text.tree()),
+            ("Why it is not ready", (*text.state(), *text.reasons())),
+            ("Conditions", text.conditions()),
+            ("Fields", text.fields(every_field=every_field)),
+            ("Events", text.events()),
+            ("Next reconcile", text.next_reconcile()),
+            ("", text.notes()),
+        ]
+    )
+
+
+class _ExplainText(ViewText):
+    """A custom resource in its cluster."""
+
+    def tree(self) -> Iterator[Line]:
+        return tree_lines([self.row()], fit=True)
+
+    def state(self) -> Iterator[Line]:
+        view, metadata = self.view, self.view.obj["metadata"]
+        status: Mapping[str, Any] = view.obj.get("status") or {}
+        if metadata.get("deletionTimestamp"):
+            finalizers = ", ".join(metadata.get("finalizers") or ()) or "none"
+            text = f"It is being deleted, since {self.ago(metadata['deletionTimestamp'])}; finalizers: {finalizers}"
+            yield from wrapped(text, "  ")
+        elif view.plan is not None and view.plan.expires:
+            yield from wrapped(f"It expires at {view.plan.expires}", "  ")
+        generation, observed = metadata.get("generation"), status.get("observedGeneration")
+        if observed is not None and generation is not None and observed < generation:
+            text = (
+                f"The status is of generation {observed}, the spec of {generation}: the operator has not reconciled it"
+            )
+            yield from wrapped(text, "  ", Tone.WAIT)
+        elif not status.get("conditions") and (view.plan is None or view.plan.status is not None):
+            yield from wrapped(f"It has no conditions: {self._why_no_conditions()}", "  ", Tone.WAIT)
+        rollout = find_condition(view.obj, "Rollout")
+        if rollout.get("reason") == "HeldBack":
+            text = f"It is held back: it has {rollout.get('message')}. What follows is by the rules of the project"
+            yield from wrapped(text, "  ", Tone.WAIT)
+        yield from self._report()
+
+    def _why_no_conditions(self) -> str:
+        status = self.view.plan.status if self.view.plan is not None else None
+        if status is not None and status.missing:
+            return unwritten(self.view.obj["kind"], status.missing)
+        if status is not None and not status.status.get("conditions"):
+            return "its CRD declares or allows none that ruleop writes; see its Events"
+        return "no operator has reconciled it yet"
+
+    def _report(self) -> Iterator[Line]:
+        """The operator's last report, as far as a plan does not show it: a write that the API server rejected, or a
+        field conflict. Without rules, it is all that is known."""
+        ready = find_condition(self.view.obj, "Ready")
+        parts = [] if ready.get("status") == "True" else str(ready.get("message") or "").split("; ")
+        text = "; ".join(part for part in parts if part and not self._is_reported(part))
+        if text:
+            is_error = find_condition(self.view.obj, "Stalled").get("status") == "True"
+            yield from wrapped(text, "  ! " if is_error else "  ", Tone.BAD if is_error else Tone.WAIT)
+
+    def _is_reported(self, part: str) -> bool:
+        """Whether a part of the message of Ready is among the reasons that the objects and the plan give."""
+        view = self.view
+        waits = [f"{each.child} waits for {each.for_}" for each in view.waits if each.why != "ready"]
+        unready = (self.title(each.key) for each in view.objects if not each.ready)
+        return any(part in text for text in (*view.problems, *waits)) or any(
+            part == f"{title} is not ready" or part.startswith(f"{title}: ") for title in unready
+        )
+
+    def conditions(self) -> Iterator[Line]:
+        """The message of Ready is among the reasons."""
+        found = [each for each in self.view.conditions if isinstance(each, dict)]
+        shown = [{**each, "message": ""} if type_of(each) == "Ready" else each for each in found]
+        return condition_lines(shown, {}, self.view.now, "  ")
+
+    def fields(self, *, every_field: bool) -> Iterator[Line]:
+        objects = [each for each in self.view.objects if each.fields]
+        total = sum(len(each.fields) for each in objects)
+        if total and not every_field and not any(field.changed for each in objects for field in each.fields):
+            yield (Span(f"  all {total} fields that ruleop sets are as it wrote them", Tone.FAINT),)
+            return
+        for each in objects:
+            found = [field for field in each.fields if every_field or field.changed]
+            if not found:
+                continue
+            names = Counter(field.managers[0].manager for field in each.fields if field.managers)
+            counts = ", ".join(f"{count} by {name}" for name, count in names.most_common())
+            yield (Span(f"  {self.title(each.key)}"), Span(f"  {counts}", Tone.FAINT))
+            for field in found if every_field else found[:MAX_FIELDS]:
+                managers = Span(self._managers(field), Tone.WAIT if field.changed else Tone.FAINT)
+                yield from fitted((Span(f"      {field.path}"),), (managers,), "          ")
+            if not every_field and len(found) > MAX_FIELDS:
+                yield (Span(f"      and {len(found) - MAX_FIELDS} more", Tone.FAINT),)
+
+    def _managers(self, field: ManagedField) -> str:
+        if not field.managers:
+            return "removed" if field.changed else "missing: the API server does not store it"
+        return "; ".join(f"{each.manager} ({each.operation}), {self.ago(each.time)}" for each in field.managers)
+
+    def events(self) -> Iterator[Line]:
+        for each in self.view.events:
+            tone = Tone.BAD if each.type == "Warning" else Tone.GOOD
+            count = f" (x{each.count})" if each.count > 1 else ""
+            head = (
+                Span(f"  {self.ago(each.time):<10}  ", Tone.FAINT),
+                Span(f"{each.reason}{count}", tone),
+                Span(f"  {self.title(each.key)}"),
+            )
+            yield from fitted(head, (Span(each.message),), " " * 14)
+
+    def next_reconcile(self) -> Iterator[Line]:
+        view = self.view
+        if view.plan is None:
+            return
+        if is_paused(view.obj):
+            yield from wrapped(f"Nothing, while the annotation {PAUSED} stops all changes.", "  ", Tone.WAIT)
+            return
+        text = PlanText(view, self.place, self.source)
+        yield from ((Span("  "), *line) for line in (*text.actions(), *text.end()))
+
+    def notes(self) -> Iterator[Line]:
+        if self.view.rule:
+            yield (Span(f"by the rule {self.view.rule}", Tone.FAINT),)
+        for note in filter(None, (self.view.operator, *self.view.notes)):
+            yield from wrapped(note, "", Tone.FAINT)

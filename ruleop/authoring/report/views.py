@@ -1,37 +1,119 @@
 """The model of what is reported about a custom resource, for `explain`, `plan`, `dev` and the page.
 
-A view is made from what is known: of a plan by `plan_views`, with what a cluster knows by `explain`, without rules by
-`view_of_objects`. Each form is made from the view alone: text by `plan_text` and `explain_text`, JSON by `documents`
-and `plan_documents`, HTML by the templates of the page. Values of Secrets are masked when a view is made. The names of
+A view is made from what is known: of a plan by `view_of_plan`, with what a cluster knows by `explain`, without rules by
+`view_of_objects`. Each form is made from the view alone: text by `view_text`, JSON by `as_document` and
+`plan_document`, HTML by the templates of the page. Values of Secrets are masked when a view is made. The names of
 fields are those of the document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ruleop.authoring.report.documents import HIDDEN, NULL
-from ruleop.authoring.report.plan_documents import plan_document
-from ruleop.authoring.report.planned import Planned
+from ruleop.authoring.report.planned import HIDDEN, NULL, Planned, plan_document
 from ruleop.authoring.report.spans import Tone
-from ruleop.kubernetes.kinds import ObjectKey
+from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.kubernetes.names import PATCH_MANAGER
 from ruleop.planning.child.existing import read_record
 from ruleop.planning.child.readiness import readiness
-from ruleop.planning.model.actions import distinct
+from ruleop.planning.child.shown import is_wait_of
+from ruleop.planning.model.actions import State, distinct
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.managers import FieldsManager, managers_on
 from ruleop.planning.model.marks import RULEOP, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Object
-    from ruleop.planning import Plan
+    from ruleop.planning import ChildReport, Plan, Wait
     from ruleop.planning.model.observed import Kinds
+
+
+# -- why an object is not ready ----------------------------------------------------------------------------------------
+# By its own status: conditions, and of a pod its containers.
+
+BAD_IF_TRUE: Final = frozenset({"Stalled", "Failed", "ReplicaFailure"})
+BAD_IF_FALSE: Final = frozenset(
+    {"Ready", "Available", "Progressing", "Healthy", "Synced", "PodScheduled", "Established"}
+)
+_NORMAL: Final = frozenset({"ContainerCreating", "PodInitializing", "Completed"})
+
+
+def object_problems(obj: Object) -> tuple[str, ...]:
+    """Its bad conditions, each with reason and message; of a pod, what is wrong with its containers first."""
+    status = obj.get("status")
+    if not isinstance(status, Mapping):
+        return ()
+    found = list(_of_containers(status)) if obj.get("kind") == "Pod" else []
+    found += _of_conditions(status, scheduling_only=obj.get("kind") == "Pod" and bool(found))
+    return tuple(dict.fromkeys(found))
+
+
+def pod_reason(pod: Object) -> str:
+    """One word for the state of a pod, as `kubectl get pods` shows it."""
+    status: Mapping[str, Any] = pod.get("status") or {}
+    for which in ("initContainerStatuses", "containerStatuses"):
+        for each in status.get(which) or ():
+            state: Mapping[str, Any] = each.get("state") or {}
+            for name in ("waiting", "terminated"):
+                if (reason := (state.get(name) or {}).get("reason")) not in {None, *_NORMAL}:
+                    return str(reason)
+    for each in status.get("conditions") or ():
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            return str(each.get("reason") or "Unscheduled")
+    return str(status.get("phase", ""))
+
+
+def _of_conditions(status: Mapping[str, Any], *, scheduling_only: bool) -> Iterator[str]:
+    """`scheduling_only`: the containers already tell why a pod is not ready."""
+    conditions = status.get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if not isinstance(each, Mapping) or (scheduling_only and each.get("type") != "PodScheduled"):
+            continue
+        type_, value = str(each.get("type")), each.get("status")
+        if (type_ in BAD_IF_TRUE and value == "True") or (type_ in BAD_IF_FALSE and value in {"False", "Unknown"}):
+            yield _joined(f"{type_} is {value}", each.get("reason"), each.get("message"))
+
+
+def _of_containers(status: Mapping[str, Any]) -> Iterator[str]:
+    for which in ("initContainerStatuses", "containerStatuses"):
+        statuses = status.get(which)
+        for each in statuses if isinstance(statuses, list) else ():
+            if isinstance(each, Mapping):
+                yield from _of_container(each, is_init=which == "initContainerStatuses")
+
+
+def _of_container(status: Mapping[str, Any], *, is_init: bool) -> Iterator[str]:
+    title = f"{'init container' if is_init else 'container'} {status.get('name')}"
+    state: Mapping[str, Any] = status.get("state") or {}
+    last: Mapping[str, Any] = (status.get("lastState") or {}).get("terminated") or {}
+    waiting, ended = state.get("waiting"), state.get("terminated")
+    if waiting and waiting.get("reason") not in _NORMAL:
+        yield _joined(title, waiting.get("reason"), waiting.get("message"))
+    elif ended and ended.get("exitCode"):
+        yield _joined(title, _ended(ended), ended.get("message"))
+    elif "running" in state and not is_init and not status.get("ready"):
+        yield f"{title}: runs, and its readiness probe does not succeed"
+    if last:
+        restarts = status.get("restartCount") or 0
+        yield _joined(f"{title} has restarted {restarts} times", f"the last one {_ended(last)}", last.get("message"))
+
+
+def _ended(state: Mapping[str, Any]) -> str:
+    reason = state.get("reason")
+    named = f" ({reason})" if reason not in {None, "Error"} else ""
+    return f"ended with exit code {state.get('exitCode')}{named}"
+
+
+def _joined(title: str, reason: Any, message: Any) -> str:
+    return ": ".join(str(part) for part in (title, reason, message) if part)
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +363,80 @@ def object_view(obj: Object) -> ObjectView:
         return ObjectView(key, "ready", pods or found.message, child)
     message = f"{found.message}: {found.detail}" if found.detail else found.message
     return ObjectView(key, "failed" if found.failed else "not ready", message, child)
+
+
+# -- of a plan ---------------------------------------------------------------------------------------------------------
+# A plan as a view of its custom resource: the objects with their states after the pass, and what is waited for.
+
+
+def view_of_plan(planned: Planned, kinds: Kinds) -> ResourceView:
+    """A custom resource by its plan alone: the objects in the order of the rules, with their states after the pass.
+    Which of them exist, it does not show."""
+    assert planned.plan is not None
+    objects = [found for report in planned.plan.children for found in _reported_objects(report, planned)]
+    return ResourceView(planned, kinds, waits=tuple(waits_of(planned.plan)), objects=tuple(objects))
+
+
+def _reported_objects(report: ChildReport, planned: Planned) -> Iterator[ObjectView]:
+    for each in report.objects:
+        message = wait_message(each.message) if each.state is State.WAITING else each.message
+        yield ObjectView(each.key, each.state.value, message, report.id, _template_of(report), exists=False)
+    if not report.objects:
+        yield view_without_object(report, planned, report.state.value)
+
+
+def view_without_object(report: ChildReport, planned: Planned, state: str) -> ObjectView:
+    """A child that has no object in the plan: it waits, cannot be rendered, or is not desired."""
+    every_child = planned.rule.every_child if planned.rule is not None else ()
+    child = next((each for each in every_child if each.id == report.id), None)
+    kinds = {kind.versionless for kind in child.kinds} if child is not None else set()
+    kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
+    key = ObjectKey(*kind, planned.resource["metadata"].get("namespace") or "", "")
+    message = wait_message(report.message) if report.state is State.WAITING else report.message
+    return ObjectView(key, state, message, report.id, _template_of(report), exists=False)
+
+
+def _template_of(report: ChildReport) -> str:
+    return report.template if report.state in {State.FAILED, State.UNWANTED} else ""
+
+
+def wait_message(text: str) -> str:
+    """The message of a child or an object that waits. Its `waitFor` is among the waits."""
+    text = text.removeprefix("waits for ")
+    return "waitFor is not true" if text.startswith("waitFor: ") else f"waits for {text}" if text else ""
+
+
+def waits_of(plan: Plan) -> Iterator[WaitView]:
+    """The waits, and the `readyWhen` that are not true, each with what its expression reads."""
+    blocking = {(each.child, each.key): each for each in plan.blocking}
+    states = {each.id: each for each in plan.children}
+    for wait in plan.waits:
+        expression = blocking.get((wait.child, "waitFor"))
+        if expression is not None and is_wait_of(wait, wait.child, expression.site):
+            del blocking[wait.child, "waitFor"]
+        else:
+            expression = None
+        found = expression.values if expression is not None else _value_of(wait, states)
+        text = expression.expression if expression is not None else ""
+        yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, _read_values(found))
+    for each in blocking.values():
+        if each.key == "readyWhen":
+            for_what = f"readyWhen: {each.expression}"
+            yield WaitView(each.child, for_what, "ready", each.site, each.expression, _read_values(each.values))
+
+
+def _value_of(wait: Wait, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
+    """The state of the child, or the object, that another one waits for."""
+    if wait.why == "object" and wait.for_what.endswith(")"):
+        yield wait.for_what.rpartition("(")[2].removesuffix(")"), "does not exist"
+    other = wait.for_what.partition(" ")[0].partition(".")[0]
+    report = states.get(other) if wait.why in {"child", "value"} else None
+    if report is None:
+        return
+    unready = [each for each in report.objects if each.state is not State.READY]
+    titles = [f"{each.key.kind}/{each.key.name}: {each.message}".removesuffix(": ") for each in unready[:3]]
+    yield report.id, "; ".join([report.state.value, *titles])
+
+
+def _read_values(found: Iterable[tuple[str, str]]) -> tuple[ReadValue, ...]:
+    return tuple(ReadValue(path, value) for path, value in found)
