@@ -30,7 +30,7 @@ from tests.page.session import Running, running  # noqa: E402
 from tests.waiting import until  # noqa: E402
 
 if TYPE_CHECKING:
-    from ruleop.page.page_server import PageServer
+    from ruleop.page.serving import PageServer
 
 RESOURCES, CHANGES, SECONDS, PATIENCE = 10_000, 100, 20.0, 600.0
 NAMESPACES = 20

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.operator.telemetry.authorization import Authorizer
-from ruleop.page import page_server, serving
+from ruleop.page import serving
 from ruleop.page.guards import ReviewGuard
 from tests.kube.certificates import Certificates
 from tests.page.projects import NOTES, note
@@ -126,7 +126,7 @@ def test_every_answer_may_load_only_what_is_the_pages_own(tmp_path: Path, path: 
 def test_a_stream_has_the_same_headers(tmp_path: Path) -> None:
     async def check(shown: Running) -> None:
         async with shown.http.get(f"{shown.base}/live?page=/") as stream:
-            assert stream.headers["Content-Security-Policy"] == page_server.HEADERS["Content-Security-Policy"]
+            assert stream.headers["Content-Security-Policy"] == serving.HEADERS["Content-Security-Policy"]
         assert (await shown.get("/live?page=http://evil.example/")).status == 404
 
     with_page(tmp_path, check)
@@ -240,8 +240,8 @@ def served_certificate(address: str) -> str:
 
 
 def test_a_connection_that_sends_no_request_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_server, "TIMEOUT", 0.1)
-    monkeypatch.setattr(page_server, "KEEP_ALIVE", 0.1)
+    monkeypatch.setattr(serving, "TIMEOUT", 0.1)
+    monkeypatch.setattr(serving, "KEEP_ALIVE", 0.1)
 
     async def check(shown: Running) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(shown.base.rpartition(":")[2]))
