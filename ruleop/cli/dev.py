@@ -19,7 +19,7 @@ from ruleop.authoring.dev import DevSession, DevSettings, DevView, read_here
 from ruleop.authoring.report import Span, Tone, tree_lines, view_row
 from ruleop.cli import finding_formats as found
 from ruleop.cli.loading import load_with_sources, project_variables, read_documents
-from ruleop.cli.options import Folder, is_unreadable, new_file, operator_name, port_option, project_options
+from ruleop.cli.options import Folder, new_file, operator_name, port_option, project_options
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.run import collect_garbage_seldom, on_end_signal
 from ruleop.cli.terminal import Picture, has_colour, print_diagnostics, print_lines
@@ -195,8 +195,7 @@ def command(
     try:
         loaded = with_definitions(load_with_sources(where, env_files))
     except ProjectErrors as errors:
-        print_diagnostics(found.lines(errors.findings, where))
-        return UNUSABLE if is_unreadable(errors) else NO
+        return found.refusal(errors, where)
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:

@@ -9,15 +9,15 @@ import click
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.live import Explainer, Historian, history_lines
-from ruleop.authoring.report import as_document, explanation_lines, view_graph
+from ruleop.authoring.report import explanation_lines, view_graph
 from ruleop.cli import finding_formats as found
 from ruleop.cli.live_cluster import on_cluster, read_target
 from ruleop.cli.loading import load_with_sources
 from ruleop.cli.options import WATCHES, Folder, cluster_options, debug_option, folder_option, project_options
 from ruleop.cli.program import DONE, Command, output_option
-from ruleop.cli.terminal import print_diagnostics, print_lines, print_text
+from ruleop.cli.terminal import print_diagnostics, print_result, print_text
 from ruleop.language.rules import ProjectErrors
-from ruleop.printable import json_document, printable_lines
+from ruleop.printable import printable_lines
 
 if TYPE_CHECKING:
     from ruleop.language.rules import Project
@@ -43,13 +43,12 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     kind, name = read_target(names, "name the custom resource to explain: KIND/NAME")
     project, notes = _project(folder, env_files)
     view = on_cluster(folder, flags, lambda cluster: Explainer(cluster, project, notes).explain(kind, name))
-    if output == "json":
-        print_text(json_document(as_document(view)))
-    elif output == "dot":
+    if output == "dot":
         print_text(printable_lines(view_graph(view)))
-    else:
-        where = Folder(folder)
-        print_lines(explanation_lines(view, place=where.place, source=where.source, every_field=flags["every_field"]))
+        return DONE
+    where = Folder(folder)
+    lines = explanation_lines(view, place=where.place, source=where.source, every_field=flags["every_field"])
+    print_result(output, view, lines)
     return DONE
 
 
@@ -85,8 +84,5 @@ def history_command(folder: str, names: tuple[str, ...], output: str, **flags: A
     """
     kind, name = read_target(names, "name the custom resource: KIND/NAME")
     history = on_cluster(folder, flags, lambda cluster: Historian(cluster).history(kind, name))
-    if output == "json":
-        print_text(json_document(as_document(history)))
-    else:
-        print_lines(history_lines(history))
+    print_result(output, history, history_lines(history))
     return DONE

@@ -12,6 +12,9 @@ import ruleop
 from ruleop.authoring.checking import explanation
 from ruleop.authoring.offline import unevaluated
 from ruleop.authoring.report import Span, Tone, excerpt, mistake
+from ruleop.cli.options import is_unreadable
+from ruleop.cli.program import NO, UNUSABLE
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.language.rules.check_ids import BY_CODE, id_of
 from ruleop.printable import json_document, printable
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.cli.options import Folder
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import Kind
-    from ruleop.language.rules import Finding, Project
+    from ruleop.language.rules import Finding, Project, ProjectErrors
 
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -32,6 +35,12 @@ def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
         warning = finding.severity == "warning"
         yield from mistake(folder.place(finding.site), finding.message, id=id_of(finding.code), warning=warning)
         yield from excerpt(folder.text(finding.site), finding.site)
+
+
+def refusal(errors: ProjectErrors, folder: Folder) -> int:
+    """Prints the mistakes of a project that cannot be used. Returns the exit status."""
+    print_diagnostics(lines(errors.findings, folder))
+    return UNUSABLE if is_unreadable(errors) else NO
 
 
 def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:

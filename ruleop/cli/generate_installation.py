@@ -36,20 +36,11 @@ from ruleop.authoring.generate import (
 from ruleop.authoring.report import Span, Tone, counted
 from ruleop.authoring.scaffold import rules_text
 from ruleop.cli import finding_formats
-from ruleop.cli.generated import (
-    Made,
-    choice_options,
-    chosen,
-    force_option,
-    generated_options,
-    print_or_write,
-    reporting,
-    require_image,
-)
+from ruleop.cli.generated import Output, choice_options, chosen, generated_options, require_image
 from ruleop.cli.loading import load_with_sources, read_documents
 from ruleop.cli.options import Folder, connection_options, project_options
-from ruleop.cli.program import DONE, NO, Command, F, UsageError
-from ruleop.cli.terminal import print_diagnostics, print_lines
+from ruleop.cli.program import DONE, NO, Command, UsageError
+from ruleop.cli.terminal import print_diagnostics, print_lines, print_notes
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.schema import SchemaError
 from ruleop.language.rules.loading.operator_choices import GENERIC_IMAGE, Choices
@@ -62,10 +53,8 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
 
 
-def force_crds_option(command: F) -> F:
-    """Of commands that write CRDs into what is installed."""
-    text = "Overwrite files that `ruleop generate` did not make, and CRDs by those with breaking changes."
-    return click.option("--force", is_flag=True, help=text)(command)
+_FORCE_CRDS: Final = "Overwrite files that `ruleop generate` did not make, and CRDs by those with breaking changes."
+"""Of commands that write CRDs into what is installed."""
 
 
 def compared(crds: Iterable[Object], in_use: Iterable[Object]) -> tuple[list[Line], bool]:
@@ -111,8 +100,7 @@ def written_crds(documents: Iterable[Document]) -> list[Object]:
 
 @click.command(cls=Command, example="ruleop generate crd --out crds/")
 @project_options
-@generated_options
-@force_option
+@generated_options()
 @click.option(
     "--against",
     default="",
@@ -122,31 +110,30 @@ def written_crds(documents: Iterable[Document]) -> list[Object]:
 )
 @click.option("--live", is_flag=True, help="Like --against, with the CRDs of the cluster.")
 @connection_options
-def generate_crd(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
+def generate_crd(folder: str, env_files: tuple[str, ...], to: Output, **flags: Any) -> int:
     """Print the CustomResourceDefinitions of the watches that have `schema`.
 
     The fields of the status are inferred from the rules. --out writes a file for each kind. Exit status 0: done. 1: the
     project has mistakes, --check found a file that is missing or not current, or --against or --live found a breaking
     change. 2: wrong usage, a file cannot be read or written, or the cluster cannot be used.
     """
-    against, live, out, check = flags["against"], flags["live"], flags["out"], flags["check"]
-    if (against or live) and (out or check):
+    against, live = flags["against"], flags["live"]
+    if (against or live) and (to.out or to.check):
         raise UsageError("--against and --live write nothing: use them without --out and --check")
     if against and live:
         raise UsageError("--against compares with files and --live with the cluster: use one of them")
-    with reporting(Folder(folder)):
-        loaded = load_with_sources(Folder(folder), env_files)
-        if against or live:
-            crds = installed_crds(loaded)
-            in_use = _of_cluster(crds, flags) if live else written_crds(read_documents([against], folder=folder))
-            lines, is_breaking = compared(crds, in_use)
-            print_lines(lines)
-            return NO if is_breaking else DONE
-        definitions = sound_definitions(loaded)
+    loaded = load_with_sources(Folder(folder), env_files)
+    if against or live:
+        crds = installed_crds(loaded)
+        in_use = _of_cluster(crds, flags) if live else written_crds(read_documents([against], folder=folder))
+        lines, is_breaking = compared(crds, in_use)
+        print_lines(lines)
+        return NO if is_breaking else DONE
+    definitions = sound_definitions(loaded)
     if not definitions:
         raise UsageError("no watch has `schema`: there is nothing to generate")
     files = crd_files(definitions)
-    return print_or_write(files, yaml_stream(files), out=out, check=check, made=Made("" if flags["force"] else MARK))
+    return to.write(files, yaml_stream(files))
 
 
 def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
@@ -167,54 +154,45 @@ def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
 @click.command(cls=Command, example="ruleop generate manifests | kubectl apply -f -")
 @project_options
 @choice_options("name", "namespace", "namespaces", "image", "version", "rules", "rules-image")
-@generated_options
-@force_crds_option
-def generate_manifests(
-    folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, **flags: Any
-) -> int:
+@generated_options(_FORCE_CRDS)
+def generate_manifests(folder: str, env_files: tuple[str, ...], to: Output, **flags: Any) -> int:
     """Print the objects that install the operator: CRDs, roles, rules and Deployment.
 
     --out writes a folder for `kubectl apply -k`, with components to choose from. Exit status 0: done. 1: the project
     has mistakes, its CRDs have changes that break what works with those in the folder, or --check found a file that is
     missing or not current. 2: wrong usage, or a file cannot be read or written.
     """
-    with reporting(Folder(folder)):
-        choices = chosen(folder, flags)
-        loaded = load_with_sources(Folder(folder), env_files)
-        found = installation(loaded, choices, installed_crds(loaded))
-    if out and not (check or force):
-        refuse_breaking_changes(found.crds, [Path(out) / "crds.yaml"])
+    choices = chosen(folder, flags)
+    loaded = load_with_sources(Folder(folder), env_files)
+    found = installation(loaded, choices, installed_crds(loaded))
+    if to.replaces:
+        refuse_breaking_changes(found.crds, [Path(to.out) / "crds.yaml"])
     _note_missing_image(choices)
-    return print_or_write(
-        kustomize_base(found), install_yaml(found), out=out, check=check, made=Made("" if force else MARK)
-    )
+    return to.write(kustomize_base(found), install_yaml(found))
 
 
 @click.command(cls=Command, example="ruleop generate helm --out chart && helm install app ./chart")
 @project_options
 @choice_options("name", "namespaces", "image", "version", "rules", "rules-image")
-@generated_options
-@force_crds_option
-def generate_helm(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, **flags: Any) -> int:
+@generated_options(_FORCE_CRDS)
+def generate_helm(folder: str, env_files: tuple[str, ...], to: Output, **flags: Any) -> int:
     """Make a Helm chart that installs the operator.
 
     Its values are documented in values.yaml. Exit status 0: done. 1: the project has mistakes, its CRDs have changes
     that break what works with those in the chart, or --check found a file that is missing or not current. 2: wrong
     usage, or a file cannot be read or written.
     """
-    if out:
-        _require_apart(out, folder)
-    with reporting(Folder(folder)):
-        choices = chosen(folder, flags)
-        loaded = load_with_sources(Folder(folder), env_files)
-        crds = installed_crds(loaded)
-        files = chart_files(loaded, choices, crds)
-    if out and not (check or force):
-        refuse_breaking_changes(crds, sorted(Path(out).glob("files/crds/*.yaml")))
+    if to.out:
+        _require_apart(to.out, folder)
+    choices = chosen(folder, flags)
+    loaded = load_with_sources(Folder(folder), env_files)
+    crds = installed_crds(loaded)
+    files = chart_files(loaded, choices, crds)
+    if to.replaces:
+        refuse_breaking_changes(crds, sorted(Path(to.out).glob("files/crds/*.yaml")))
     _note_missing_image(choices)
     printed = "".join(f"# path: {path}\n{text}" for path, text in files.items())
-    made = Made("" if force else MARK, first="Chart.yaml", folder="files")
-    return print_or_write(files, printed, out=out, check=check, made=made)
+    return to.write(files, printed, first="Chart.yaml", folder="files")
 
 
 _PUSHED: Final = f"REGISTRY/{GENERIC_IMAGE}"
@@ -231,7 +209,7 @@ def _note_missing_image(choices: Choices) -> None:
 def _print_image_note(build: str, option: str) -> None:
     """No registry has the image that is the default."""
     note = f"no registry has the image {GENERIC_IMAGE}: build it ({build}), push it, and name it with {option}"
-    print_diagnostics([(Span("note: ", Tone.FAINT), Span(note))])
+    print_notes([note])
 
 
 def _require_apart(out: str, project: str) -> None:
@@ -248,17 +226,14 @@ def _require_apart(out: str, project: str) -> None:
 @choice_options("name", "version")
 @click.option("--base", default="", metavar="IMAGE", help=f"The generic image. Default: {GENERIC_IMAGE}.")
 @click.option("--rules-only", is_flag=True, help="An image of the rules alone, to mount on the generic image.")
-@generated_options
-@force_option
+@generated_options()
 def generate_image(
     folder: str,
     env_files: tuple[str, ...],
     *,
     base: str,
     rules_only: bool,
-    out: str,
-    check: bool,
-    force: bool,
+    to: Output,
     **flags: Any,
 ) -> int:
     """Print a Dockerfile that puts these rules on the generic image.
@@ -272,14 +247,12 @@ def generate_image(
         raise UsageError("--rules-only starts from no image: use it without --base")
     if base:
         require_image("base", base)
-    with reporting(Folder(folder)):
-        choices = chosen(folder, flags)
-        loaded = load_with_sources(Folder(folder), env_files)
-        files = image_files(loaded.files, choices, None if rules_only else base or GENERIC_IMAGE)
+    choices = chosen(folder, flags)
+    loaded = load_with_sources(Folder(folder), env_files)
+    files = image_files(loaded.files, choices, None if rules_only else base or GENERIC_IMAGE)
     if not (base or rules_only):
         _print_image_note(_BUILD_GENERIC, "--base")
-    made = Made("" if force else MARK)
-    return print_or_write(files, files["Dockerfile"], out=out, check=check, made=made)
+    return to.write(files, files["Dockerfile"])
 
 
 @click.command(cls=Command, example="ruleop generate bundle --out bundle/ --version 1.2.0 --replaces 1.1.0")
@@ -287,17 +260,14 @@ def generate_image(
 @choice_options("name", "image", "version", "rules")
 @click.option("--channel", default="stable", show_default=True, metavar="NAME", help="The channel of the catalogue.")
 @click.option("--replaces", default="", metavar="VERSION", help="The version that this one replaces.")
-@generated_options
-@force_crds_option
+@generated_options(_FORCE_CRDS)
 def generate_bundle(
     folder: str,
     env_files: tuple[str, ...],
     *,
     channel: str,
     replaces: str,
-    out: str,
-    check: bool,
-    force: bool,
+    to: Output,
     **flags: Any,
 ) -> int:
     """Make a bundle for the Operator Lifecycle Manager.
@@ -306,29 +276,25 @@ def generate_bundle(
     CRDs have changes that break what works with those in the bundle, or --check found a file that is missing or not
     current. 2: wrong usage, or a file cannot be read or written.
     """
-    with reporting(Folder(folder)):
-        choices = chosen(folder, flags)
-        loaded = load_with_sources(Folder(folder), env_files)
-        crds = installed_crds(loaded)
-        shown = samples(loaded, crds)
-        files = bundle_files(loaded, choices, crds, shown, channel=channel, replaces=replaces)
-    if out and not (check or force):
-        before = (Path(out) / "manifests" / f"{crd['metadata']['name']}.yaml" for crd in crds)
+    choices = chosen(folder, flags)
+    loaded = load_with_sources(Folder(folder), env_files)
+    crds = installed_crds(loaded)
+    shown = samples(loaded, crds)
+    files = bundle_files(loaded, choices, crds, shown, channel=channel, replaces=replaces)
+    if to.replaces:
+        before = (Path(to.out) / "manifests" / f"{crd['metadata']['name']}.yaml" for crd in crds)
         refuse_breaking_changes(crds, [each for each in before if each.is_file()])
     _note_missing_image(choices)
     printed = "".join(f"# path: {path}\n{text}" for path, text in files.items())
-    return print_or_write(files, printed, out=out, check=check, made=Made("" if force else MARK, folder="manifests"))
+    return to.write(files, printed, folder="manifests")
 
 
 @click.command(cls=Command, example="ruleop generate rbac --namespaces blog,shop")
 @project_options
 @choice_options("name", "namespace", "namespaces")
-@generated_options
-@force_option
+@generated_options()
 @click.option("--users", is_flag=True, help="Also roles for people: view, edit and admin of the custom resources.")
-def generate_rbac(
-    folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, users: bool, **flags: Any
-) -> int:
+def generate_rbac(folder: str, env_files: tuple[str, ...], to: Output, users: bool, **flags: Any) -> int:
     """Print the service account, the roles and the bindings of the operator.
 
     They grant exactly what the rules need, each rule with its reason. With --namespaces there are Roles in these
@@ -337,20 +303,19 @@ def generate_rbac(
     cannot be read or written.
     """
     where = Folder(folder)
-    with reporting(where):
-        choices = chosen(folder, flags)
-        loaded = load_with_sources(where, env_files)
-        roles = operator_roles(loaded, choices)
+    choices = chosen(folder, flags)
+    loaded = load_with_sources(where, env_files)
+    roles = operator_roles(loaded, choices)
     print_diagnostics(finding_formats.lines(roles.warnings, where))
     wide = [*wide_permissions(roles, choices)]
-    print_diagnostics((Span("note: ", Tone.FAINT), Span(each)) for each in wide)
+    print_notes(wide)
     objects = [service_account(choices), *role_objects(roles, choices, comments=True)]
     header = f"{MARK} rbac` from the rules: change them there.\n" + "".join(f"# {each}\n" for each in wide)
     files = {"rbac.yaml": header + "---\n".join(map(rules_text, objects))}
     if users:
         header = f"{MARK} rbac --users` from the rules: change them there.\n"
         files["users.yaml"] = header + "---\n".join(map(rules_text, user_roles(loaded.project, choices)))
-    return print_or_write(files, yaml_stream(files), out=out, check=check, made=Made("" if force else MARK))
+    return to.write(files, yaml_stream(files))
 
 
 _PLAIN: Final = re.compile(r"[\w.:/-]+", re.ASCII)
@@ -368,21 +333,18 @@ _PLAIN: Final = re.compile(r"[\w.:/-]+", re.ASCII)
     show_default=True,
     help="What is printed: the dashboard, the alerts as a PrometheusRule, or as a file for Prometheus.",
 )
-@generated_options
-@force_option
-def generate_dashboard(folder: str, *, job: str, output: str, out: str, check: bool, force: bool, **flags: Any) -> int:
+@generated_options()
+def generate_dashboard(folder: str, *, job: str, output: str, to: Output, **flags: Any) -> int:
     """Print a Grafana dashboard of the operator, or its alerts.
 
     --out writes both, the dashboard also as a ConfigMap that Grafana's sidecar finds. Exit status 0: done. 1:
     ruleop.yaml has mistakes, or --check found a file that is missing or not current. 2: wrong usage, or a file cannot
     be read or written.
     """
-    with reporting(Folder(folder)):
-        choices = chosen(folder, flags)
+    choices = chosen(folder, flags)
     job = job or metrics_job(choices)
     if not _PLAIN.fullmatch(job):
         raise UsageError(f'--job must be letters, digits and any of "_.:/-", not "{job}"')
     files = monitoring_files(choices, job)
     printed = {"dashboard": files["dashboard.json"], "alerts": files["alerts.yaml"], "rules": alerting_rules(job)}
-    made = Made("" if force else MARK, first="alerts.yaml")  # JSON has no comments
-    return print_or_write(files, printed[output], out=out, check=check, made=made)
+    return to.write(files, printed[output], first="alerts.yaml")  # JSON has no comments

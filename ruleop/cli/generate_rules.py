@@ -22,23 +22,13 @@ from ruleop.authoring.generate import (
     rule_graph,
     svg,
 )
-from ruleop.authoring.report import Span, Tone
 from ruleop.authoring.ruletests.format import test_schema
 from ruleop.authoring.scaffold import CHOICES, TESTS, WATCHES
-from ruleop.cli.generated import (
-    Made,
-    choice_options,
-    chosen,
-    force_option,
-    generated_options,
-    print_or_write,
-    reporting,
-    require_namespace,
-)
+from ruleop.cli.generated import Output, choice_options, chosen, generated_options, require_namespace
 from ruleop.cli.loading import load_with_sources
 from ruleop.cli.options import Folder, project_options
 from ruleop.cli.program import Command, UsageError
-from ruleop.cli.terminal import print_diagnostics
+from ruleop.cli.terminal import print_notes
 from ruleop.language.rules.findings import did_you_mean_quoted
 from ruleop.language.rules.keys.json_schema import watches_schema
 from ruleop.language.rules.loading.operator_choices import choices_schema
@@ -52,11 +42,8 @@ from ruleop.printable import json_document, printable_lines
 @click.option(
     "--argocd-namespace", default="argocd", show_default=True, metavar="NAMESPACE", help="The namespace of Argo CD."
 )
-@generated_options
-@force_option
-def generate_argocd(
-    folder: str, env_files: tuple[str, ...], argocd_namespace: str, out: str, check: bool, force: bool
-) -> int:
+@generated_options()
+def generate_argocd(folder: str, env_files: tuple[str, ...], argocd_namespace: str, to: Output) -> int:
     """Print the health of the kinds for Argo CD, which otherwise takes each custom resource for healthy.
 
     It is a part of the ConfigMap argocd-cm: a script in Lua for each kind, which reads the conditions of its operator.
@@ -65,31 +52,28 @@ def generate_argocd(
     current. 2: wrong usage, no kind has these conditions, or a file cannot be read or written.
     """
     require_namespace("argocd-namespace", argocd_namespace)
-    with reporting(Folder(folder)):
-        loaded = load_with_sources(Folder(folder), env_files)
-        kinds, notes = health_kinds(loaded, installed_crds(loaded))
-    print_diagnostics((Span("note: ", Tone.FAINT), Span(each)) for each in notes)
+    loaded = load_with_sources(Folder(folder), env_files)
+    kinds, notes = health_kinds(loaded, installed_crds(loaded))
+    print_notes(notes)
     if not kinds:
         raise UsageError("no kind has the conditions of ruleop: there is nothing to generate")
     text = argocd_text(kinds, argocd_namespace)
-    return print_or_write({f"{CONFIG_MAP}.yaml": text}, text, out=out, check=check, made=Made("" if force else MARK))
+    return to.write({f"{CONFIG_MAP}.yaml": text}, text)
 
 
 @click.command(cls=Command, example="ruleop generate docs --out docs/")
 @project_options
-@generated_options
-@force_option
-def generate_docs(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool) -> int:
+@generated_options()
+def generate_docs(folder: str, env_files: tuple[str, ...], to: Output) -> int:
     """Print a reference of the kinds for people who write custom resources, in Markdown.
 
     For each kind: examples, fields, status, conditions, rules, the objects that are made of it, and what happens on
     deletion. --out writes reference.md. Exit status 0: done. 1: the project has mistakes, or --check found a file that
     is missing or not current. 2: wrong usage, or a file cannot be read or written.
     """
-    with reporting(Folder(folder)):
-        loaded = load_with_sources(Folder(folder), env_files)
-        text = kind_docs(loaded, installed_crds(loaded))
-    return print_or_write({"reference.md": text}, text, out=out, check=check, made=Made("" if force else PAGE_MARK))
+    loaded = load_with_sources(Folder(folder), env_files)
+    text = kind_docs(loaded, installed_crds(loaded))
+    return to.write({"reference.md": text}, text, mark=PAGE_MARK)
 
 
 _FORMATS = {"mermaid": (mermaid, "mmd", "%%", ""), "dot": (dot, "dot", "#", ""), "svg": (svg, "svg", "<!--", " -->")}
@@ -106,19 +90,15 @@ _FORMATS = {"mermaid": (mermaid, "mmd", "%%", ""), "dot": (dot, "dot", "#", ""),
     show_default=True,
     help="Mermaid, which GitHub and GitLab draw in Markdown; the language of Graphviz; or a finished picture.",
 )
-@generated_options
-@force_option
-def generate_graph(
-    folder: str, env_files: tuple[str, ...], kind: str, output: str, out: str, check: bool, force: bool
-) -> int:
+@generated_options()
+def generate_graph(folder: str, env_files: tuple[str, ...], kind: str, output: str, to: Output) -> int:
     """Draw each rule: its children, the objects that it observes, and what depends on what.
 
     An edge leads from what comes first to what depends on it; a bold one means that it waits until the first is ready.
     --out writes graph.mmd, graph.dot or graph.svg. Exit status 0: done. 1: the project has mistakes, or --check found a
     file that is missing or not current. 2: wrong usage, or a file cannot be read or written.
     """
-    with reporting(Folder(folder)):
-        loaded = load_with_sources(Folder(folder), env_files)
+    loaded = load_with_sources(Folder(folder), env_files)
     kinds = {watch.rule.kind.kind for watch in loaded.watches}
     if kind and kind not in kinds:
         raise UsageError(f'no rule is of the kind "{kind}"{did_you_mean_quoted(kind, kinds)}')
@@ -126,37 +106,35 @@ def generate_graph(
     graphs = [rule_graph(watch, loaded) for watch in loaded.watches if kind in ("", watch.rule.kind.kind)]
     mark = f"{start}{MARK.removeprefix('#')}"
     text = f"{mark} graph` from the rules: change them there.{end}\n{printable_lines(drawn(graphs))}"
-    return print_or_write({f"graph.{suffix}": text}, text, out=out, check=check, made=Made("" if force else mark))
+    return to.write({f"graph.{suffix}": text}, text, mark=mark)
 
 
 @click.command(cls=Command, example="ruleop generate policy | kubectl apply -f -")
 @project_options
 @choice_options("name", "namespaces")
-@generated_options
-@force_option
-def generate_policy(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, **flags: Any) -> int:
+@generated_options()
+def generate_policy(folder: str, env_files: tuple[str, ...], to: Output, **flags: Any) -> int:
     """Print admission policies of the rules of `validate`, so that the API server refuses what breaks them.
 
     A rule that CEL cannot express exactly stays with the operator alone: a note on stderr has its line and the reason.
     Exit status 0: done. 1: the project has mistakes, or --check found a file that is missing or not current. 2: wrong
     usage, there is no such rule, or a file cannot be read or written.
     """
-    with reporting(Folder(folder)):
-        choices = chosen(folder, flags)
-        loaded = load_with_sources(Folder(folder), env_files)
-        found, kept = policies(loaded)
-    print_diagnostics((Span("note: ", Tone.FAINT), Span(str(each))) for each in kept)
+    choices = chosen(folder, flags)
+    loaded = load_with_sources(Folder(folder), env_files)
+    found, kept = policies(loaded)
+    print_notes(kept)
     if not found:
         raise UsageError("no rule of `validate` that CEL can express: there is nothing to generate")
     text = policy_text(found, kept, choices)
-    return print_or_write({"policy.yaml": text}, text, out=out, check=check, made=Made("" if force else MARK))
+    return to.write({"policy.yaml": text}, text)
 
 
 @click.command(cls=Command, example="ruleop generate schema --out schemas/")
 @click.option("--tests", is_flag=True, help="The schema of rule tests (*.test.yaml), instead of that of watches.yaml.")
 @click.option("--choices", is_flag=True, help="The schema of ruleop.yaml, instead of that of watches.yaml.")
-@generated_options
-def generate_schema(tests: bool, choices: bool, out: str, check: bool) -> int:
+@generated_options("")
+def generate_schema(tests: bool, choices: bool, to: Output) -> int:
     """Print the JSON Schema of watches.yaml, of rule tests or of ruleop.yaml, for editors.
 
     --out writes all to files, or with --tests or --choices one. An editor with the YAML language server finds a schema
@@ -167,7 +145,7 @@ def generate_schema(tests: bool, choices: bool, out: str, check: bool) -> int:
     if tests and choices:
         raise UsageError("--tests and --choices exclude each other")
     name = TESTS if tests else CHOICES if choices else WATCHES
-    return print_or_write(files if name == WATCHES else {name: files[name]}, files[name], out=out, check=check)
+    return to.write(files if name == WATCHES else {name: files[name]}, files[name])
 
 
 def schema_files() -> dict[str, str]:

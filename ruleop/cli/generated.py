@@ -5,29 +5,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
+from ruleop.authoring.generate import MARK
 from ruleop.authoring.report import Span, Tone
 from ruleop.cli import finding_formats as found
-from ruleop.cli.options import is_unreadable
-from ruleop.cli.program import DONE, NO, UNUSABLE, F, UsageError
-from ruleop.cli.terminal import print_diagnostics, print_lines, print_text
+from ruleop.cli.options import Folder
+from ruleop.cli.program import DONE, NO, F, UsageError
+from ruleop.cli.terminal import print_lines, print_text
 from ruleop.files import read_regular, why_unreadable
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.loading import operator_choices
 from ruleop.language.rules.loading.operator_choices import Choices, Rules, read_choices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.authoring.report import Line
-    from ruleop.cli.options import Folder
     from ruleop.language.rules.keys.value_types import TextValue
 
 
@@ -105,74 +105,80 @@ def _valid(option: str, value: str, form: TextValue) -> str:
     return value
 
 
-# -- generated ---------------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------------
 
 
-def generated_options(command: F) -> F:
-    command = click.option(
-        "--check", is_flag=True, help="Write nothing: check whether the files of --out are current."
-    )(command)
-    return click.option(
-        "--out", default="", metavar="DIR", help="Write files to this folder, instead of printing to stdout."
-    )(command)
+FORCE: Final = "Overwrite files that `ruleop generate` did not make."
 
 
-def force_option(command: F) -> F:
-    text = "Overwrite files that `ruleop generate` did not make."
-    return click.option("--force", is_flag=True, help=text)(command)
+def generated_options(force: str = FORCE) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The options of the output, which the command gets as `to`. Mistakes of the project end the command. `force`: the
+    help of the option `--force`; empty: the command has none."""
 
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def run(*, out: str, check: bool, **flags: Any) -> int:
+            to = Output(out, check=check, force=flags.pop("force", True))
+            try:
+                return command(to=to, **flags)
+            except ProjectErrors as errors:
+                return found.refusal(errors, Folder(flags["folder"]))
 
-@contextmanager
-def reporting(where: Folder) -> Iterator[None]:
-    """Prints the mistakes of a project, and ends the command."""
-    try:
-        yield
-    except ProjectErrors as errors:
-        print_diagnostics(found.lines(errors.findings, where))
-        raise click.exceptions.Exit(UNUSABLE if is_unreadable(errors) else NO) from None
+        if force:
+            run = click.option("--force", is_flag=True, help=force)(run)
+        text = "Write nothing: check whether the files of --out are current."
+        run = click.option("--check", is_flag=True, help=text)(run)
+        text = "Write files to this folder, instead of printing to stdout."
+        return click.option("--out", default="", metavar="DIR", help=text)(run)
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Identifies files on disk that `ruleop generate` made and may therefore replace."""
+class Output:
+    """Where the files go: to stdout, or into the folder `out`, or nowhere with `check`. Without `force`, no file is
+    overwritten that `ruleop generate` did not make."""
 
-    mark: str = ""  # how such a file begins; empty if all are
-    first: str = ""  # the file whose beginning speaks for all, where the others cannot have the mark
-    folder: str = ""  # where every other file is one of an earlier run, and is removed
+    out: str
+    check: bool
+    force: bool
 
+    @property
+    def replaces(self) -> bool:
+        """Whether files that are there are replaced, if they were made by `ruleop generate`."""
+        return bool(self.out) and not (self.check or self.force)
 
-def print_or_write(files: Mapping[str, str], printed: str, *, out: str, check: bool, made: Made = Made()) -> int:
-    """Prints a text, or writes all files, or with `check` compares them with what is on disk. A file that was not made
-    by `ruleop generate` is not overwritten."""
-    if check and not out:
-        raise UsageError("--check compares with files: name their folder with --out")
-    if not out:
-        print_text(printed)
-        return DONE
-    folder = Path(out)
-    surplus = [name for name in _names_below(folder, made.folder) if name not in files]
-    existing = {name: _content(folder / name) for name in (*files, *surplus)}
-    stale = {name: text for name, text in files.items() if existing[name] != text.encode()}
-    if not check:
-        for name in (*(name for name in stale if existing[name] is not None), *surplus):
-            if not _is_made(existing.get(made.first or name), made):
-                raise UsageError(
-                    f"{(folder / name).as_posix()} was not made by `ruleop generate`: nothing was written;"
-                    " --force overwrites it"
-                )
-        _replace({folder / name: text for name, text in stale.items()}, [folder / name for name in surplus])
-    lines: list[Line] = []
-    for name in (*files, *surplus):
-        done = "removed" if name in surplus else "written"
-        changed = name in stale or name in surplus
-        state = Span("current") if not changed else Span("not current", Tone.BAD) if check else Span(done)
-        lines.append((Span(f"{(folder / name).as_posix()}: "), state))
-    print_lines(lines)
-    return NO if check and (stale or surplus) else DONE
-
-
-def _is_made(content: bytes | None, made: Made) -> bool:
-    return not made.mark or (content is not None and content.startswith(made.mark.encode()))
+    def write(
+        self, files: Mapping[str, str], printed: str, *, mark: str = MARK, first: str = "", folder: str = ""
+    ) -> int:
+        """Prints a text, or writes all files, or compares them with what is on disk. `mark`: how a file begins that was
+        made by `ruleop generate`. `first`: the file whose beginning speaks for all, where the others cannot have the
+        mark. `folder`: where every other file is one of an earlier run, and is removed."""
+        if self.check and not self.out:
+            raise UsageError("--check compares with files: name their folder with --out")
+        if not self.out:
+            print_text(printed)
+            return DONE
+        root = Path(self.out)
+        surplus = [name for name in _names_below(root, folder) if name not in files]
+        existing = {name: _content(root / name) for name in (*files, *surplus)}
+        stale = {name: text for name, text in files.items() if existing[name] != text.encode()}
+        if not self.check:
+            for name in (*(name for name in stale if existing[name] is not None), *surplus):
+                if not self.force and not (existing.get(first or name) or b"").startswith(mark.encode()):
+                    raise UsageError(
+                        f"{(root / name).as_posix()} was not made by `ruleop generate`: nothing was written;"
+                        " --force overwrites it"
+                    )
+            _replace({root / name: text for name, text in stale.items()}, [root / name for name in surplus])
+        lines: list[Line] = []
+        for name in (*files, *surplus):
+            done = "removed" if name in surplus else "written"
+            changed = name in stale or name in surplus
+            state = Span("current") if not changed else Span("not current", Tone.BAD) if self.check else Span(done)
+            lines.append((Span(f"{(root / name).as_posix()}: "), state))
+        print_lines(lines)
+        return NO if self.check and (stale or surplus) else DONE
 
 
 def _names_below(folder: Path, inside: str) -> list[str]:

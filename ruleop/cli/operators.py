@@ -24,7 +24,7 @@ from ruleop.authoring.live import (
     rollout_views,
     sign,
 )
-from ruleop.authoring.report import Span, Tone, as_document, counted
+from ruleop.authoring.report import Span, Tone, counted
 from ruleop.cli import finding_formats as found
 from ruleop.cli.live_cluster import on_cluster
 from ruleop.cli.loading import load_with_sources
@@ -32,15 +32,13 @@ from ruleop.cli.options import (
     Folder,
     cluster_options,
     connection_options,
-    is_unreadable,
     operator_options,
     project_options,
 )
-from ruleop.cli.program import DONE, NO, UNUSABLE, Command, CommandGroup, UsageError, output_option
-from ruleop.cli.terminal import print_diagnostics, print_lines, print_text
+from ruleop.cli.program import DONE, NO, Command, CommandGroup, UsageError, output_option
+from ruleop.cli.terminal import print_lines, print_result
 from ruleop.language.rules import ProjectErrors
 from ruleop.planning.rollout import paused, resumed, reverted
-from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -125,10 +123,7 @@ def _history(folder: str, watch: str, output: str, **flags: Any) -> int:
     the newest one. A revision can be rolled out again with `undo --to` while its files are kept.
     """
     revisions = on_cluster(folder, flags, lambda cluster: read_revisions(cluster, watch))
-    if output == "json":
-        print_text(json_document(as_document(revisions)))
-    else:
-        print_lines(revision_lines(revisions))
+    print_result(output, revisions, revision_lines(revisions))
     return DONE
 
 
@@ -154,10 +149,8 @@ async def _show(cluster: LiveCluster, watch: str, output: str, *, follow: bool) 
         progresses = any(record.phase == "Progressing" for record in records.values())
         missing = await missing_processes(cluster.reader, cluster.operator) if progresses else []
         views = rollout_views(records, missing)
-        if views != shown and output == "json":
-            print_text(json_document(as_document(views)))
-        elif views != shown:
-            print_lines(rollout_lines(views))
+        if views != shown:
+            print_result(output, views, rollout_lines(views))
         shown = views
         if not follow or not progresses:
             return views
@@ -183,8 +176,7 @@ def recover_command(folder: str, env_files: tuple[str, ...], yes: bool, **flags:
     try:
         project = load_with_sources(where, env_files).project
     except ProjectErrors as errors:
-        print_diagnostics(found.lines(errors.findings, where))
-        return UNUSABLE if is_unreadable(errors) else NO
+        return found.refusal(errors, where)
     return on_cluster(folder, flags, lambda cluster: _recover(cluster, project, yes=yes))
 
 

@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ruleop.authoring.report import Span, Tone, styled
+from ruleop.authoring.report import Span, Tone, as_document, styled
 from ruleop.cli.program import write_to
-from ruleop.printable import printable
+from ruleop.printable import json_document, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +24,14 @@ def print_lines(lines: Iterable[Line]) -> None:
     write_to(sys.stdout, styled(lines, colour=has_colour(sys.stdout)))
 
 
+def print_result(output: str, value: Any, lines: Iterable[Line]) -> None:
+    """Prints a value of the report: as a document if the output is `json`, or else the lines."""
+    if output == "json":
+        print_text(json_document(as_document(value)))
+    else:
+        print_lines(lines)
+
+
 def print_text(text: str) -> None:
     """Prints a document for programs to stdout, as it is. It holds no character that a terminal would obey."""
     write_to(sys.stdout, text)
@@ -32,6 +40,10 @@ def print_text(text: str) -> None:
 def print_diagnostics(lines: Iterable[Line]) -> None:
     """Prints mistakes, warnings and progress to stderr."""
     write_to(sys.stderr, styled(lines, colour=has_colour(sys.stderr)))
+
+
+def print_notes(texts: Iterable[object]) -> None:
+    print_diagnostics((Span("note: ", Tone.FAINT), Span(str(each))) for each in texts)
 
 
 def styled_comment(text: str) -> str:
