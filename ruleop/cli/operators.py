@@ -254,10 +254,8 @@ async def _rename(cluster: LiveCluster, old: str, namespace: str, rules: Sequenc
     if not after.namespace:
         after = replace(after, namespace=before.namespace)
     renamed = await Renaming(cluster, before, after, rules).run()
-    return [*_renamed_lines(old, f'"{after.name}" in namespace {after.namespace}', renamed.objects, renamed.resources)]
-
-
-def _renamed_lines(old: str, new: str, objects: Iterable[str], resources: int) -> Iterator[Line]:
-    yield from ((Span(f"written: {each}"),) for each in objects)
-    yield (Span(f"finalizers replaced: {resources}"),)
-    yield (Span(f'The operator "{old}" is {new} now. Start it.', Tone.GOOD),)
+    return [
+        *((Span(f"written: {each}"),) for each in renamed.objects),
+        (Span(f"finalizers replaced: {renamed.resources}"),),
+        (Span(f'The operator "{old}" is "{after.name}" in namespace {after.namespace} now. Start it.', Tone.GOOD),),
+    ]

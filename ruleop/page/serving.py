@@ -91,7 +91,8 @@ async def resources(source: PageSource, query: Mapping[str, str]) -> Page:
 async def resource(source: PageSource, query: Mapping[str, str]) -> Page:
     title, namespace, name = (query.get(each, "")[:MAX_QUERY] for each in ("kind", "namespace", "name"))
     found = await source.resource(title, namespace, name, query.get("node", "")[:MAX_QUERY])
-    data = {**found, "graph": Markup(found["graph"]), "node_url": _node_url(found["key"])}  # noqa: S704 - see above
+    graph = Markup(found["graph"])  # noqa: S704 - see above
+    data = {**found, "graph": graph, "node_url": lambda child: resource_url(found["key"], node=child) + "#node"}
     return Page(f"{found['key'].kind} {name}", "resource.html", data, found["key"], found["label"])
 
 
@@ -110,10 +111,6 @@ PAGES: Final[Mapping[str, Callable[[PageSource, Mapping[str, str]], Awaitable[Pa
     "/rollouts": rollouts,
     "/operator": operator,
 }
-
-
-def _node_url(key: ObjectKey) -> Callable[[str], str]:
-    return lambda child: resource_url(key, node=child) + "#node"
 
 
 def _shown(value: Any) -> Any:

@@ -201,7 +201,9 @@ class PageSource:
                 words = " ".join((report.failure, report.status_failure, *report.waiting))
                 yield _Line(key, entry, reason, "failed" if report.failure else report.state or "unknown", words)
             else:
-                yield _unreported(key, entry)
+                obj = entry.parsed()
+                reason = str(find_condition(obj, "Ready").get("reason") or "Unknown")
+                yield _Line(key, entry, reason, _state_of(obj), "")
 
     async def _entries(self, kind: GroupKind) -> AsyncIterator[tuple[ObjectKey, StoreEntry]]:
         """The custom resources of a kind. Others run in between, because there may be many."""
@@ -418,12 +420,6 @@ def _state_of(obj: Mapping[str, Any]) -> Health:
     if find_condition(obj, "Stalled").get("status") == "True":
         return "failed"
     return "waiting" if find_condition(obj, "Ready") else "unknown"
-
-
-def _unreported(key: ObjectKey, entry: StoreEntry) -> _Line:
-    obj = entry.parsed()
-    reason = str(find_condition(obj, "Ready").get("reason") or "")
-    return _Line(key, entry, reason or "Unknown", _state_of(obj), "")
 
 
 def _coloured(graph: RuleGraph, explained: ResourceView, key: ObjectKey, chosen: str) -> RuleGraph:

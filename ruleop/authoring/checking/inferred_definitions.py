@@ -305,13 +305,9 @@ def _kinds(loaded: Loaded) -> dict[tuple[str, str], _Kind]:
 def _check(definition: Definition, findings: Findings) -> None:
     """Reports mistakes that the API server would refuse."""
     for finding in without_consequences(check_crd(definition.document)):
-        findings.mistake("crd", _in_the_schema(finding.path, finding.message), definition.place(finding.path))
-
-
-def _in_the_schema(path: FieldPath, message: str) -> str:
-    """The message with the part of the path that is in `schema`."""
-    place = _in_words(path)
-    return f"{place}: {message}" if place else message
+        place = _in_words(finding.path)
+        message = f"{place}: {finding.message}" if place else finding.message
+        findings.mistake("crd", message, definition.place(finding.path))
 
 
 def _in_words(path: FieldPath) -> str:

@@ -228,7 +228,9 @@ class KnownNames:
                     return self._joined((left, right), part)
             path = chain_of(node)
             found = self._of_path(path, part) if path else ANY
-            return (UnknownName(expression),) if found == ANY and expression and _is_of_cr(node) else found
+            return (
+                (UnknownName(expression),) if found == ANY and expression and names_in(node) <= _OF_CR_ALONE else found
+            )
         finally:
             self._depth -= 1
 
@@ -302,8 +304,3 @@ def _names_set_in(tree: syntax.Template) -> Iterator[str]:
     yield from (each.name for each in find(tree, syntax.Variable))
     yield from (name for macro in find(tree, syntax.Macro) for name in macro.params)
     yield from (name for block in find(tree, syntax.CallBlock) for name in block.params)
-
-
-def _is_of_cr(node: syntax.Node) -> bool:
-    """Whether an expression reads the CR and `vars` alone."""
-    return names_in(node) <= _OF_CR_ALONE

@@ -155,16 +155,14 @@ def references(body: Body) -> Iterator[ObjectReference]:
     elif kind in _BINDINGS:
         yield from _bound(fields)
     elif kind == _INGRESS:
-        has_annotations = any(each.path[:2] == ("metadata", "annotations") or _is_open(each) for each in body.fields)
+        has_annotations = any(
+            each.path[:2] == ("metadata", "annotations") or (each.spread and len(each.path) < 2) for each in body.fields
+        )
         for path, found in fields.items():
             if path[-2:] == ("service", "name"):
                 yield ObjectReference(_SERVICE, found, "related")
             elif path[-1:] == ("secretName",) and not has_annotations:  # by which cert-manager makes it
                 yield ObjectReference(_SECRET, found, "beside")
-
-
-def _is_open(found: BodyField) -> bool:
-    return found.spread and len(found.path) < len(("metadata", "annotations"))
 
 
 def _scaled(fields: dict[FieldPath, BodyField]) -> Iterator[ObjectReference]:
@@ -401,7 +399,9 @@ def check_selectors(all_names: list[KnownNames], findings: Findings) -> None:
                 continue
             for body in names.sources.bodies(part):
                 required = _required(body, part, names)
-                if required and not any(_match(required, pods.labels) for pods in everyone):
+                if required and not any(
+                    all(_has(key, each, pods.labels) for key, each in required.items()) for pods in everyone
+                ):
                     _report(required, body.kind.versionless, made.pods, findings)
 
 
@@ -466,11 +466,6 @@ def _labels(members: KnownMembers, body: Body, path: FieldPath) -> dict[str, _Re
         if site is not None:
             found[key] = _Required((value,), site)
     return found
-
-
-def _match(required: dict[str, _Required], labels: KnownMembers) -> bool:
-    """Whether Pods with these labels may be selected."""
-    return all(_has(key, each, labels) for key, each in required.items())
 
 
 def _has(key: str, required: _Required, labels: KnownMembers) -> bool:

@@ -25,7 +25,7 @@ from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.loading.operator_choices import FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules import Rule
@@ -106,7 +106,9 @@ def bundle_files(
     labels = _labels(choices, channel)
     files["metadata/annotations.yaml"] = {"annotations": labels}
     texts = {path: _HEADER + rules_text(each) for path, each in files.items()}
-    return {**texts, "bundle.Dockerfile": _HEADER + _dockerfile(labels)}
+    lines = ["FROM scratch", *(f'LABEL {name}="{value}"' for name, value in labels.items())]
+    lines += ["COPY manifests /manifests/", "COPY metadata /metadata/"]
+    return {**texts, "bundle.Dockerfile": _HEADER + "".join(f"{line}\n" for line in lines)}
 
 
 def _labels(choices: Choices, channel: str) -> dict[str, str]:
@@ -119,11 +121,6 @@ def _labels(choices: Choices, channel: str) -> dict[str, str]:
         f"{prefix}.channels.v1": channel,
         f"{prefix}.channel.default.v1": channel,
     }
-
-
-def _dockerfile(labels: Mapping[str, str]) -> str:
-    lines = ["FROM scratch", *(f'LABEL {name}="{value}"' for name, value in labels.items())]
-    return "".join(f"{line}\n" for line in [*lines, "COPY manifests /manifests/", "COPY metadata /metadata/"])
 
 
 def _service_version(loaded: Loaded, choices: Choices, crds: Sequence[Object], deployment: Object) -> dict[str, Any]:

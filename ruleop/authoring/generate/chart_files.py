@@ -44,7 +44,8 @@ _UID: Final = "__UID__"
 
 def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dict[str, str]:
     """The texts of the chart by their paths. Raises ProjectErrors."""
-    values = _values(loaded, choices)
+    values, named = _values(loaded, choices), replace(choices, name=_NAME)
+    job = metrics_job(named)
     files = {
         "Chart.yaml": _HEADER + rules_text(_chart(loaded, choices, crds)),
         "values.yaml": values,
@@ -53,7 +54,8 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
         **{f"files/crds/{crd['metadata']['name']}.yaml": _HEADER + rules_text(_kept(crd)) for crd in crds},
         **{f"files/roles/{name}.yaml": text for name, text in _roles(loaded, choices)},
         **{f"files/policies/{each.name}.yaml": rules_text(each.spec) for each in policies(loaded)[0]},
-        **dict(_monitoring(replace(choices, name=_NAME))),
+        "files/monitoring/alerts.yaml": rules_text(rules_file(job, _NAMESPACE)),
+        "files/monitoring/dashboard.json": json_document({**dashboard(named, job), "uid": _UID}),
     }
     if choices.reloads:
         rules = rule_files(loaded)
@@ -178,12 +180,6 @@ def _roles(loaded: Loaded, choices: Choices) -> Iterator[tuple[str, str]]:
     yield "leader", _rules_text(each for each in leader if each not in everywhere.operator)
     yield "shards", _rules_text(each for each in shards if each not in everywhere.operator)
     yield "metrics", _rules_text(each for each in metrics if each not in everywhere.cluster)
-
-
-def _monitoring(choices: Choices) -> Iterator[tuple[str, str]]:
-    job = metrics_job(choices)
-    yield "files/monitoring/alerts.yaml", rules_text(rules_file(job, _NAMESPACE))
-    yield "files/monitoring/dashboard.json", json_document({**dashboard(choices, job), "uid": _UID})
 
 
 def _rules_text(permissions: Iterable[Permission]) -> str:

@@ -409,16 +409,13 @@ def samples(loaded: Loaded, crds: Sequence[Object]) -> list[Object]:
     for crd in crds:
         spec = crd["spec"]
         for version in spec["versions"]:
+            if not version.get("served"):
+                continue
             key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
-            if version.get("served"):
-                found.append(written.get(key) or _small(*key, version["schema"]["openAPIV3Schema"]))
+            small = {"apiVersion": key[0], "kind": key[1], "metadata": {"name": "example"}}
+            fields = (version["schema"]["openAPIV3Schema"].get("properties") or {}).get("spec")
+            found.append(written.get(key) or (small if fields is None else {**small, "spec": instance(fields, "spec")}))
     return found
-
-
-def _small(version: str, kind: str, schema: dict[str, JSON]) -> Object:
-    spec = (schema.get("properties") or {}).get("spec")
-    found = {"apiVersion": version, "kind": kind, "metadata": {"name": "example"}}
-    return found if spec is None else {**found, "spec": instance(spec, "spec")}
 
 
 def examples(loaded: Loaded) -> Iterator[Object]:

@@ -280,7 +280,8 @@ def _groups(files: Mapping[str, str]) -> Iterator[dict[str, str]]:
     group: dict[str, str] = {}
     size = 0
     for path, text in files.items():
-        needed = _applied_size(text) + len(path)
+        # Bytes in the annotation, in which kubectl writes three characters as an escape of six.
+        needed = len(orjson.dumps(text)) + 5 * sum(text.count(each) for each in "<>&") + len(path)
         if needed > MOST_APPLIED:
             message = f"the file ({needed // 1024} KiB in JSON) {_TOO_LARGE}"
             raise ProjectErrors.of("conflict", message, Site(path))
@@ -291,11 +292,6 @@ def _groups(files: Mapping[str, str]) -> Iterator[dict[str, str]]:
         size += needed
     if group:
         yield group
-
-
-def _applied_size(text: str) -> int:
-    """Bytes in the annotation, in which kubectl writes three characters as an escape of six."""
-    return len(orjson.dumps(text)) + 5 * sum(text.count(each) for each in "<>&")
 
 
 _IMAGE_HEADER: Final = f"{MARK} image` from the rules and ruleop.yaml: change them there.\n"

@@ -67,7 +67,17 @@ def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) 
     if findings.failed:
         raise ProjectErrors(findings.sorted())
     if not elsewhere:
-        needed = [_in_cluster(each) if each.scope is PermissionScope.FIXED else each for each in needed]
+        needed = [
+            replace(
+                each,
+                scope=PermissionScope.CLUSTER,
+                namespace="",
+                everywhere=f"it is needed in the namespace {each.namespace}",
+            )
+            if each.scope is PermissionScope.FIXED
+            else each
+            for each in needed
+        ]
     by_scope = {scope: [each for each in needed if each.scope is scope] for scope in PermissionScope}
     watched = by_scope[PermissionScope.WATCHED] if choices.namespaces else []
     cluster = _merged(
@@ -85,11 +95,6 @@ def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) 
         {name: left for name, each in sorted(fixed.items()) if (left := _beyond(_merged(each), cluster))},
         findings.sorted(),
     )
-
-
-def _in_cluster(permission: Permission) -> Permission:
-    everywhere = f"it is needed in the namespace {permission.namespace}"
-    return replace(permission, scope=PermissionScope.CLUSTER, namespace="", everywhere=everywhere)
 
 
 def _needed(loaded: Loaded, settings: RoleSettings, findings: Findings) -> list[Permission]:

@@ -263,7 +263,9 @@ class ChangeSummary:
             yield from self._changes_of(rule)
             for cause, group in self.problems.items():
                 if cause.rule == rule:
-                    yield from _problem_lines(cause, group, place)
+                    child = f"! {cause.child}: " if cause.child else "! "
+                    where = f"{place(cause.site)}: " if cause.site is not None else ""
+                    yield from _with_count((Span(child, Tone.BAD), Span(f"{where}{group.message}")), group)
             for remark, group in self.remarks.items():
                 if remark.rule == rule:
                     yield from _with_count((Span(f"? {remark.child}: ", Tone.WAIT), Span(remark.text)), group)
@@ -354,12 +356,6 @@ def _rollout_lines(rule: str, rollout: Rollout, views: list[WaveView]) -> Iterat
         Span(f"{total} in waves of at most {len(first)}{pause}; stops when more than {threshold} fail"),
     )
     yield (Span(f"    first {listed(first, MAX_NAMES)}", Tone.FAINT),)
-
-
-def _problem_lines(cause: ProblemCause, group: ChangeGroup, place: Place) -> Iterator[Line]:
-    child = f"{cause.child}: " if cause.child else ""
-    where = f"{place(cause.site)}: " if cause.site is not None else ""
-    yield from _with_count((Span(f"! {child}", Tone.BAD), Span(f"{where}{group.message}")), group)
 
 
 def _field_lines(change: FieldChange, group: ChangeGroup) -> Iterator[Line]:

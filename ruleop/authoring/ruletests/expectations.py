@@ -179,7 +179,10 @@ class _Checker:
         differing = [
             CaseDifference(without_secret_data(each, obj), self.world.source(key, each.path))
             for each in mismatches(
-                expected, _comparable(shown), self.world.kinds.shape_of(kind), exact=self.expect.exact
+                expected,
+                shown if isinstance(shown, dict) else dict(shown),
+                self.world.kinds.shape_of(kind),
+                exact=self.expect.exact,
             )
         ]
         if differing:
@@ -378,7 +381,3 @@ def _unknown_nulls(expected: YamlNode, shape: Shape) -> Iterator[str]:
             value = value[part]
         if value is None and finding.path[0] not in {"apiVersion", "kind", "metadata"}:
             yield str(finding)
-
-
-def _comparable(obj: Object) -> dict[str, Any]:
-    return obj if isinstance(obj, dict) else dict(obj)

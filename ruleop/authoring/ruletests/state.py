@@ -43,16 +43,13 @@ class Provenance:
     ) -> Site | None:
         """The place of a field of the CR's status, or of a child's object. `owned`: with the ids of their children."""
         if key == cr:
-            return self._of_status(path)
+            body = self.rule.status.body
+            return self._in_body(body, path, None) if body is not None else None
         ids = {other: id_ for id_, other, _ in owned}
         child = next((each for each in self.rule.every_child if each.id == ids.get(key)), None)
         if child is None:
             return None
         return self._in_body(child.body, path, key)
-
-    def _of_status(self, path: FieldPath) -> Site | None:
-        """The place of a field of the status."""
-        return self._in_body(self.rule.status.body, path, None) if self.rule.status.body is not None else None
 
     def _in_body(self, body: TextTemplate | Tree, path: FieldPath, key: ObjectKey | None) -> Site | None:
         """`key`: of one of several objects."""

@@ -314,10 +314,12 @@ def _project(definition: _Definition, *, with_group: bool, several: bool) -> New
         incomplete=bool(findings),
         with_group=with_group,
     )
+    fields = ", ".join(f"status.{name}" for name in required)
+    placeholders = f"status in watches.yaml has placeholders for what the CRD requires: {fields}. Replace them."
     notes = [
         f"Children are only a start: {start}. Replace them.",
         *added,
-        *_status_notes(required),
+        *([placeholders] if required else []),
         *([project.completion(findings)] if findings else []),
         *_other_versions(kind, crd.versions),
     ]
@@ -413,12 +415,6 @@ def _empty(schema: Schema, name: str) -> JSON:
         str(schema.get("type"))
     )
     return instance(schema, name) if empty is None or validate_value(empty, schema) else empty
-
-
-def _status_notes(required: Mapping[str, Any]) -> Iterator[str]:
-    if required:
-        fields = ", ".join(f"status.{name}" for name in required)
-        yield f"status in watches.yaml has placeholders for what the CRD requires: {fields}. Replace them."
 
 
 # -- the example -----------------------------------------------------------------------------------------------------

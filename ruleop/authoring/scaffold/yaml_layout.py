@@ -262,14 +262,16 @@ def _block(value: Any, is_template: bool) -> tuple[str, list[str]] | None:
         return None
     lines = text.removesuffix("\n").split("\n")
     exact = len(lines) > 1 and lines[-1] and all(not line or line.strip(" ") for line in lines)
-    if not exact or not lines[0] or lines[0][0] == " " or _UNSAFE_IN_BLOCK.search(text) or not _is_printable(text):
+    if (
+        not exact
+        or not lines[0]
+        or lines[0][0] == " "
+        or _UNSAFE_IN_BLOCK.search(text)
+        or not text.replace("\n", "").isprintable()
+    ):
         return None
     if raw:
         if re.search(r"\{%[-+]?\s*endraw", text):
             return None
         lines = ["{% raw %}", *lines, "{% endraw %}"]
     return ("|" if text.endswith("\n") else "|-"), lines
-
-
-def _is_printable(text: str) -> bool:
-    return text.replace("\n", "").isprintable()

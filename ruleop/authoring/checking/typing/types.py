@@ -288,7 +288,10 @@ class Type:
     def only(self, kinds: Iterable[str]) -> Type:
         """The values of these kinds."""
         left = self.kinds & frozenset(kinds)
-        return self if left == self.kinds else replace(self, kinds=left, constants=_of_kinds(self.constants, left))
+        if left == self.kinds:
+            return self
+        constants = None if self.constants is None else frozenset(each for each in self.constants if each[0] in left)
+        return replace(self, kinds=left, constants=constants)
 
     def without(self, kinds: Iterable[str]) -> Type:
         return self.only(self.kinds - frozenset(kinds))
@@ -507,10 +510,6 @@ def _both(a: Type, b: Type) -> frozenset[Constant] | None:
         return None
     found = a.constants | b.constants
     return found if len(found) <= 64 else None
-
-
-def _of_kinds(constants: frozenset[Constant] | None, kinds: frozenset[str]) -> frozenset[Constant] | None:
-    return None if constants is None else frozenset(each for each in constants if each[0] in kinds)
 
 
 def truth_of(value: Type) -> bool | None:

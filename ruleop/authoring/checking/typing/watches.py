@@ -4,6 +4,7 @@ they see."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.typing import narrowing
@@ -280,7 +281,8 @@ class WatchTypes:
         self.inference.kind_site = kind.site if kind is not None else self.draft.table.site
         self.env = self.env.with_names(observed_names(self.draft, self.kinds))
         self._lets()
-        self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), self._is_certain))
+        is_certain = partial(narrowing.is_certain, self.inference)
+        self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), is_certain))
         self.inference.base = self.env
 
     def _status(self, part: RulePart) -> None:
@@ -454,9 +456,6 @@ class WatchTypes:
             for child in self.draft.everyone
             if child.table.when is not None and not child.has_items and child.table.for_each_of is None
         }
-
-    def _is_certain(self, when: syntax.Expr, env: TypeEnvironment) -> bool:
-        return narrowing.is_certain(self.inference, when, env)
 
     def _child(self, child: ChildDraft, valid: TypeEnvironment) -> None:
         env = valid

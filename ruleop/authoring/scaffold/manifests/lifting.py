@@ -245,13 +245,10 @@ def _matches(body: Mapping[str, Any], path: Path) -> Iterator[TreePath]:
                     following.append(((*concrete, segment), value[segment]))
             elif isinstance(value, list):
                 following += [
-                    ((*concrete, index), item) for index, item in enumerate(value) if _is_selected(item, segment)
+                    ((*concrete, index), item)
+                    for index, item in enumerate(value)
+                    if isinstance(item, dict)
+                    and all(key in item and scalar_text(item[key]) == text for key, text in segment.pairs)
                 ]
         open_paths = following
     yield from (concrete for concrete, _ in open_paths)
-
-
-def _is_selected(item: Any, selector: PathSelector) -> bool:
-    return isinstance(item, dict) and all(
-        key in item and scalar_text(item[key]) == text for key, text in selector.pairs
-    )
