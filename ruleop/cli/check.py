@@ -12,7 +12,6 @@ import click
 
 from ruleop.authoring.checking import check_project, explanation, unchecked_kinds
 from ruleop.authoring.checking.missing_permissions import Grants, Roles
-from ruleop.authoring.checking.needed_permissions import RoleSettings
 from ruleop.authoring.report import Span, Tone, counted
 from ruleop.cli import finding_formats as found
 from ruleop.cli.loading import load_with_sources, read_documents
@@ -124,16 +123,17 @@ def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles:
     by which `ruleop generate rbac` makes roles. Raises ProjectErrors with its mistakes."""
     grants = Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
     namespaces = tuple(dict.fromkeys(name.strip() for name in flags["namespaces"].split(",") if name.strip()))
-    choices = read_choices(Path(folder)) if Path(folder, FILE).exists() else replace(Choices(), leader_elect=False)
-    settings = RoleSettings(
-        flags["name"] or choices.name,
-        namespaces or choices.namespaces,
-        flags["leader_elect"] or choices.leader_elect,
-        flags["metrics_auth"] or choices.metrics_auth,
-        flags["selector"] or choices.selector,
-        flags["shards"] is not None or choices.shards > 0,
+    choices = read_choices(Path(folder)) if Path(folder, FILE).exists() else Choices(leader_elect=False)
+    choices = replace(
+        choices,
+        name=flags["name"] or choices.name,
+        namespaces=namespaces or choices.namespaces,
+        leader_elect=flags["leader_elect"] or choices.leader_elect,
+        metrics_auth=flags["metrics_auth"] or choices.metrics_auth,
+        selector=flags["selector"] or choices.selector,
+        shards=choices.shards or int(flags["shards"] is not None),
     )
-    return Roles(grants, settings, flags["operator_namespace"])
+    return Roles(grants, choices, flags["operator_namespace"])
 
 
 def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:

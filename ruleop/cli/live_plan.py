@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live import LivePlanner, ServerDryRun, all_passes, read_rollouts
@@ -38,48 +37,33 @@ PROGRESS: Final = 100
 """Custom resources after which a terminal shows how many are planned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subjects:
-    """The custom resources to plan: one custom resource or all of a kind, those of files, or all."""
-
-    names: tuple[str, ...] = ()  # KIND, KIND/NAME or KIND NAME
-    files: tuple[str, ...] = ()
-    all: bool = False
-    server_dry_run: bool = False
-
-    def check(self) -> None:
-        if sum(map(bool, (self.names, self.files, self.all))) != 1:
-            raise UsageError("with --live, name one of: KIND/NAME, KIND, -f FILE, --all")
-
-
-def plan_live(
-    folder: str, env_files: Sequence[str], subjects: Subjects, flags: Mapping[str, Any]
-) -> Passes | ChangeSummary:
-    """The plans of the named custom resources, or a summary of those of a kind or of all. `flags`: those of the
-    cluster."""
-    subjects.check()
+def plan_live(folder: str, env_files: Sequence[str], flags: Mapping[str, Any]) -> Passes | ChangeSummary:
+    """The plans of one custom resource or of those of files, or a summary of those of a kind or of all. `flags`: of the
+    command."""
+    if sum(map(bool, (flags["names"], flags["files"], flags["everything"]))) != 1:
+        raise UsageError("with --live, name one of: KIND/NAME, KIND, -f FILE, --all")
     where, project = load_for_planning(folder, env_files)
-    return on_cluster(folder, flags, lambda cluster: _LivePlan(cluster, where, project, subjects).run())
+    return on_cluster(folder, flags, lambda cluster: _LivePlan(cluster, where, project, flags).run())
 
 
 class _LivePlan:
-    def __init__(self, cluster: LiveCluster, folder: Folder, project: Project, subjects: Subjects) -> None:
-        self.cluster, self.project, self.subjects = cluster, project, subjects
-        self.planner = LivePlanner(cluster, project, expects_refusals=not subjects.server_dry_run)
-        self.dry_run = ServerDryRun(cluster, self.planner) if subjects.server_dry_run else None
+    def __init__(self, cluster: LiveCluster, folder: Folder, project: Project, flags: Mapping[str, Any]) -> None:
+        self.cluster, self.project, self.flags = cluster, project, flags
+        self.planner = LivePlanner(cluster, project, expects_refusals=not flags["server_dry_run"])
+        self.dry_run = ServerDryRun(cluster, self.planner) if flags["server_dry_run"] else None
         self.passes = Passes(folder, cluster.kinds)
 
     async def run(self) -> Passes | ChangeSummary:
-        cluster, subjects = self.cluster, self.subjects
+        cluster, files = self.cluster, self.flags["files"]
         if cluster.operator.others:
             print_diagnostics([(Span(f"warning: {cluster.operator.problem}", Tone.WAIT),)])
-        if subjects.files:
-            documents = watched_documents(self.project, read_documents(subjects.files, folder=self.passes.folder.name))
+        if files:
+            documents = watched_documents(self.project, read_documents(files, folder=self.passes.folder.name))
             found = [await self._of_document(each) for each in documents]
             return await self._planned([each for each in found if each is not None])
-        if subjects.all:
+        if self.flags["everything"]:
             return await self._summary(dict.fromkeys(rule.kind for rule in self.project.rules))
-        kind, name = split_target(subjects.names)
+        kind, name = split_target(self.flags["names"])
         watched = self._watched_kind(
             cluster.find_kind(kind, {rule.kind.versionless for rule in self.project.rules}).kind
         )

@@ -59,14 +59,13 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("--at is for custom resources of -f: a cluster and a recorded pass have a time of their own")
     if flags["live"]:
         # Imports the client, which the offline plan does not need: it would take twice as long.
-        from ruleop.cli.live_plan import Subjects, plan_live  # noqa: PLC0415
+        from ruleop.cli.live_plan import plan_live  # noqa: PLC0415
 
         if flags["until_quiet"]:
             raise UsageError("--until-quiet is for custom resources of -f: a cluster is not written")
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
-        subjects = Subjects(names, files, everything, server_dry_run=flags["server_dry_run"])
-        return plan_live(folder, env_files, subjects, flags)
+        return plan_live(folder, env_files, flags)
     if flags["server_dry_run"]:
         raise UsageError("--server-dry-run asks the API server of a cluster: add --live")
     if names or everything:

@@ -8,11 +8,11 @@ import pytest
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.missing_permissions import Grants, Roles
-from ruleop.authoring.checking.needed_permissions import RoleSettings
 from ruleop.authoring.offline import documents_in
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.check_ids import CHECKS, id_of
 from ruleop.language.rules.checking import load_with_sources
+from ruleop.language.rules.loading.operator_choices import Choices
 from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT
@@ -70,7 +70,7 @@ def found(example: Example, root: Path) -> set[str]:
     except ProjectErrors as errors:
         return {id_of(finding.code) for finding in errors.findings}
     grants = Grants.of("rbac.yaml", [each.data for each in roles]) if roles is not None else None
-    operator = Roles(grants, RoleSettings()) if grants is not None else None
+    operator = Roles(grants, Choices(leader_elect=False)) if grants is not None else None
     return {id_of(finding.code) for finding in check_project(loaded, roles=operator)}
 
 

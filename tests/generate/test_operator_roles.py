@@ -10,7 +10,7 @@ import pytest
 
 from ruleop.authoring.checking.dataflow import Sources
 from ruleop.authoring.checking.missing_permissions import Grants, Roles, check_permissions
-from ruleop.authoring.checking.needed_permissions import PermissionScope, RoleSettings
+from ruleop.authoring.checking.needed_permissions import PermissionScope
 from ruleop.authoring.generate.operator_roles import (
     operator_roles,
     role_objects,
@@ -363,8 +363,7 @@ def test_check_finds_nothing_missing_in_the_generated_roles(root: Path, namespac
     project = load_with_sources(root, environ={})
     choices = Choices(namespaces=namespaces, metrics_auth=True)
     objects = role_objects(operator_roles(project, choices), choices)
-    settings = RoleSettings(choices.name, namespaces, leader_elect=True, metrics_auth=True)
-    roles = Roles(Grants.of("roles", objects), settings, choices.namespace)
+    roles = Roles(Grants.of("roles", objects), choices, choices.namespace)
     findings = Findings(project.files)
     check_permissions([Sources(each, project) for each in project.watches], roles, findings)
     assert [*map(str, findings.sorted())] == []
@@ -381,7 +380,7 @@ def test_check_misses_each_verb_of_each_rule(root: Path):
             fewer = replace(permission, verbs=tuple(each for each in permission.verbs if each != verb))
             others = (*roles.cluster[:number], fewer, *roles.cluster[number + 1 :])
             objects = role_objects(replace(roles, cluster=others), choices)
-            compared = Roles(Grants.of("roles", objects), RoleSettings(leader_elect=True), choices.namespace)
+            compared = Roles(Grants.of("roles", objects), choices, choices.namespace)
             findings = Findings(project.files)
             check_permissions([Sources(each, project) for each in project.watches], compared, findings)
             assert findings.sorted(), (permission.title, verb)
@@ -507,6 +506,6 @@ def test_expire_needs_to_delete_custom_resources_and_nothing_else_does():
     findings = Findings({})
     sources = [Sources(each, loaded(body)) for each in loaded(body).watches]
     roles = role_objects(generated(PLAIN), Choices())
-    check_permissions(sources, Roles(Grants.of("rbac.yaml", roles), RoleSettings(), "default"), findings)
+    check_permissions(sources, Roles(Grants.of("rbac.yaml", roles), Choices(leader_elect=False), "default"), findings)
     (missing,) = [each for each in findings.sorted() if "delete" in each.message]
     assert missing.message.startswith(f"rbac.yaml does not grant delete on {crd}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.checking.needed_permissions import (
     Permission,
     PermissionScope,
-    RoleSettings,
     granting_children,
     is_by_hand,
     needed_permissions,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Findings
     from ruleop.language.rules.loading import Loaded
+    from ruleop.language.rules.loading.operator_choices import Choices
 
 
 ANYWHERE: Final = None
@@ -146,17 +146,17 @@ def _words(rule: dict[str, Any], key: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The roles of the operator, and the flags that it is started with."""
+    """The roles of the operator, and the choices that it is started with."""
 
     grants: Grants
-    settings: RoleSettings
+    choices: Choices
     operator_namespace: str = ""
 
     def places(self, scope: PermissionScope) -> tuple[str | None, ...]:
         """The namespaces in which a permission is needed; None for everywhere."""
         if scope is PermissionScope.OPERATOR:
             return (self.operator_namespace or UNKNOWN,)
-        return self.settings.namespaces or (ANYWHERE,) if scope is PermissionScope.WATCHED else (ANYWHERE,)
+        return self.choices.namespaces or (ANYWHERE,) if scope is PermissionScope.WATCHED else (ANYWHERE,)
 
 
 def check_permissions(every_source: Sequence[Sources], roles: Roles, findings: Findings) -> None:
@@ -164,7 +164,7 @@ def check_permissions(every_source: Sequence[Sources], roles: Roles, findings: F
     loaded = every_source[0].loaded
     rules = loaded.project.rules
     needed: dict[tuple[object, ...], list[Permission]] = {}
-    for each in needed_permissions(loaded.project, OfflineKinds(loaded.project), roles.settings):
+    for each in needed_permissions(loaded.project, OfflineKinds(loaded.project), roles.choices):
         if each.resource or not is_by_hand(each, rules):
             purpose = (each.site, each.names) if each.site is not None else each.reason
             key = (each.group, each.resource, each.kind, each.scope, purpose)

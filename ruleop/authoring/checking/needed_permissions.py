@@ -14,7 +14,7 @@ from ruleop.authoring.checking.typing.types import KindSchemas
 from ruleop.authoring.checking.typing.watches import WatchTypes
 from ruleop.kubernetes.accounts import IMPERSONATE, literal_parts
 from ruleop.kubernetes.builtin.table import builtin_kinds, builtin_resource
-from ruleop.kubernetes.names import DEFAULT_OPERATOR, lease_name
+from ruleop.kubernetes.names import lease_name
 from ruleop.kubernetes.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
 from ruleop.language.rules import Findings
 from ruleop.language.templates.bodies.body import BodyMembers, Scalar, literal_data, member
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import PolicyRule, Project, Rule
     from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.loading.operator_choices import Choices
     from ruleop.language.templates import StringTemplate
     from ruleop.language.templates.bodies.body import Body
     from ruleop.planning.model.observed import KindInfo, Kinds
@@ -71,19 +72,7 @@ class Permission:
         return named or ", ".join(self.urls)
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSettings:
-    """The flags of `run` that change what is needed."""
-
-    name: str = DEFAULT_OPERATOR
-    namespaces: tuple[str, ...] = ()
-    leader_elect: bool = False
-    metrics_auth: bool = False
-    selector: str = ""
-    shards: bool = False
-
-
-def needed_permissions(project: Project, kinds: Kinds, settings: RoleSettings) -> Iterator[Permission]:
+def needed_permissions(project: Project, kinds: Kinds, choices: Choices) -> Iterator[Permission]:
     """In the order of the rules, then those of the operator itself. Several may be for one resource."""
     builtin = map(builtin_resource, builtin_kinds())
     cluster_scoped = {each.title for each in builtin if each is not None and not each.namespaced}
@@ -94,7 +83,7 @@ def needed_permissions(project: Project, kinds: Kinds, settings: RoleSettings) -
             yield _impersonation(rule, rule.reach.write_as)
         for policy in rule.reach.rbac:
             yield from _by_hand(policy, rule, cluster_scoped)
-    yield from _of_operator(project.rules, kinds, settings)
+    yield from _of_operator(project.rules, kinds, choices)
 
 
 def _of_rule(rule: Rule, kinds: Kinds) -> Iterator[Permission]:
@@ -167,21 +156,21 @@ def is_by_hand(permission: Permission, rules: Sequence[Rule]) -> bool:
     )
 
 
-def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: RoleSettings) -> Iterator[Permission]:
-    name = settings.name
+def _of_operator(rules: Sequence[Rule], kinds: Kinds, choices: Choices) -> Iterator[Permission]:
+    name = choices.name
     yield from _stored("", "configmaps", f"{name}-inventory", "the inventory")
     yield from _stored("", "configmaps", f"{name}-revisions", "revisions of the rules", "they are not kept")
     if any(rule.rollout is not None for rule in rules):
         yield from _stored("", "configmaps", f"{name}-rollouts", "`rollout`", verbs=(*NAMED, *FOLLOW))
     if any(rule.needs_key for rule in rules):
         yield from _stored("", "secrets", f"{name}-owner-key", "the key that signs owner annotations")
-    if settings.shards:
+    if choices.shards:
         # How many Leases there are changes with the number of pods.
         verbs = ordered(("list", *STORED))
         yield Permission("coordination.k8s.io", "leases", verbs, PermissionScope.OPERATOR, "the Leases of the shards")
         yield Permission("apps", "statefulsets", READ, PermissionScope.OPERATOR, "the number of shards", names=(name,))
-    elif settings.leader_elect:
-        lease = lease_name(name, selector=settings.selector)
+    elif choices.leader_elect:
+        lease = lease_name(name, selector=choices.selector)
         yield from _stored("coordination.k8s.io", "leases", lease, "leader election")
         late = "another process that reconciles the same custom resources is not noticed"
         yield Permission(
@@ -201,7 +190,7 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: RoleSettings) ->
         if needed:
             why = "Events on cluster-scoped custom resources" if namespace else "Events on custom resources"
             yield Permission("events.k8s.io", "events", EVENT_VERBS, scope, why, without=unsaid, namespace=namespace)
-    if not settings.namespaces:
+    if not choices.namespaces:
         late = "changed CRDs are noticed once a minute, by discovery"
         yield Permission(
             "apiextensions.k8s.io",
@@ -224,7 +213,7 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: RoleSettings) ->
             "`finalize`, `patch` and orders of deletion",
             without=late,
         )
-    if settings.metrics_auth:
+    if choices.metrics_auth:
         for group, resource in REVIEWS:
             why = "tokens hold in the whole cluster"
             yield Permission(group, resource, ("create",), PermissionScope.CLUSTER, "--metrics-auth", everywhere=why)

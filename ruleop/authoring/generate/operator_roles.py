@@ -13,7 +13,6 @@ from ruleop.authoring.checking.dataflow import Sources
 from ruleop.authoring.checking.needed_permissions import (
     Permission,
     PermissionScope,
-    RoleSettings,
     granting_children,
     is_by_hand,
     needed_permissions,
@@ -54,16 +53,8 @@ class OperatorRoles:
 def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) -> OperatorRoles:
     """Raises ProjectErrors with what cannot be computed. `elsewhere`: there may be roles in other namespaces; else what
     is needed there is granted in the cluster."""
-    settings = RoleSettings(
-        choices.name,
-        choices.namespaces,
-        choices.leader_elect,
-        choices.metrics_auth,
-        choices.selector,
-        choices.shards > 0,
-    )
     findings = Findings(loaded.files)
-    needed = _needed(loaded, settings, findings)
+    needed = _needed(loaded, choices, findings)
     if findings.failed:
         raise ProjectErrors(findings.sorted())
     if not elsewhere:
@@ -97,9 +88,9 @@ def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) 
     )
 
 
-def _needed(loaded: Loaded, settings: RoleSettings, findings: Findings) -> list[Permission]:
+def _needed(loaded: Loaded, choices: Choices, findings: Findings) -> list[Permission]:
     rules = loaded.project.rules
-    found = list(needed_permissions(loaded.project, OfflineKinds(loaded.project), settings))
+    found = list(needed_permissions(loaded.project, OfflineKinds(loaded.project), choices))
     for each in found:
         if not each.resource and not is_by_hand(each, rules) and each.site is not None:
             example = f"{{apiGroups: [{each.group}], resources: [PLURAL], verbs: [{listed(each.verbs)}]}}"
