@@ -9,7 +9,7 @@ per object. It is a value, so a pass can be replayed from the rule, the resource
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -29,6 +29,7 @@ from ruleop.planning.model.actions import (
 from ruleop.planning.model.managers import fingerprint_of
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.rendering.synced import Synced, Work
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.language.secrets.masks import NO_MASKS, Masks
 from ruleop.planning.rendering.synced import Synced, Work
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ the tests all call it.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -71,6 +71,7 @@ from ruleop.planning.status import (
     status_write,
     without_rejected,
 )
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ when one is ready; everything else is the same for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ruleop.errors import RenderError
@@ -55,6 +55,7 @@ from ruleop.planning.rendering.desired import Desired, is_enabled, merge_strateg
 from ruleop.planning.rendering.items import items_of
 from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

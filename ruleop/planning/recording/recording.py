@@ -7,7 +7,7 @@ replaced too, because passwords are derived from it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from ruleop.planning.model.conditions import Condition
 from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.rendering.synced import Synced
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

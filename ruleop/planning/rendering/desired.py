@@ -7,7 +7,7 @@ and it sets no field that belongs to the server, to the garbage collector or to 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ruleop.errors import RenderError, Site
@@ -33,6 +33,7 @@ from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.planning.rendering.rotation import is_due, random_keys
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

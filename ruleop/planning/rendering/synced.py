@@ -3,7 +3,7 @@ of the plan before the writes, for the plan of the status."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from ruleop.planning.model.actions import Create, Delete, Patch, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, annotations_of
 from ruleop.planning.model.observed import Served
 from ruleop.planning.rendering.desired import Desired
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
