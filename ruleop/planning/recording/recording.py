@@ -190,8 +190,8 @@ class Recorder:
         return redacted
 
     def _without_secrets(self, rule: Rule, history: History) -> History:
-        """The history without fields for the log, without cached work, and, of objects that hold data of a Secret or
-        may hold some, without fingerprints of values and without messages of the API server."""
+        """The history without fields for the log, without what is settled, and, of objects that hold data of a Secret
+        or may hold some, without fingerprints of values and without messages of the API server."""
         closed = self._with_secret_data(rule, history)
         learned = {key: each for key, each in history.learned.items() if key not in closed}
         applied = {key: each for key, each in history.applied.items() if key not in closed}
@@ -213,7 +213,7 @@ class Recorder:
             unreleased=unreleased,
             writes=writes,
             synced=Synced(),
-            work=None,
+            settled=None,
         )
 
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
