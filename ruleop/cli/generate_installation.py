@@ -36,14 +36,14 @@ from ruleop.authoring.generate import (
 from ruleop.authoring.report import Span, Tone, counted
 from ruleop.authoring.scaffold import rules_text
 from ruleop.cli import finding_formats
-from ruleop.cli.generated import Output, choice_options, chosen, generated_options, require_image
+from ruleop.cli.generated import Output, choice_options, chosen, generated_options, valid
 from ruleop.cli.loading import load_with_sources, read_documents
 from ruleop.cli.options import Folder, connection_options, project_options
 from ruleop.cli.program import DONE, NO, Command, UsageError
 from ruleop.cli.terminal import print_diagnostics, print_lines, print_notes
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.schema import SchemaError
-from ruleop.language.rules.loading.operator_choices import GENERIC_IMAGE, Choices
+from ruleop.language.rules.loading.operator_choices import GENERIC_IMAGE, IMAGE, Choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -246,7 +246,7 @@ def generate_image(
     if base and rules_only:
         raise UsageError("--rules-only starts from no image: use it without --base")
     if base:
-        require_image("base", base)
+        valid("base", base, IMAGE)
     choices = chosen(folder, flags)
     loaded = load_with_sources(Folder(folder), env_files)
     files = image_files(loaded.files, choices, None if rules_only else base or GENERIC_IMAGE)

@@ -24,14 +24,14 @@ from ruleop.authoring.generate import (
 )
 from ruleop.authoring.ruletests.format import test_schema
 from ruleop.authoring.scaffold import CHOICES, TESTS, WATCHES
-from ruleop.cli.generated import Output, choice_options, chosen, generated_options, require_namespace
+from ruleop.cli.generated import Output, choice_options, chosen, generated_options, valid
 from ruleop.cli.loading import load_with_sources
 from ruleop.cli.options import Folder, project_options
 from ruleop.cli.program import Command, UsageError
 from ruleop.cli.terminal import print_notes
 from ruleop.language.rules.findings import did_you_mean_quoted
 from ruleop.language.rules.keys.json_schema import watches_schema
-from ruleop.language.rules.loading.operator_choices import choices_schema
+from ruleop.language.rules.loading.operator_choices import NAMESPACE, choices_schema
 from ruleop.printable import json_document, printable_lines
 
 
@@ -51,7 +51,7 @@ def generate_argocd(folder: str, env_files: tuple[str, ...], argocd_namespace: s
     argocd-cm.yaml. Exit status 0: done. 1: the project has mistakes, or --check found a file that is missing or not
     current. 2: wrong usage, no kind has these conditions, or a file cannot be read or written.
     """
-    require_namespace("argocd-namespace", argocd_namespace)
+    valid("argocd-namespace", argocd_namespace, NAMESPACE)
     loaded = load_with_sources(Folder(folder), env_files)
     kinds, notes = health_kinds(loaded, installed_crds(loaded))
     print_notes(notes)

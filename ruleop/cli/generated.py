@@ -77,29 +77,20 @@ def chosen(folder: str, flags: Mapping[str, Any]) -> Choices:
             continue
         if name == "namespaces":
             names = [each.strip() for each in value.split(",") if each.strip()]
-            given[name] = tuple(dict.fromkeys(_valid(name, each, operator_choices.NAMESPACE) for each in names))
+            given[name] = tuple(dict.fromkeys(valid(name, each, operator_choices.NAMESPACE) for each in names))
         elif name in _OPTIONS:
-            given[name] = _valid(name, value, _OPTIONS[name][0])
+            given[name] = valid(name, value, _OPTIONS[name][0])
         elif name == "rules":
             given |= {"rules": value, "rules_image": ""}
         elif name == "rules_image":
-            given |= {"rules": "configmap", name: _valid("rules-image", value, operator_choices.RULES_IMAGE)}
+            given |= {"rules": "configmap", name: valid("rules-image", value, operator_choices.RULES_IMAGE)}
     if flags.get("rules") and flags.get("rules_image"):
         raise UsageError("--rules-image mounts an image of rules, and --rules chooses another way: use one of them")
     return replace(found, **given)
 
 
-def require_image(option: str, value: str) -> None:
-    """Raises UsageError."""
-    _valid(option, value, operator_choices.IMAGE)
-
-
-def require_namespace(option: str, value: str) -> None:
-    """Raises UsageError."""
-    _valid(option, value, operator_choices.NAMESPACE)
-
-
-def _valid(option: str, value: str, form: TextValue) -> str:
+def valid(option: str, value: str, form: TextValue) -> str:
+    """The value, if it has this form. Raises UsageError."""
     if not form.fits(value):
         raise UsageError(f'--{option} must be {form.form}, not "{value}"')
     return value

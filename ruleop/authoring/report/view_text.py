@@ -40,26 +40,71 @@ if TYPE_CHECKING:
     from ruleop.authoring.report.tree import TreeRow
     from ruleop.authoring.report.views import ManagedField, ObjectView, ResourceView, WaitView
     from ruleop.kubernetes.kinds import ObjectKey
-    from ruleop.planning.model.observed import Kinds
     from ruleop.planning.plan import Plan
 
 
 MAX_UNREADY: Final = 12
 """The number of objects whose problems are listed."""
 
+MAX_FIELDS: Final = 12
+"""Fields of one object that are listed; all of them with `every_field`."""
+
+_OWN_FIELDS: Final = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
 _ABOVE: Final = {"name conflict", "not desired"}
 """States that are among the errors or the actions."""
+
+_TOTALS: Final = {"+": "create", "~": "change", "-": "delete"}
+_VERDICTS: Final = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}
 
 
 def no_source(_site: object) -> str:
     return ""
 
 
-class ViewText:
+def plan_lines(view: ResourceView, *, place: Place = str, source: Place = no_source) -> Iterator[Line]:
+    """The next pass over a custom resource. It is deterministic, and summarises the metadata that ruleop itself
+    writes; the JSON document has it in full."""
+    text = _ViewText(view, place, source)
+    return sections(
+        [
+            ("", text.planned_tree()),
+            ("Why it is not ready", text.reasons()),
+            ("", text.actions()),
+            ("status", text.status()),
+            ("", text.planned_events()),
+            ("", text.end()),
+        ]
+    )
+
+
+def explanation_lines(
+    view: ResourceView, *, place: Place = str, source: Place = no_source, every_field: bool = False
+) -> Iterator[Line]:
+    """A custom resource in its cluster. `every_field`: also the fields that no other client has changed."""
+    text = _ViewText(view, place, source)
+    return sections(
+        [
+            ("", tree_lines([text.row()], fit=True)),
+            ("Why it is not ready", (*text.state(), *text.reasons())),
+            ("Conditions", text.conditions()),
+            ("Fields", text.fields(every_field=every_field)),
+            ("Events", text.events()),
+            ("Next reconcile", text.next_reconcile()),
+            ("", text.notes()),
+        ]
+    )
+
+
+class _ViewText:
     """`place` formats a place in the project's files, and `source` gives its line; empty: unknown."""
 
     def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
         self.view, self.place, self.source = view, place, source
+
+    @property
+    def plan(self) -> Plan:
+        assert self.view.plan is not None
+        return self.view.plan
 
     def title(self, key: ObjectKey) -> str:
         """The name of an object; with its namespace if that is not the resource's."""
@@ -121,66 +166,30 @@ class ViewText:
         for problem in each.problems:
             yield from wrapped(problem, f"{indent}    ")
 
+    def _condition_lines(
+        self, found: Iterable[Mapping[str, Any]], before: Mapping[str, str], indent: str
+    ) -> Iterator[Line]:
+        """`before`: the statuses that they had, by their types."""
+        rows = []
+        for each in found:
+            type_, status = str(each.get("type")), str(each.get("status"))
+            was, good = before.get(type_, status), (status == "True") != (type_ in NEGATIVE)
+            tone = Tone.WAIT if not good else Tone.FAINT if type_ in NEGATIVE else Tone.GOOD
+            since = self.ago(str(each["lastTransitionTime"])) if each.get("lastTransitionTime") else ""
+            turn = status if was == status else f"{was} -> {status}"
+            rows.append((type_, turn, tone, str(each.get("reason") or ""), since, str(each.get("message") or "")))
+        types, turns, reasons = (max((len(str(row[at])) for row in rows), default=0) for at in (0, 1, 3))
+        for type_, turn, tone, reason, since, message in rows:
+            head: Line = (
+                Span(f"{indent}{type_:<{types}}  "),
+                Span(f"{turn:<{turns}}  ", tone),
+                Span(f"{reason:<{reasons}}  {since}".rstrip() if since else reason),
+            )
+            yield from fitted(head, (Span(message, Tone.FAINT),), f"{indent}    ") if message else [head]
 
-def condition_lines(
-    found: Iterable[Mapping[str, Any]], before: Mapping[str, str], now: str, indent: str
-) -> Iterator[Line]:
-    """`before`: the statuses that they had, by their types."""
-    rows = []
-    for each in found:
-        type_, status = str(each.get("type")), str(each.get("status"))
-        was, good = before.get(type_, status), (status == "True") != (type_ in NEGATIVE)
-        tone = Tone.WAIT if not good else Tone.FAINT if type_ in NEGATIVE else Tone.GOOD
-        since = ago(str(each["lastTransitionTime"]), now) if each.get("lastTransitionTime") else ""
-        turn = status if was == status else f"{was} -> {status}"
-        rows.append((type_, turn, tone, str(each.get("reason") or ""), since, str(each.get("message") or "")))
-    types, turns, reasons = (max((len(str(row[at])) for row in rows), default=0) for at in (0, 1, 3))
-    for type_, turn, tone, reason, since, message in rows:
-        head: Line = (
-            Span(f"{indent}{type_:<{types}}  "),
-            Span(f"{turn:<{turns}}  ", tone),
-            Span(f"{reason:<{reasons}}  {since}".rstrip() if since else reason),
-        )
-        yield from fitted(head, (Span(message, Tone.FAINT),), f"{indent}    ") if message else [head]
+    # -- plan ----------------------------------------------------------------------------------------------------------
 
-
-# -- plan --------------------------------------------------------------------------------------------------------------
-# A plan for people: the tree and the reasons of its view, the actions, the status, the Events, and a count.
-#
-# It masks values of Secrets, is deterministic, and summarises the metadata that ruleop itself writes; the JSON document
-# has it in full.
-
-_OWN_FIELDS: Final = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
-_TOTALS: Final = {"+": "create", "~": "change", "-": "delete"}
-_VERDICTS: Final = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}
-
-
-def plan_lines(view: ResourceView, *, place: Place = str, source: Place = no_source) -> Iterator[Line]:
-    """The next pass over a custom resource."""
-    text = PlanText(view, place, source)
-    return sections(
-        [
-            ("", text.tree()),
-            ("Why it is not ready", text.reasons()),
-            ("", text.actions()),
-            ("status", text.status()),
-            ("", text.events()),
-            ("", text.end()),
-        ]
-    )
-
-
-class PlanText(ViewText):
-    """The plan of the next pass."""
-
-    def __init__(self, view: ResourceView, place: Place, source: Place) -> None:
-        super().__init__(view, place, source)
-        assert view.plan is not None
-        assert view.kinds is not None
-        self.plan: Plan = view.plan
-        self.kinds: Kinds = view.kinds
-
-    def tree(self) -> Iterator[Line]:
+    def planned_tree(self) -> Iterator[Line]:
         account = f", written as the ServiceAccount {self.plan.account}" if self.plan.account is not None else ""
         note = f"by the rule {self.plan.rule}{account}"
         if number := self.view.planned.number:
@@ -235,7 +244,8 @@ class PlanText(ViewText):
         )
 
     def _changes(self, action: Action) -> Iterator[Line]:
-        shown, extent = shown_changes(action, self.kinds, self.plan)
+        assert self.view.kinds is not None
+        shown, extent = shown_changes(action, self.view.kinds, self.plan)
         for each in shown:
             yield from difference_lines(each)
         if extent:
@@ -256,18 +266,18 @@ class PlanText(ViewText):
             yield (Span(f"  ! {unwritten(self.plan.resource.kind, missing)}", Tone.BAD),)
         yield from changed
         yield from rest
-        yield from self._conditions()
+        yield from self._planned_conditions()
 
-    def _conditions(self) -> Iterator[Line]:
+    def _planned_conditions(self) -> Iterator[Line]:
         """A message that has the text of a problem or of a wait is not repeated."""
         old = self.view.conditions
         before = {type_of(each): shortened(str(each.get("status")), 20) for each in old if type_of(each)}
         above = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
         found = [each.as_json() for each in self.plan.conditions or ()]
         shown = [{**each, "message": ""} if any(text in each["message"] for text in above) else each for each in found]
-        return condition_lines(shown, before, self.view.now, "    ")
+        return self._condition_lines(shown, before, "    ")
 
-    def events(self) -> Iterator[Line]:
+    def planned_events(self) -> Iterator[Line]:
         above = {each.message for each in self.plan.conditions or ()}
         for event in self.plan.events:
             message = "" if event.message in above else f"  {shortened(event.message, 120)}"
@@ -296,44 +306,7 @@ class PlanText(ViewText):
         rest = " except finalizers" if self.plan.actions else "" if self.plan.quiet else " except writing the status"
         return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
 
-
-def _answer_lines(answer: Answer) -> Iterator[Line]:
-    tone = _VERDICTS[answer.verdict]
-    for text in answer.lines():
-        yield (Span(f"      {text}", tone),)
-        tone = Tone.CHANGE
-
-
-# -- explain -----------------------------------------------------------------------------------------------------------
-# A custom resource in its cluster, for people: the tree and the reasons first, then what happened and what comes.
-
-MAX_FIELDS: Final = 12
-"""Fields of one object that are listed; all of them with `every_field`."""
-
-
-def explanation_lines(
-    view: ResourceView, *, place: Place = str, source: Place = no_source, every_field: bool = False
-) -> Iterator[Line]:
-    """A custom resource in its cluster. `every_field`: also the fields that no other client has changed."""
-    text = _ExplainText(view, place, source)
-    return sections(
-        [
-            ("", text.tree()),
-            ("Why it is not ready", (*text.state(), *text.reasons())),
-            ("Conditions", text.conditions()),
-            ("Fields", text.fields(every_field=every_field)),
-            ("Events", text.events()),
-            ("Next reconcile", text.next_reconcile()),
-            ("", text.notes()),
-        ]
-    )
-
-
-class _ExplainText(ViewText):
-    """A custom resource in its cluster."""
-
-    def tree(self) -> Iterator[Line]:
-        return tree_lines([self.row()], fit=True)
+    # -- explain -------------------------------------------------------------------------------------------------------
 
     def state(self) -> Iterator[Line]:
         view, metadata = self.view, self.view.obj["metadata"]
@@ -389,7 +362,7 @@ class _ExplainText(ViewText):
         """The message of Ready is among the reasons."""
         found = [each for each in self.view.conditions if isinstance(each, dict)]
         shown = [{**each, "message": ""} if type_of(each) == "Ready" else each for each in found]
-        return condition_lines(shown, {}, self.view.now, "  ")
+        return self._condition_lines(shown, {}, "  ")
 
     def fields(self, *, every_field: bool) -> Iterator[Line]:
         objects = [each for each in self.view.objects if each.fields]
@@ -433,11 +406,17 @@ class _ExplainText(ViewText):
         if is_paused(view.obj):
             yield from wrapped(f"Nothing, while the annotation {PAUSED} stops all changes.", "  ", Tone.WAIT)
             return
-        text = PlanText(view, self.place, self.source)
-        yield from ((Span("  "), *line) for line in (*text.actions(), *text.end()))
+        yield from ((Span("  "), *line) for line in (*self.actions(), *self.end()))
 
     def notes(self) -> Iterator[Line]:
         if self.view.rule:
             yield (Span(f"by the rule {self.view.rule}", Tone.FAINT),)
         for note in filter(None, (self.view.operator, *self.view.notes)):
             yield from wrapped(note, "", Tone.FAINT)
+
+
+def _answer_lines(answer: Answer) -> Iterator[Line]:
+    tone = _VERDICTS[answer.verdict]
+    for text in answer.lines():
+        yield (Span(f"      {text}", tone),)
+        tone = Tone.CHANGE

@@ -418,11 +418,13 @@ def waits_of(plan: Plan) -> Iterator[WaitView]:
             expression = None
         found = expression.values if expression is not None else _value_of(wait, states)
         text = expression.expression if expression is not None else ""
-        yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, _read_values(found))
+        yield WaitView(wait.child, wait.for_what, wait.why, wait.site, text, tuple(ReadValue(*each) for each in found))
     for each in blocking.values():
         if each.key == "readyWhen":
             for_what = f"readyWhen: {each.expression}"
-            yield WaitView(each.child, for_what, "ready", each.site, each.expression, _read_values(each.values))
+            yield WaitView(
+                each.child, for_what, "ready", each.site, each.expression, tuple(ReadValue(*one) for one in each.values)
+            )
 
 
 def _value_of(wait: Wait, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
@@ -436,7 +438,3 @@ def _value_of(wait: Wait, states: dict[str, ChildReport]) -> Iterator[tuple[str,
     unready = [each for each in report.objects if each.state is not State.READY]
     titles = [f"{each.key.kind}/{each.key.name}: {each.message}".removesuffix(": ") for each in unready[:3]]
     yield report.id, "; ".join([report.state.value, *titles])
-
-
-def _read_values(found: Iterable[tuple[str, str]]) -> tuple[ReadValue, ...]:
-    return tuple(ReadValue(path, value) for path, value in found)
