@@ -291,6 +291,10 @@ def _undeclared(schema: Schema) -> Schema | None:
 CONFIG_MAP: Final = "argocd-cm"
 
 
+def health_script() -> str:
+    return importlib.resources.files(__package__).joinpath("argocd_health.lua").read_text(encoding="utf-8")
+
+
 def health_kinds(loaded: Loaded, crds: Sequence[Object]) -> tuple[list[Kind], list[str]]:
     """The kinds whose conditions say how they are, and a sentence for each other one."""
     schemas = dict(_schemas(crds))
@@ -319,7 +323,7 @@ def _schemas(crds: Sequence[Object]) -> Iterator[tuple[Kind, Schema]]:
 
 def argocd_text(kinds: Sequence[Kind], namespace: str) -> str:
     """A part of Argo CD's ConfigMap."""
-    script = importlib.resources.files(__package__).joinpath("argocd_health.lua").read_text(encoding="utf-8")
+    script = health_script()
     labels = {"app.kubernetes.io/name": CONFIG_MAP, "app.kubernetes.io/part-of": "argocd"}
     header = f"{MARK} argocd` from watches.yaml: change it there.\n"
     return header + rules_text(
