@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Finding
 
 
-# -- dev views ---------------------------------------------------------------------------------------------------------
+# -- display -----------------------------------------------------------------------------------------------------------
 # The display of a session: a live tree on a terminal, plain lines elsewhere.
 
 LAST_EVENTS: Final = 8

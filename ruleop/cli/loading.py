@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules.loading import Loaded
 
 
-# -- loading -----------------------------------------------------------------------------------------------------------
+# -- the project -------------------------------------------------------------------------------------------------------
 # The project as its authors load it: `ruleop.yaml` gives values to variables that the rules read.
 
 
@@ -53,7 +53,7 @@ def _other_mistakes(folder: Folder, env_files: Iterable[str]) -> Iterable[Findin
         return [each for each in errors.findings if each.code != "environment"]
 
 
-# -- input files -------------------------------------------------------------------------------------------------------
+# -- files of objects --------------------------------------------------------------------------------------------------
 
 STDIN = "-"
 

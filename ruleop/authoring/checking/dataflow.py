@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 
-# -- pods --------------------------------------------------------------------------------------------------------------
+# -- bodies and Pods ---------------------------------------------------------------------------------------------------
 # The fields of a child's body, and of the Pods that it makes: where the body of each built-in kind has their template.
 
 _TEMPLATES: Final[dict[tuple[str, str], FieldPath]] = {
@@ -98,7 +98,7 @@ def fields_of_pod(body: Body) -> Iterator[tuple[BodyField, FieldPath]]:
                 yield field, field.path[len(prefix) :]
 
 
-# -- sources -----------------------------------------------------------------------------------------------------------
+# -- where values come from --------------------------------------------------------------------------------------------
 
 Path = tuple[str | None, ...]
 """A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) is an item of

@@ -227,7 +227,7 @@ def _stored(
     yield Permission(group, resource, verbs, PermissionScope.OPERATOR, reason, names=(name,), without=without)
 
 
-# -- granting ----------------------------------------------------------------------------------------------------------
+# -- children that are roles or bindings -------------------------------------------------------------------------------
 # Children that are roles or bindings, and the permissions that the operator needs to write them.
 #
 # Nobody may grant more than they have. A binding needs `bind` on its role, and a role needs all that it grants. A

@@ -199,7 +199,7 @@ def _keys(in_pod: dict[FieldPath, BodyField], source: FieldPath) -> Iterator[Bod
             yield found
 
 
-# -- what there is -----------------------------------------------------------------------------------------------------
+# -- objects that the rules provide ------------------------------------------------------------------------------------
 
 
 def _provided(names: KnownNames) -> _Provided:
@@ -285,7 +285,7 @@ def _keys_of(body: Body, part: RulePart) -> frozenset[str] | None:
     return frozenset(keys)
 
 
-# -- findings ----------------------------------------------------------------------------------------------------------
+# -- missing objects ---------------------------------------------------------------------------------------------------
 
 
 def _report_missing(reference: ObjectReference, name: str, own: _Provided, findings: Findings) -> None:
@@ -427,7 +427,7 @@ def _made(names: KnownNames) -> _Made:
     return found
 
 
-# -- what a selector requires ------------------------------------------------------------------------------------------
+# -- labels that a selector requires -----------------------------------------------------------------------------------
 
 
 def _required(body: Body, part: RulePart, names: KnownNames) -> dict[str, _Required]:
@@ -474,7 +474,7 @@ def _has(key: str, required: _Required, labels: KnownMembers) -> bool:
     return not required.values or any(may_be(value, labels.known[key]) for value in required.values)
 
 
-# -- findings ----------------------------------------------------------------------------------------------------------
+# -- selectors of no Pods ----------------------------------------------------------------------------------------------
 
 
 def _report(required: dict[str, _Required], kind: GroupKind, made: list[_Pods], findings: Findings) -> None:

@@ -282,7 +282,7 @@ def _undeclared(schema: Schema) -> Schema | None:
     return _ANY if others is True or schema.get(_OPEN) else None
 
 
-# -- argocd health -----------------------------------------------------------------------------------------------------
+# -- health for Argo CD ------------------------------------------------------------------------------------------------
 # The health of a project's kinds for Argo CD, which takes every custom resource that exists as healthy.
 #
 # One script in Lua serves all kinds (argocd_health.lua): it reads Ready and Stalled as kstatus does, by which Flux

@@ -167,8 +167,7 @@ def _namespaces(child: Child, watch: Watch, loaded: Loaded) -> frozenset[str]:
     )
 
 
-# -- graph texts -------------------------------------------------------------------------------------------------------
-# The graph of rules as text: Mermaid, and the language of Graphviz.
+# -- Mermaid and Graphviz ----------------------------------------------------------------------------------------------
 
 _ROLES: Final[dict[Role, tuple[str, str, str]]] = {  # the brackets of Mermaid, the colour in Graphviz
     "resource": ("([", "])", "lightsteelblue"),
@@ -230,7 +229,7 @@ def _dot_lines(graphs: Sequence[RuleGraph]) -> Iterator[str]:
             yield f"{names[edge.source]} -> {names[edge.target]} [style={_ARROWS[edge.why][1]}];"
 
 
-# -- graph svg ---------------------------------------------------------------------------------------------------------
+# -- SVG ---------------------------------------------------------------------------------------------------------------
 # The graph of rules as SVG, in the colours of the reader's browser: light or dark.
 #
 # Boxes are placed in columns, so that each edge leads to the right and crosses no box.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules.loading.operator_choices import Choices
 
 
-# -- operator objects --------------------------------------------------------------------------------------------------
+# -- the operator ------------------------------------------------------------------------------------------------------
 # The objects that run the operator in a cluster, except its roles and its rules.
 
 METRICS: Final = 8080
@@ -193,7 +193,7 @@ def _object(what: str, choices: Choices, spec: Object, *, name: str = "") -> Obj
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-# -- rule files --------------------------------------------------------------------------------------------------------
+# -- the rules ---------------------------------------------------------------------------------------------------------
 # The files of a project that its operator reads, the ConfigMaps that hold them, and the Dockerfile of an image that
 # does.
 
@@ -351,7 +351,7 @@ def _copy(path: str, folder: str) -> str:
     return f"COPY {path} {target}" if _PLAIN.fullmatch(path) else f"COPY {json.dumps([path, target])}"
 
 
-# -- manifests ---------------------------------------------------------------------------------------------------------
+# -- the installation --------------------------------------------------------------------------------------------------
 
 _HEADER = f"{MARK} manifests` from the rules and ruleop.yaml: change them there.\n"
 

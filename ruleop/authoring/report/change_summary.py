@@ -104,7 +104,7 @@ def _text_lines(before: str, after: str, indent: str) -> Iterator[Line]:
         yield (Span(f"{indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
 
 
-# -- change summary ----------------------------------------------------------------------------------------------------
+# -- summary of many plans ---------------------------------------------------------------------------------------------
 
 MAX_NAMES: Final = 3
 """The number of custom resources that are named for one change."""

@@ -85,7 +85,7 @@ def _name(name: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
-# -- planned -----------------------------------------------------------------------------------------------------------
+# -- the pass ----------------------------------------------------------------------------------------------------------
 
 MAX_PATHS: Final = 4
 """The number of fields added by the server that are named on the line of a write."""

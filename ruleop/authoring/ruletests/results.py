@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates.field_sites import FieldPath
 
 
-# -- matching ----------------------------------------------------------------------------------------------------------
+# -- comparison --------------------------------------------------------------------------------------------------------
 # Compares expected data with actual data: a part of the fields is enough.
 #
 # - A mapping matches if each expected member matches; an empty one matches only an empty one, and null a missing field.

@@ -269,7 +269,7 @@ def _name(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"]["name"])
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
+# -- writing the files -------------------------------------------------------------------------------------------------
 # Writes the files of a new project. Nothing is overwritten: if a file of the rules exists, none is written.
 #
 # There is no `--force`: a project is made once, and the files that exist are somebody's work.

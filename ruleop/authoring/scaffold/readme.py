@@ -168,7 +168,7 @@ CI: Final[Mapping[str, tuple[str, str]]] = {
 """The file for each service, and its text."""
 
 
-# -- agents page -------------------------------------------------------------------------------------------------------
+# -- AGENTS.md ---------------------------------------------------------------------------------------------------------
 # AGENTS.md of a new project: the rules language on one page, for coding assistants.
 #
 # Its text and its idioms are in agents.md. The tables of keys and the names of filters come from the code.

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates import syntax
 
 
-# -- typed bodies ------------------------------------------------------------------------------------------------------
-# The types of what is printed in bodies of children and statuses.
+# -- types of what is printed ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def own_fields(found: Type) -> Mapping[str, Type] | None:
     return found.fields if is_made else None
 
 
-# -- conformance -------------------------------------------------------------------------------------------------------
+# -- comparison with schemas -------------------------------------------------------------------------------------------
 
 _LOOP_WORDS: Final = frozenset({"forEach", "foreach", "each", "loop", "with_items", "withItems", "range"})
 """Keys with which other tools, or children, make loops."""

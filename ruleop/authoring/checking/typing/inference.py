@@ -168,7 +168,7 @@ def _finding(node: Any, what_to_do: str) -> ConstantOperand:
     return ConstantOperand(node, message, words)
 
 
-# -- type findings -----------------------------------------------------------------------------------------------------
+# -- findings ----------------------------------------------------------------------------------------------------------
 # The findings of an inference: each with its file, line and column.
 #
 # Jinja knows the lines of expressions but not their columns, so the text of the expression is searched on its line. A
@@ -278,7 +278,7 @@ class Report:
         return site
 
 
-# -- inference ---------------------------------------------------------------------------------------------------------
+# -- expressions -------------------------------------------------------------------------------------------------------
 
 NO_SPEC: Final = (
     "the CRD does not require `spec`, so a custom resource without it fails: add `required: [spec]` to its schema"

@@ -184,7 +184,7 @@ def with_field(base: Type, parts: tuple[str, ...], narrowed: Type) -> Type:
     return replace(base.only({"mapping"}), fields={**(base.fields or {}), parts[0]: member}, values=values)
 
 
-# -- operator types ----------------------------------------------------------------------------------------------------
+# -- operators ---------------------------------------------------------------------------------------------------------
 # Operators by the kinds of their operands, as `ruleop.language.templates.values.operators` computes them.
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Schema
 
 
-# -- schema nodes ------------------------------------------------------------------------------------------------------
+# -- schemas of kinds --------------------------------------------------------------------------------------------------
 # The schemas of kinds as nodes whose references are resolved when they are read.
 #
 # CRDs and the documents of the built-in kinds declare the same things in different ways: a built-in quantity is a name,

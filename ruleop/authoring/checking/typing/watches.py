@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates.compile import Library
 
 
-# -- typed scope -------------------------------------------------------------------------------------------------------
-# The names that the templates of a watch see, with their types.
+# -- names -------------------------------------------------------------------------------------------------------------
 
 _SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "generation")
 
@@ -216,7 +215,7 @@ def item_type(iterated: Type) -> Type:
     return join(found)
 
 
-# -- typed watches -----------------------------------------------------------------------------------------------------
+# -- watches -----------------------------------------------------------------------------------------------------------
 
 
 def check_types(loaded: Loaded, findings: Findings) -> None:

@@ -106,7 +106,7 @@ def ids(manifests: Sequence[Manifest], shared: SharedName) -> dict[str, str]:
     return found
 
 
-# -- object references -------------------------------------------------------------------------------------------------
+# -- references --------------------------------------------------------------------------------------------------------
 # References from one object to another: names follow those of the new objects, and selectors of two custom resources in
 # one namespace must not select each other's pods.
 #
@@ -275,7 +275,7 @@ def _is_labels(value: Any) -> bool:
     return isinstance(value, dict) and bool(value) and all(isinstance(each, str) for each in value.values())
 
 
-# -- hosts -------------------------------------------------------------------------------------------------------------
+# -- host names in text ------------------------------------------------------------------------------------------------
 # Names of objects in free text: in environment variables, command lines and files.
 #
 # A host name of a Service follows the new names where what is around it shows that it is one: a URL, a domain, a port,
