@@ -340,7 +340,7 @@ def _unreleased(before: Mapping[ObjectKey, Failed], plan: Plan, outcome: Outcome
 
 
 def _settled(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Settled | None:
-    """What the server made something else of than was sent is compared in the next plan."""
+    """Objects whose answer differs from what was sent are compared in the next plan."""
     written = (action for action in outcome.done if isinstance(action, (Create, Patch, ServerSideApply)))
     answers = {
         action.key: (action.object, outcome.written[action.key])

@@ -18,7 +18,7 @@ from ruleop.operator.passes.other_operators import OtherOperators
 from ruleop.operator.passes.owner_key import OwnerKey
 from ruleop.operator.passes.pass_planning import PassEnvironment
 from ruleop.operator.passes.reconciler import Reconciler
-from ruleop.operator.passes.status import StatusDebounce
+from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.planning.model.marks import PART_OF

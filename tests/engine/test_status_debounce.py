@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.operator.passes.status import CALM, StatusDebounce
+from ruleop.operator.passes.status_debounce import CALM, StatusDebounce
 
 PATIENCE = 1.0
 

@@ -18,7 +18,7 @@ from ruleop.operator.cache import informers
 from ruleop.operator.controllers.controller_set import Controller
 from ruleop.operator.manager import manager, parts
 from ruleop.operator.manager.parts import Options
-from ruleop.operator.passes import status as debounce
+from ruleop.operator.passes import status_debounce as debounce
 from ruleop.operator.queue.work_queue import Backoff
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import response_error

@@ -44,7 +44,8 @@ from ruleop.operator.passes.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.passes.pass_log import Events
 from ruleop.operator.passes.pass_planning import PassEnvironment
 from ruleop.operator.passes.reconciler import Reconciler
-from ruleop.operator.passes.status import StatusDebounce, StatusSchemas
+from ruleop.operator.passes.status import StatusSchemas
+from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue import Workers
 from ruleop.operator.revisions import RevisionStore, revisions_key
 from ruleop.operator.rollouts import RolloutDriver, Rollouts, RolloutStore, prefix_of, rollouts_key, watch_of_record

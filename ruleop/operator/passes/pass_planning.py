@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ruleop.operator.passes.owner_key import OwnerKey
     from ruleop.operator.passes.pass_log import Events, PassLog
     from ruleop.operator.passes.recorder import PassFiles
-    from ruleop.operator.passes.status import StatusDebounce
+    from ruleop.operator.passes.status_debounce import StatusDebounce
     from ruleop.operator.queue import Request
     from ruleop.operator.rollouts import Rollouts
     from ruleop.operator.telemetry import ControllerMetrics, Metrics

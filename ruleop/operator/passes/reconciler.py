@@ -19,7 +19,8 @@ from ruleop.operator.passes.executor import classify
 from ruleop.operator.passes.large_plans import Large
 from ruleop.operator.passes.pass_log import PassLog
 from ruleop.operator.passes.pass_planning import CurrentPass, PassPlanning, Unsynced
-from ruleop.operator.passes.status import CHANGED, WRITTEN, StatusWriter
+from ruleop.operator.passes.status import StatusWriter
+from ruleop.operator.passes.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.queue import IMMEDIATELY, Result, Urgency
 from ruleop.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.planning.changes import verb_of
