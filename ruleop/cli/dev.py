@@ -25,7 +25,7 @@ from ruleop.cli.run import collect_garbage_seldom, on_end_signal
 from ruleop.cli.terminal import Picture, has_colour, print_diagnostics, print_lines
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, parse_duration
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:

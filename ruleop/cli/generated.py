@@ -1,5 +1,5 @@
-"""What the commands of `ruleop generate` share: the choices for an operator, by options that override `ruleop.yaml`;
-and their output, which goes to stdout or into files, or is compared."""
+"""The options and the output of the commands of `ruleop generate`: the choices for an operator, which override
+`ruleop.yaml`; and files, which go to stdout or into a folder, or are compared."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ruleop.planning.child.child_plan import PassContext
 from ruleop.planning.child.children import NO_KEYS, Children
 from ruleop.planning.child.existing import find_existing
 from ruleop.planning.child.field_patches import find_patched
-from ruleop.planning.child.item_ends import plan_ends
+from ruleop.planning.child.kinds.item_end import plan_ends
 from ruleop.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
 from ruleop.planning.child.pruning import delayed, prune
 from ruleop.planning.child.shown import find_blocking, find_masks, item_names
@@ -40,7 +40,6 @@ from ruleop.planning.events import (
 )
 from ruleop.planning.guard import Overtime, TooSlow, place_of
 from ruleop.planning.history import History
-from ruleop.planning.late_plans import Late
 from ruleop.planning.model.actions import (
     OWN_FINALIZER,
     RESYNC,
@@ -60,7 +59,7 @@ from ruleop.planning.model.marks import Owner, annotations_of, is_paused, period
 from ruleop.planning.model.observed import ReadObjects
 from ruleop.planning.model.rule_permissions import account_of, denied_write, missing_permission
 from ruleop.planning.model.targets import Target, compile_selector
-from ruleop.planning.plan import Plan
+from ruleop.planning.plan import Late, Plan
 from ruleop.planning.rendering.desired import source_of
 from ruleop.planning.rendering.scope import ResourceScope
 from ruleop.planning.rendering.synced import NOTHING_SETTLED, inputs_of

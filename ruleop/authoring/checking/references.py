@@ -1,5 +1,5 @@
-"""What children refer to and the rules do not provide: objects by name, keys of them, and Pods by their labels; and
-what both the rules and an autoscaler set.
+"""References of children to objects, keys of them and Pods that the rules do not provide; and fields that both the
+rules and an autoscaler set.
 
 A Pod with such a reference waits for ever (CreateContainerConfigError, FailedMount); an Ingress, an autoscaler or a
 binding has no effect. An object whose name is in the spec is provided by the author of the custom resource. Otherwise a

@@ -1,5 +1,5 @@
-"""What the API server would refuse: objects of a plan, the custom resources in examples/, and literals in bodies that
-have the right types, such as a schedule in words or a port out of range.
+"""Objects that the API server would refuse: those of a plan, the custom resources in examples/, and literals in bodies
+that have the right types, such as a schedule in words or a port out of range.
 
 The operator leaves this to the API server. Offline commands have none.
 """

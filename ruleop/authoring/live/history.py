@@ -1,4 +1,4 @@
-"""What changed on one custom resource, and who changed it: its edits and those of its children by their managedFields,
+"""The changes on one custom resource, and who made them: its edits and those of its children by their managedFields,
 Events on it, and the revisions of the rules; and the list of these for people. Nothing is recorded for this: it shows
 what the cluster still knows."""
 

@@ -19,11 +19,10 @@ from ruleop.kubernetes.schema import SchemaError
 from ruleop.operator.cache import UNPUBLISHED, Published, kind_info
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client, reading, stored_object
+from ruleop.operator.wire.client.client import Client, Session, reading, stored_object
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http.access import CredentialsError
 from ruleop.planning import KindInfo, Served
 from ruleop.planning.model.marks import PART_OF, names_an_owner

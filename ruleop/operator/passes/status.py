@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Rule
     from ruleop.operator.cache import ControllerExpectations
     from ruleop.operator.passes.pass_log import PassLog
-    from ruleop.operator.passes.pass_planning import CurrentPass
-    from ruleop.operator.passes.shared_objects import PassEnvironment
+    from ruleop.operator.passes.pass_planning import CurrentPass, PassEnvironment
     from ruleop.operator.queue import Request
     from ruleop.planning import KindInfo, Kinds, Plan
     from ruleop.planning.model.actions import StatusWrite

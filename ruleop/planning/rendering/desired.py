@@ -28,11 +28,9 @@ from ruleop.language.rules import REFUSED_METADATA, Given, Patched
 from ruleop.language.templates import NONDETERMINISTIC, TextTemplate
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of
 from ruleop.messages import shortened
-from ruleop.planning.model.item_records import ITEM, ItemRecord
-from ruleop.planning.model.marks import MANAGED_BY, OWNER, RESERVED, RULEOP, Owner
+from ruleop.planning.model.marks import ITEM, MANAGED_BY, OWNER, RESERVED, RULEOP, ItemRecord, Owner
 from ruleop.planning.model.observed import KindInfo, Served
-from ruleop.planning.rendering.randomness import COSTLY, different_time
-from ruleop.planning.rendering.rotation import is_due, random_keys
+from ruleop.planning.rendering.randomness import COSTLY, different_time, is_due, random_keys
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.values import dataclass
 
