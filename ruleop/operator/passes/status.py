@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import grant, place
 from ruleop.language.definitions.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import Tree
-from ruleop.operator.passes.write_failures import classify
+from ruleop.operator.passes.executor import classify
 from ruleop.operator.queue import IMMEDIATELY, Result
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Event, Failure
