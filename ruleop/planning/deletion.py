@@ -26,7 +26,8 @@ from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import ItemEnd
 from ruleop.planning.child.existing import keep, release
 from ruleop.planning.child.field_patches import release_fields
-from ruleop.planning.child.kinds.item_end import ends_item, plan_ends, skip_reason
+from ruleop.planning.child.item_ends import plan_ends
+from ruleop.planning.child.kinds.item_end import ends_item, skip_reason
 from ruleop.planning.child.pruning import (
     awaited_by,
     deadline,

@@ -26,7 +26,7 @@ from ruleop.planning.child.child_plan import PassContext
 from ruleop.planning.child.children import NO_KEYS, Children
 from ruleop.planning.child.existing import find_existing
 from ruleop.planning.child.field_patches import find_patched
-from ruleop.planning.child.kinds.item_end import plan_ends
+from ruleop.planning.child.item_ends import plan_ends
 from ruleop.planning.child.kinds.run_records import NO_RECORDS, RECORD, with_record
 from ruleop.planning.child.pruning import delayed, prune
 from ruleop.planning.child.shown import find_blocking, find_masks, item_names

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from ruleop.language.templates import Expression, StringTemplate
     from ruleop.planning.model.observed import Kinds
     from ruleop.planning.rendering.scope import ResourceScope
-    from ruleop.planning.rendering.synced import SettledObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +94,6 @@ class Unrendered:
         if not self._made:
             self._made = {each.key: each.rendered for each in self._render()}
         return self._made[key]
-
-
-def unrendered(
-    child: Child, scope: ResourceScope, names: Mapping[str, Any], known: Mapping[ObjectKey, SettledObject]
-) -> list[Desired]:
-    """The desired objects of a child, as an earlier plan has found them."""
-    document = Unrendered(child, scope, names)
-    return [
-        Desired(key, each.info.kind, document, each.info, names, each.orphan, recreate=each.recreate)
-        for key, each in known.items()
-    ]
 
 
 def source_of(child: Child) -> str:

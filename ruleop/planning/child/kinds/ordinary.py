@@ -41,7 +41,7 @@ from ruleop.planning.child.existing import guarded, is_of_release, marks_of_helm
 from ruleop.planning.model.actions import Create, Delete, Failure, Patch, Read, ServerSideApply
 from ruleop.planning.model.marks import APPLIED, ITEM, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
 from ruleop.planning.model.observed import Served
-from ruleop.planning.rendering.desired import kept_reference, merge_strategy, render, unrendered, with_marks
+from ruleop.planning.rendering.desired import Desired, Unrendered, kept_reference, merge_strategy, render, with_marks
 from ruleop.planning.rendering.items import recorded
 from ruleop.planning.rendering.randomness import rotated
 from ruleop.planning.rendering.unplanned import Unread, child_error
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from ruleop.planning.changes import Difference
     from ruleop.planning.child.child_plan import ObjectPlan
     from ruleop.planning.model.actions import Failed
-    from ruleop.planning.rendering.desired import Desired
     from ruleop.planning.rendering.items import LoopItem
 
 SENSITIVE = frozenset(
@@ -73,7 +72,11 @@ class OrdinaryPlan(ChildPlan):
         """The objects, with the record of an item whose end will be planned by it."""
         child, scope = self.child, self.context.scope
         if known := self.context.settled.objects(child, scope.observed.kinds):
-            return unrendered(child, scope, item.names, known)
+            document = Unrendered(child, scope, item.names)
+            return [
+                Desired(key, each.info.kind, document, each.info, item.names, each.orphan, recreate=each.recreate)
+                for key, each in known.items()
+            ]
         desired = render(child, scope, item.names, item.place)
         return [replace(each, item=recorded(child, item)) for each in desired] if self.form.ended_by else desired
 
