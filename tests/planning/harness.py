@@ -463,7 +463,8 @@ def repr_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [repr_of(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {name: repr_of(getattr(value, name)) for name in value.__dataclass_fields__} | {
+        compared = [name for name, each in value.__dataclass_fields__.items() if each.compare]
+        return {name: repr_of(getattr(value, name)) for name in compared} | {
             "is": type(value).__name__
         }
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
