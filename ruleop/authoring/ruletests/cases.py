@@ -22,8 +22,7 @@ from ruleop.language.rules.keys.value_types import FileReading, wrong_type
 from ruleop.language.templates import read_yaml
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.data import scalar_text
-from ruleop.language.templates.yaml.anchors import Anchors
-from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
+from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH, Anchors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from ruleop.language.templates import TextTemplate, syntax
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, find
 from ruleop.language.templates.tree import nodes
 from ruleop.language.templates.tree.evaluation import takes_items
-from ruleop.language.templates.tree.lines import BlockItem
+from ruleop.language.templates.tree.nodes import BlockItem
 from ruleop.language.templates.values.faults import RuleErrors
 
 if TYPE_CHECKING:

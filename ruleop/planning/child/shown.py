@@ -30,7 +30,7 @@ from ruleop.language.secrets.secret_values import (
 )
 from ruleop.language.templates import Lazy, MapView, Origin, UndefinedValue, plain
 from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.lookup import field_of
+from ruleop.language.templates.values.operators import field_of
 from ruleop.messages import shortened
 from ruleop.planning.changes import flow
 from ruleop.planning.model.actions import State

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ruleop.language.templates import Fault, TemplateFunction
-from ruleop.language.templates.functions import FUNCTIONS
+from ruleop.language.templates.declarations import FUNCTIONS
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.planning.rendering.certificates import Authority, CertificateRequest, authority, issue, request
 

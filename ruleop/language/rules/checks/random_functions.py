@@ -18,7 +18,7 @@ from ruleop.language.rules.keys.model import parse_duration
 from ruleop.language.rules.keys.parsed import JOBS
 from ruleop.language.templates import NONDETERMINISTIC, TIME_FUNCTIONS, syntax
 from ruleop.language.templates.compile import is_made, origins_of, slots_from
-from ruleop.language.templates.functions import FUNCTIONS
+from ruleop.language.templates.declarations import FUNCTIONS
 from ruleop.language.templates.syntax import chain_of, find, names_in
 
 if TYPE_CHECKING:

@@ -41,10 +41,10 @@ from ruleop.language.templates.bodies.possible import (
     scalar,
 )
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of, names_set
-from ruleop.language.templates.tree.lines import BlockItem
 from ruleop.language.templates.tree.nodes import (
     DATA,
     Block,
+    BlockItem,
     Blocks,
     Choice,
     Constant,
@@ -67,7 +67,7 @@ from ruleop.language.templates.yaml.yaml_reader import repeated_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from ruleop.language.templates.tree.lines import Item
+    from ruleop.language.templates.tree.nodes import Item
     from ruleop.language.templates.tree.templates import File
 
 MAX_FRAME: Final = 60  # entries of calls and files in each other

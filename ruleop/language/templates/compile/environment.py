@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruleop.language.templates.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, PrintedTag, mark_up
 
 if TYPE_CHECKING:
-    from ruleop.language.templates.callables import Callables
+    from ruleop.language.templates.filters.registry import Callables
 
 
 MAX_DIGITS: Final = 1000

@@ -16,8 +16,8 @@ from ruleop.language.templates.compile.other_tools import (
     syntax_hint,
 )
 from ruleop.language.templates.syntax import bodies_of, find, names_in
+from ruleop.language.templates.tree.parser import RESERVED
 from ruleop.language.templates.values.faults import mistake
-from ruleop.language.templates.yaml.marks import RESERVED
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:

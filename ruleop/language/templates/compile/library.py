@@ -28,8 +28,7 @@ from ruleop.language.templates.compile.named_files import (
 )
 from ruleop.language.templates.compile.references import read_tree
 from ruleop.language.templates.compile.value_trees import ValueTree, read_value
-from ruleop.language.templates.compiled import Expression, StringTemplate, TextTemplate, Tree
-from ruleop.language.templates.reads import Reads
+from ruleop.language.templates.compiled import Expression, Reads, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.syntax import EFFECTS, find
 from ruleop.language.templates.tree.nodes import Blocks, Constant, DocumentBlock, Statement
 from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.templates.tree.nodes import Documents, Node
     from ruleop.language.templates.tree.pieces import Form
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.language.templates.yaml.yaml_reader import YamlNode
 
 
 Result = TypeVar("Result")

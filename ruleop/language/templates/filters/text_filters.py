@@ -21,13 +21,12 @@ from urllib.parse import urlencode as form_encoded
 
 import re2
 
-from ruleop.language.templates.filters.declarations import Filters, Trait
+from ruleop.language.templates.declarations import Filters, Trait
 from ruleop.language.templates.values.cost import MAX_STEPS, Exhausted, check_items, check_text, exceeded
 from ruleop.language.templates.values.cost import width as bounded_width
 from ruleop.language.templates.values.data import noun, plain, scalar_text
 from ruleop.language.templates.values.faults import Fault
-from ruleop.language.templates.values.lookup import reach
-from ruleop.language.templates.values.methods import METHODS, joined_by
+from ruleop.language.templates.values.operators import METHODS, joined_by, reach
 from ruleop.language.templates.values.text import Dump, Indent, Text
 from ruleop.language.templates.values.undefined import UndefinedValue
 

@@ -14,38 +14,55 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.syntax import PRINTING, bodies_of
-from ruleop.language.templates.tree.lines import (
-    BlockItem,
-    Item,
-    Line,
-    Lines,
-    Part,
-)
 from ruleop.language.templates.tree.nodes import (
     Block,
+    BlockItem,
     Blocks,
     Choice,
     Constant,
     DocumentBlock,
     Documents,
     Entry,
+    Item,
     Joined,
+    Line,
+    Lines,
     ListNode,
     Mapping,
     Node,
+    Part,
     Spread,
     Statement,
     TextBlock,
     Value,
 )
 from ruleop.language.templates.values.faults import RuleErrors, mistake
-from ruleop.language.templates.yaml.marks import ALONE, CLOSE, OPEN, RESERVED, SPREAD, VALUE
 from ruleop.language.templates.yaml.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ruleop.language.templates.yaml.yaml_node import YamlNode
+    from ruleop.language.templates.yaml.yaml_reader import YamlNode
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+#
+# Marks that stand for values and blocks in a text that is read as YAML.
+#
+# They consist of noncharacters (U+FDD0..U+FDD2, which Unicode reserves for internal use). A template that contains one
+# is rejected when it is loaded, and values are never part of the text, so every mark stands for a place in a template.
+# There are two forms: a value, at any position, and what is alone on its line, as a key with a value or as an item, so
+# that it matches its neighbours.
+
+
+OPEN, CLOSE, ALONE = "\ufdd0", "\ufdd1", "\ufdd2"
+RESERVED: Final = re.compile("[\ufdd0-\ufdd2]")
+VALUE: Final = re.compile(f"{OPEN}([0-9]+){CLOSE}")
+SPREAD: Final = re.compile(f"{ALONE}([0-9]+){CLOSE}")
+
+
+# -- parser ------------------------------------------------------------------------------------------------------------
+
 
 IN_BRACKETS: Final = (
     "a tag cannot be between the items of [...] or {...}: write each item or entry on a line of its own, and the "

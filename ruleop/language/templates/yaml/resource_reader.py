@@ -15,13 +15,13 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleError, Site
-from ruleop.language.templates.yaml.anchors import Anchors
-from ruleop.language.templates.yaml.yaml_node import YamlNode
 from ruleop.language.templates.yaml.yaml_reader import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_SHOWN,
+    Anchors,
     NotJson,
+    YamlNode,
     read_yaml,
     repeated_key,
     resolve_scalar,
