@@ -1,8 +1,8 @@
 """Warns of what is allowed and probably meant otherwise. In plain text, expressions without braces, and ${NAME} outside
 of `vars`. Templates that nothing uses.
 
-Children that adopt any object: the custom resource decides the name and the namespace, so adopting is a way to write
-to objects that its author cannot write to. Objects with an owner are not adopted.
+Children that adopt any object: the custom resource decides the name and the namespace, so adopting is a way to write to
+objects that its author cannot write to. Objects with an owner are not adopted.
 
 Jobs with ttlSecondsAfterFinished: the deleted Job is missing from the desired state, so ruleop would create it again.
 Children with `when` are not checked, because the rule may remove the finished Job by it.
@@ -21,7 +21,7 @@ from ruleop.language.rules.keys.env_vars import REFERENCE
 from ruleop.language.rules.keys.parsed import JOBS
 from ruleop.language.templates import Expression, RuleErrors, TextTemplate, syntax
 from ruleop.language.templates.bodies.body import BodyMembers, member
-from ruleop.language.templates.compile.named_files import quoted_names
+from ruleop.language.templates.compile.library import quoted_names
 from ruleop.language.templates.syntax import chain_of, find
 from ruleop.reachable import reached
 

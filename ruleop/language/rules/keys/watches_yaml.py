@@ -56,7 +56,7 @@ from ruleop.language.rules.keys.value_types import (
     wrong_type,
 )
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, YamlNode
-from ruleop.language.templates.bodies.kinds import COMPUTED
+from ruleop.language.templates.bodies.documents import COMPUTED
 from ruleop.language.templates.compile.hints import has_templates
 
 if TYPE_CHECKING:

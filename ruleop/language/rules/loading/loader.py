@@ -35,7 +35,7 @@ from ruleop.language.rules.project_files import (
 )
 from ruleop.language.templates import Expression, StringTemplate, TextTemplate, Tree, read_yaml
 from ruleop.language.templates.compile import Library
-from ruleop.language.templates.compile.named_files import quoted_names
+from ruleop.language.templates.compile.library import quoted_names
 from ruleop.reachable import reached
 
 if TYPE_CHECKING:

@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
-from ruleop.language.templates.bodies.body import BodyMembers, Items, Scalar
+from ruleop.language.templates.bodies.body import (
+    BodyMembers,
+    Fragment,
+    Items,
+    PossiblePart,
+    PossibleText,
+    Scalar,
+    Shown,
+    Sum,
+    Value,
+    Variant,
+    as_text,
+    scalar,
+)
 from ruleop.language.templates.bodies.conditions import (
     Assignment,
     Atom,
@@ -28,17 +41,6 @@ from ruleop.language.templates.bodies.conditions import (
     Solver,
     TooLarge,
     atoms,
-)
-from ruleop.language.templates.bodies.possible import (
-    Fragment,
-    PossiblePart,
-    PossibleText,
-    Shown,
-    Sum,
-    Value,
-    Variant,
-    as_text,
-    scalar,
 )
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, bodies_of, names_set
 from ruleop.language.templates.tree.nodes import (
