@@ -27,7 +27,7 @@ import structlog
 
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import Finding, ProjectErrors
-from ruleop.language.rules.transfer import SIZE_BYTES, from_bytes
+from ruleop.language.rules.keys.model import SIZE_BYTES, from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

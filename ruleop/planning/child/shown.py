@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.language.rules import Given
-from ruleop.language.secrets.hidden_fields import hidden_fields, hidden_texts
-from ruleop.language.secrets.masks import Masks
+from ruleop.language.secrets.masks import Masks, hidden_fields, hidden_texts
 from ruleop.language.secrets.secret_values import (
     MASK,
     SECRET,

@@ -16,7 +16,7 @@ from ruleop.authoring.scaffold.naming import ScaffoldError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.language.rules.findings import Findings
 from ruleop.language.rules.keys.definitions import open_type
-from ruleop.language.rules.keys.schema_fields import FieldReader
+from ruleop.language.rules.keys.schema_keys import FieldReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

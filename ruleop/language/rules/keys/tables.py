@@ -1,7 +1,6 @@
 """Tables: mappings with keys of the language. Each is a frozen dataclass whose fields are declared with `key`. The
 declaration is the only definition of the name, type, default and meaning of a key, for parsing as well as for the JSON
-Schema.
-"""
+Schema."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
-from ruleop.language.rules.findings import did_you_mean_quoted, format_list
+from ruleop.language.rules.findings import format_list
 from ruleop.language.rules.keys.value_types import FileReading, ValueType, wrong_type
-from ruleop.nearest import nearest
+from ruleop.nearest import did_you_mean_quoted, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

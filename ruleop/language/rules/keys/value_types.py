@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ruleop.errors import Site
 from ruleop.kubernetes.merge import Path, PathError, parse_path
-from ruleop.language.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.language.rules.findings import Findings, format_list
 from ruleop.language.rules.keys.model import DAYS, PATTERN, Share, parse_duration
 from ruleop.language.templates import Expression, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.language.templates.compile.hints import has_templates
 from ruleop.language.templates.compile.library import NO_KIND
+from ruleop.nearest import did_you_mean_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,10 +51,9 @@ NO_ANALYSIS: Final = Analysis()
 
 @dataclass(slots=True)
 class FileReading:
-    """The context of parsing: the templates, their library, the findings, and the checks."""
+    """The context of parsing: the templates, the findings, and the checks."""
 
     library: Library
-    templates: Mapping[str, str]
     findings: Findings
     analysis: Analysis = NO_ANALYSIS
 
@@ -373,7 +373,7 @@ class TemplateFile(ValueType[Templated[TextTemplate]]):
         if not isinstance(name, str):
             wrong_type(node, what, "the name of a file below templates/", reading)
             return None
-        if message := self._missing_message(name, reading.templates):
+        if message := self._missing_message(name, reading.library.texts):
             reading.findings.mistake("missing-file", message, node.site)
             return None
         library = reading.library

@@ -12,6 +12,7 @@ from ruleop.kubernetes.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.kubernetes.cron import schedule_fault, zone_fault
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
+from ruleop.language.rules.check_ids import SILENCEABLE
 from ruleop.language.rules.keys.model import Share, Strategy
 from ruleop.language.rules.keys.schema_keys import SCHEMA_TABLES, SchemaTable
 from ruleop.language.rules.keys.tables import (
@@ -24,6 +25,7 @@ from ruleop.language.rules.keys.tables import (
     Table,
     TableOf,
     key,
+    table_schema,
 )
 from ruleop.language.rules.keys.value_types import (
     NAME,
@@ -62,6 +64,7 @@ from ruleop.language.templates.compile.hints import has_templates
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.merge import Path
+
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
@@ -877,3 +880,19 @@ TABLES: tuple[type[Table], ...] = (
     RolloutTable,
     *SCHEMA_TABLES,
 )
+
+
+def watches_schema() -> dict[str, JSON]:
+    """The JSON Schema of watches.yaml and of included files. It cannot check names, cycles and templates."""
+    definitions: dict[str, JSON] = {table.DEFINITION: table_schema(table) for table in TABLES}
+    definitions[FileTable.DEFINITION]["properties"]["allow"]["propertyNames"] = {
+        "enum": [check.id for check in SILENCEABLE]
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ruleop rules (watches.yaml)",
+        "if": {"type": "array"},
+        "then": WATCHES.schema() | {"minItems": 1},
+        "else": {"$ref": f"#/$defs/{FileTable.DEFINITION}"},
+        "$defs": definitions,
+    }
