@@ -37,7 +37,7 @@ from ruleop.kubernetes.schema import SchemaError
 from ruleop.language.rules import Findings, ProjectErrors
 from ruleop.language.rules.checks.crd_files import site_at
 from ruleop.language.rules.keys.definitions import Definition, read_definition
-from ruleop.language.simple_schema import api_type, named_type, structural
+from ruleop.language.rules.keys.simple_schema import api_type, named_type, structural
 from ruleop.language.status_limits import WRITTEN
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items
 from ruleop.language.templates.yaml.resource_reader import read_resources

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.ruletests.format import CaseTable, StepTable
 from ruleop.errors import RuleopError, Site
 from ruleop.files import read_inside, read_regular, why_unreadable
-from ruleop.language.rules.findings import Findings
+from ruleop.language.rules import Findings
 from ruleop.language.rules.keys.tables import TableOf
 from ruleop.language.rules.keys.value_types import FileReading, wrong_type
 from ruleop.language.templates import read_yaml

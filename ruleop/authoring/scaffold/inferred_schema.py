@@ -28,7 +28,7 @@ from ruleop.authoring.scaffold.naming import free, pascal, singular
 from ruleop.kubernetes.crd_checks import SCHEMA_TYPES
 from ruleop.kubernetes.schema import validate
 from ruleop.language.rules.keys.schema_keys import with_empty_default
-from ruleop.language.simple_schema import BASIC, INT_OR_STRING, OF_TYPE, api_type
+from ruleop.language.rules.keys.simple_schema import BASIC, INT_OR_STRING, OF_TYPE, api_type
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON

@@ -104,7 +104,6 @@ if TYPE_CHECKING:
 # Only rules that were parsed without mistakes are built, so all required values are present. Mistakes between several
 # values are found by checks; here, only those that leave no rule to build.
 
-
 T = TypeVar("T")
 _CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status", "vars"}
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
@@ -262,7 +261,7 @@ def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bo
     return Observe(
         id=entry.name,
         site=entry.site,
-        kind=Kind(table.group.text, _required(table.version).text, _required(table.kind).text),
+        kind=table.object_kind,
         name=_compiled(table.name),
         for_each=_compiled(table.for_each),
         item_name=table.item,
@@ -339,7 +338,6 @@ def _selector(table: FullSelectorTable | None) -> Selector | None:
 
 
 # -- from files --------------------------------------------------------------------------------------------------------
-
 
 _COMPUTED = re.compile(r"""\bfile\s*\(\s*(?!(['"])[A-Za-z0-9._/-]+\1\s*\))""")
 """A call of `file` with a computed name, which can read every file."""

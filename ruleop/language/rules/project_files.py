@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from ruleop.language.rules.keys.model import Project
 
-
 WATCHES = "watches.yaml"
 
 
@@ -108,7 +107,9 @@ class _Reader:
             for pattern in patterns_in(self.texts.get(WATCHES, "")):
                 for path in paths_of(pattern, self._matching_names):
                     self._file(self.root / path, path, self.root)
-            self._templates(self.root / "templates")
+            templates = self.root / "templates"
+            if (real := self._resolve(templates, "templates", templates)) is not None:
+                self._folder(templates, "templates", templates, (real,))
             self._crds(self.root / "crds")
         except _TooManyFilesError:
             self._mistake(str(self.root), f"the project has more than {MAX_FILES} files")
@@ -123,10 +124,6 @@ class _Reader:
             for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root))
             if matches_name(pattern, name)
         )
-
-    def _templates(self, folder: Path) -> None:
-        if (real := self._resolve(folder, "templates", folder)) is not None:
-            self._folder(folder, "templates", folder, (real,))
 
     def _folder(self, folder: Path, prefix: str, top: Path, parents: tuple[Path, ...]) -> None:
         for name in self._names(folder, prefix):
@@ -256,7 +253,6 @@ def digest_of(parts: Iterable[tuple[str, str | None]]) -> str:
 # only watches.yaml, the files that it includes, templates/ and crds/ are watched. A file or folder may be behind links,
 # as in a mounted ConfigMap (watches.yaml is a link to ..data/watches.yaml, and ..data a link to a folder named for the
 # date); each link on the path is watched as well.
-
 
 MAX_LINKS = 40  # on the path of one file, as in Linux
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ruleop.language.templates.bodies.documents import Possible
     from ruleop.language.templates.compile import Library
 
-
 RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
 ALWAYS = RESOURCE | {"live", "ready"}
 RESERVED = ALWAYS | {"item", "index", "this"}

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ruleop.kubernetes.kinds import GroupKind
 from ruleop.language.rules.scopes import metadata_slots, written
 from ruleop.language.secrets.secrecy import Secrecy, words_of
 from ruleop.language.secrets.secret_values import (
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import SlotPlace, YamlNode
     from ruleop.language.templates.compile import Library
-
 
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
 BODY_KEYS = _OBJECT_KEYS - {"forEach"}
@@ -184,7 +182,7 @@ def secret_ids(draft: Draft) -> dict[str, bool]:
     many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
     for entry in draft.observed.values():
         table = entry.value
-        if table is not None and table.kind is not None and GroupKind(table.group.text, table.kind.text) == SECRET:
+        if table is not None and table.object_kind.versionless == SECRET:
             many[entry.name] = table.many
     return many
 

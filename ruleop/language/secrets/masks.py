@@ -23,12 +23,11 @@ from ruleop.language.secrets.secret_values import (
     longest_first,
     replaced,
 )
-from ruleop.language.templates import TextTemplate, syntax
+from ruleop.language.templates import RuleErrors, TextTemplate, syntax
 from ruleop.language.templates.syntax import EFFECTS, PRINTING, find
 from ruleop.language.templates.tree import nodes
 from ruleop.language.templates.tree.evaluation import takes_items
 from ruleop.language.templates.tree.nodes import BlockItem
-from ruleop.language.templates.values.faults import RuleErrors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -237,7 +236,6 @@ def _literal_name(item: nodes.Node) -> str:
 # Two versions of an object, masked where its values can come from a Secret. Fields that differ still differ.
 #
 # Items of lists are matched by name, else by position.
-
 
 _NOTHING: Final = object()
 _NOT_RENDERED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ruleop.errors import Cause
     from ruleop.language.templates import SlotPlace
 
-
 _STEP = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|([^\]]*))\]|([^.\[]+)", re.DOTALL)
 _POSITION = re.compile(r"[0-9]{1,4}")
 _WORD = re.compile(r"[^\s.,:=|'\"\[\]{}()]+")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 #
 # Names, and chains of fields below them.
 
-
 Path = tuple[str | None, ...]
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 # `list of string`, `number or list`, `any`: the checker makes types of them. The kinds are those of JSON; an integer is
 # a number here, and a scalar is what can be written as text.
 
-
 KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "mapping", "list", "other"})
 """All kinds of values. Macros and the like are `other`."""
 
@@ -43,7 +42,6 @@ def declared_kinds(words: str) -> frozenset[str]:
 
 
 # -- declarations ------------------------------------------------------------------------------------------------------
-
 
 Needs: TypeAlias = Literal["", "callables", "read_captured"]
 Example: TypeAlias = tuple[str, str]

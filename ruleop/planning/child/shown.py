@@ -27,8 +27,7 @@ from ruleop.language.secrets.secret_values import (
     public_names,
     secret_values,
 )
-from ruleop.language.templates import Lazy, MapView, Origin, UndefinedValue, plain
-from ruleop.language.templates.values.faults import Fault
+from ruleop.language.templates import Fault, Lazy, MapView, Origin, UndefinedValue, plain
 from ruleop.language.templates.values.operators import field_of
 from ruleop.messages import shortened
 from ruleop.planning.changes import flow

@@ -132,7 +132,6 @@ def _reason_for_kind(path: Path, kind: Kind, shape: Shape | None) -> str:
 
 # -- bodies ------------------------------------------------------------------------------------------------------------
 
-
 RBAC_GROUPS: Final = frozenset({"rbac.authorization.k8s.io", "authorization.openshift.io"})
 MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128
 
@@ -188,13 +187,9 @@ def _check_place(
         message = f"{what} may be in another namespace than its CR: {_REACH}"
         findings.mistake("reach", message, table.key_sites["namespaces"])
     is_given = table.namespace is not None or table.namespaces is not None
-    if not is_given and _is_namespaced(draft.kind, custom) is False and _is_namespaced(_kind_of(table), custom):
+    if not is_given and _is_namespaced(draft.kind, custom) is False and _is_namespaced(table.object_kind, custom):
         message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
         findings.mistake("missing-key", message, site)
-
-
-def _kind_of(table: ObserveTable | PatchTable) -> Kind:
-    return Kind(table.group.text, table.version.text if table.version else "", table.kind.text if table.kind else "")
 
 
 def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
@@ -333,7 +328,10 @@ def _check_bodies(bodies: Sequence[Body], findings: Findings, *, are_named: bool
     single printed value counts as one that may be omitted."""
     reserved = (found for body in bodies for found in _reserved_fields(body.document, may_omit=may_omit))
     for path, site in dict.fromkeys(reserved):
-        findings.mistake("wrong-value", _refusal(path), site)
+        why = "is set by ruleop or the API server: remove it"
+        if path == "metadata.generateName":
+            why = f"is not allowed: {REFUSED_METADATA['generateName']}"
+        findings.mistake("wrong-value", f"`{path}` {why}", site)
     for body in bodies:
         _check_name(body, findings)
     for node in _without(bodies, "metadata", "name") if are_named else ():
@@ -392,9 +390,3 @@ def _reserved_fields(document: Node, *, may_omit: bool) -> Iterator[tuple[str, S
         for key, entry in values.entries.items() if isinstance(values, BodyMembers) else ():
             if key.startswith(RESERVED_PREFIX):
                 yield f"metadata.{name}['{key}']", entry.key.site
-
-
-def _refusal(path: str) -> str:
-    if path == "metadata.generateName":
-        return f"`{path}` is not allowed: {REFUSED_METADATA['generateName']}"
-    return f"`{path}` is set by ruleop or the API server: remove it"

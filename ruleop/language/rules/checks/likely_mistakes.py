@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 # paste them: the file of Operator SDK has the same name, and a child has much in common with a task of Ansible or a
 # resource of kro.
 
-
 _NO_PLAYBOOKS: Final = "ruleop runs no playbooks and roles: write the objects as templates under `children`"
 _NO_CHARTS: Final = "ruleop runs no charts: `ruleop init --from-manifests` makes templates of what a chart renders"
 _ALWAYS: Final = "ruleop always does: remove the key"

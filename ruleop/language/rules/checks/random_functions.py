@@ -235,18 +235,14 @@ def _call_problems(name: str, call: syntax.Call) -> Iterator[str]:
     given = {**dict(zip(parameters, call.args, strict=False)), **call.kwargs}
     is_short = len(given) < required and not call.is_dynamic
     if len(call.args) > len(parameters) or not given.keys() <= {*parameters} or is_short:
-        yield f"`{name}` takes {_listed(required, parameters)}"
+        more = "".join(f", optionally {each}" for each in parameters[required:])
+        yield f"`{name}` takes {' and '.join(parameters[:required])}{more}"
         return
     for parameter, value in given.items():
         if isinstance(value, syntax.Const) and isinstance(value.value, str):
             problem = _literal_problem(parameter, value.value)
             if problem:
                 yield f"`{name}`: {problem}"
-
-
-def _listed(required: int, parameters: tuple[str, ...]) -> str:
-    more = "".join(f", optionally {each}" for each in parameters[required:])
-    return f"{' and '.join(parameters[:required])}{more}"
 
 
 def _literal_problem(parameter: str, text: str) -> str:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.order import ChildReads
 
-
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 _MOST_LISTED = 6  # ids in a message
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -201,7 +200,7 @@ def _why_no_children(part: RulePart, name: str) -> str:
 
 
 def _check_reference(draft: Draft, part: RulePart, reference: Reference, findings: Findings) -> None:
-    head, *rest = _steps(reference)
+    head, *rest = (step for step in reference.path if step != "?")  # which marks that only presence or size is read
     step = rest[0] if rest else None
     if head == "cr" and step == "status" and not part.view.reads_status:
         message = _why_not_visible(draft, part, "status")
@@ -230,11 +229,6 @@ def _why_no_id(draft: Draft, part: RulePart, step: str, ids: frozenset[str]) -> 
     if step in draft.children:
         return "children are not rendered during deletion, so their readiness is unknown"
     return f'no child has the id "{step}"{_suggested_id(step, ids)}'
-
-
-def _steps(reference: Reference) -> list[str | None]:
-    """The path without the step `?`, which marks that only presence or size is read."""
-    return [step for step in reference.path if step != "?"]
 
 
 def _check_dependencies(draft: Draft, findings: Findings) -> None:

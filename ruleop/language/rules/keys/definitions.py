@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ruleop.language.rules.findings import Findings
     from ruleop.language.rules.keys.parsed import Draft
     from ruleop.language.rules.keys.schema_keys import CelRuleTable, ColumnTable, SchemaTable
+    from ruleop.language.rules.keys.simple_schema import Resolve
     from ruleop.language.rules.keys.value_types import Word
-    from ruleop.language.simple_schema import Resolve
     from ruleop.language.templates import YamlNode
 
 
@@ -96,7 +96,6 @@ def plural(kind: str) -> str:
 
 # -- from the keys -----------------------------------------------------------------------------------------------------
 
-
 _OPEN: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 _UNCORRELATED: Final = "the API server cannot compare an item of a list with its old value: use `map[string]` instead"
 _FIELD_PATH: Final = re.compile(r"\.(?:spec|status)(?:\.[A-Za-z_][A-Za-z0-9_-]*)+", re.ASCII)
@@ -120,13 +119,8 @@ def place(sites: Mapping[FieldPath, Site], path: FieldPath, default: Site) -> Si
     return next((sites[path[:end]] for end in range(len(path), 0, -1) if path[:end] in sites), default)
 
 
-def open_type(_name: str) -> Schema:
-    """Stands for every type of the API."""
-    return _OPEN
-
-
 def read_definition(
-    draft: Draft, findings: Findings, *, api_type: Resolve = open_type, inferred: Mapping[str, Schema] | None = None
+    draft: Draft, findings: Findings, *, api_type: Resolve | None = None, inferred: Mapping[str, Schema] | None = None
 ) -> Definition | None:
     """The definition by `schema` of a watch; None without one, or of a kind that can have none. `inferred`: the fields
     of the status that the rules write; None if they are not known, and all are allowed."""
@@ -152,12 +146,12 @@ class _Builder:
         draft: Draft,
         table: SchemaTable,
         findings: Findings,
-        api_type: Resolve,
+        api_type: Resolve | None,
         inferred: Mapping[str, Schema] | None,
     ) -> None:
         self.draft, self.table, self.findings, self.inferred = draft, table, findings, inferred
         types = {entry.name: entry.value for entry in table.types if entry.value is not None}
-        self.reader = FieldReader(types, api_type, findings)
+        self.reader = FieldReader(types, findings, api_type)
 
     def built(self) -> Definition:
         table, kind = self.table, self.draft.kind.kind

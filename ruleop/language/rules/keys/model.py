@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 #
 # Durations in Kubernetes' notation: 10h, 1h30m, 0s.
 
-
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)", re.ASCII)
 PATTERN = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|h|m|s))+$"
@@ -66,7 +65,6 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
-
 
 Strategy = Literal["merge", "server-side", "create-only"]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -506,7 +504,6 @@ class Project:
 #
 # From the process that loads them to the operator. Both run the same ruleop, and nothing else writes to the pipe
 # between them: what is read is trusted like the code.
-
 
 SIZE_BYTES: Final = 8
 """Before the bytes of rules, their number; it is zero of rules that cannot be used."""

@@ -150,7 +150,6 @@ class Constants:
 # The kinds whose objects are known to own others, as the controllers of Kubernetes write ownerReferences. The watches
 # of `ownedBy` have to be known before there is any object, so owners in between are found by kind.
 
-
 _POD: Final = Kind("", "v1", "Pod")
 _REVISION: Final = Kind("apps", "v1", "ControllerRevision")
 _OWNED: Final[Mapping[GroupKind, tuple[Kind, ...]]] = MappingProxyType(
@@ -183,11 +182,10 @@ def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:
     """The kinds of owners between objects of the kind `owner` and those that are observed; None if it is not known."""
     if "through" in table.key_sites:
         return tuple(map(kind_in_version, table.through))
-    return kinds_between(owner.versionless, GroupKind(table.group.text, table.kind.text if table.kind else ""))
+    return kinds_between(owner.versionless, table.object_kind.versionless)
 
 
 # -- drafts ------------------------------------------------------------------------------------------------------------
-
 
 JOBS = ("batch", "Job")
 

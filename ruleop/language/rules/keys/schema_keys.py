@@ -9,6 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from ruleop.kubernetes.crd_checks import SCHEMA_TYPES, schema_keywords
+from ruleop.language.rules.keys.simple_schema import (
+    BASIC,
+    SchemaField,
+    SimpleSchemaError,
+    UnknownTypeError,
+    is_type,
+    parse_field,
+)
 from ruleop.language.rules.keys.tables import Table, TableOf, key
 from ruleop.language.rules.keys.value_types import (
     FileReading,
@@ -24,14 +32,6 @@ from ruleop.language.rules.keys.value_types import (
     describe,
     wrong_type,
 )
-from ruleop.language.simple_schema import (
-    BASIC,
-    SchemaField,
-    SimpleSchemaError,
-    UnknownTypeError,
-    is_type,
-    parse_field,
-)
 from ruleop.language.templates import YamlNode
 from ruleop.nearest import did_you_mean
 
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.schema import FieldPath, Schema
     from ruleop.language.rules.findings import Findings
-    from ruleop.language.simple_schema import Resolve
-
+    from ruleop.language.rules.keys.simple_schema import Resolve
 
 Scope = Literal["Namespaced", "Cluster"]
 ColumnType = Literal["boolean", "date", "integer", "number", "string"]
@@ -187,7 +186,7 @@ SCHEMA_TABLES: tuple[type[Table], ...] = (
 # and `type` is one of JSON's; where it might be either, it is a mistake. A mapping of fields is `{}` by default if that
 # is valid and its fields have defaults, as in kro: a default inside of it would otherwise have no effect.
 
-
+_OPEN: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 _SUBSCHEMAS: Final = frozenset({"items", "additionalProperties", "not"})
 _FORMS: Final = '"string", a mapping of fields, or JSON Schema'
 
@@ -197,8 +196,8 @@ class FieldReader:
     """Reads fields. `sites` has the place of each part that was read, by its path in the document."""
 
     types: Mapping[str, YamlNode]  # of the project, by name
-    api_type: Resolve  # the types of the API
     findings: Findings
+    api_type: Resolve | None = None  # the types of the API; each is open without it
     sites: dict[FieldPath, Site] = field(default_factory=dict)
     _found: dict[str, Schema] = field(default_factory=dict)  # the types that have been read
     _within: list[str] = field(default_factory=list)  # the types that are being read
@@ -243,9 +242,7 @@ class FieldReader:
             found = parse_field(text, self._resolve)
         except SimpleSchemaError as error:
             self._mistake_in(node, error)
-            return SchemaField(
-                {"x-kubernetes-preserve-unknown-fields": True}
-            )  # expressions with it are not reported too
+            return SchemaField(_OPEN)  # expressions with it are not reported too
         own = self.types.get(text.partition("|")[0].strip())
         if own is not None and isinstance(own.value, dict) and not found.required:
             return SchemaField(with_empty_default(found.schema))
@@ -260,7 +257,7 @@ class FieldReader:
         if name in self.types:
             return self._named(name)
         if "." in name:
-            return self.api_type(name)
+            return self.api_type(name) if self.api_type is not None else _OPEN
         api = " (a type of the API has its version before it: v1.ResourceRequirements)" if name[0].isupper() else ""
         raise UnknownTypeError(did_you_mean(name, [*BASIC, *self.types]) or api)
 

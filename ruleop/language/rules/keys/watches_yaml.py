@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON
     from ruleop.kubernetes.merge import Path
 
-
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
 Adopt = Literal["never", "orphans", "helm"]
@@ -576,6 +575,10 @@ class ObserveTable(Table):
     )
 
     @property
+    def object_kind(self) -> Kind:
+        return Kind(self.group.text, self.version.text if self.version else "", self.kind.text if self.kind else "")
+
+    @property
     def many(self) -> bool:
         """Whether the id is a list."""
         return self.name is None or "forEach" in self.key_sites
@@ -815,8 +818,6 @@ class WatchTable(Table):
 
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")
-
-
 _REASONS = MapOf(TextValue(r"(?s:.*\S.*)", "a reason, in a few words"), "the check")
 
 
@@ -831,7 +832,7 @@ class AllowedChecks(ValueType[tuple[NamedEntry[Word], ...]]):
         return entries
 
     def schema(self) -> dict[str, JSON]:
-        """Without the ids (json_schema.py)."""
+        """Without the ids, which `watches_schema` adds."""
         return {"type": "object", "additionalProperties": {"type": "string", "pattern": r"\S"}}
 
     def of(self, default: JSON) -> tuple[NamedEntry[Word], ...]:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ruleop.language.templates.values.text import Part as TextPart
     from ruleop.language.templates.values.text import SlotPlace
 
-
 Step = str | int
 FieldPath = tuple[Step, ...]
 
@@ -192,7 +191,6 @@ def _fields(node: Node | BodySpread, path: FieldPath) -> Iterator[BodyField]:
 #
 # The values that a template may give, as one tree: each part has the outcomes of conditions with which it is there.
 # Needs are those beyond the ones of what is around a part.
-
 
 StandIn: TypeAlias = "Callable[[syntax.Printed], Any]"
 """A value of the type that is printed: a mapping alone on its line is entries, a list items."""

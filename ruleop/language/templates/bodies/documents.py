@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 # In the template of a status, the names of the outermost fields are literals: a field that the rules stop setting is
 # removed, and its name must be known for that.
 
-
 PLAIN_TEXT: Final = (
     "{} must be plain text, so that ruleop knows what to watch before it renders, or a choice of literals such as "
     "`{{{{ 'A' if spec.x else 'B' }}}}`"
@@ -105,11 +104,9 @@ def name_of(part: PossiblePart) -> str:
 
 def computed_fields(documents: Sum) -> Iterator[RuleError]:
     """The mistakes in the template of a status."""
-    yield from (RuleError(COMPUTED, part.site) for part in documents.parts if _is_computed(part))
-
-
-def _is_computed(part: PossiblePart) -> bool:
-    return part.value is not None and part.kind in (dict, None) and not name_of(part)
+    for part in documents.parts:
+        if part.value is not None and part.kind in (dict, None) and not name_of(part):
+            yield RuleError(COMPUTED, part.site)
 
 
 def _texts(value: Value | Shown | None, needs: Needs, solver: Solver) -> Iterator[tuple[Needs, str]]:
@@ -142,7 +139,6 @@ def _outcomes(fragments: Iterable[Fragment], needs: Needs, solver: Solver) -> li
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------
-
 
 _ALWAYS: Final[Needs] = ()
 _TOO_LARGE: Final = "too many statements, with those of macros and includes: the kinds must be known before rendering"

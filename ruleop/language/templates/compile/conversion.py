@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 # Tags whose result is printed in their place (`include`, and `filter` and `call` blocks) count as printed, not as tags:
 # the white space around them is kept, so that their output can be indented to their column.
 
-
 RawToken: TypeAlias = tuple[int, str, str]
 
 SHELL_LENGTH = "${#"
@@ -196,7 +195,6 @@ class _Marker:
 # Only the parser is used of it: nothing is compiled to Python. The parsed templates become trees, which
 # `templates.tree` evaluates.
 
-
 MAX_DIGITS: Final = 1000
 """Of an integer literal. Python parses at most 4300 digits; `hints` checks the size of the number."""
 
@@ -231,7 +229,6 @@ class ParserEnvironment(ImmutableSandboxedEnvironment):
 
 
 # -- conversion --------------------------------------------------------------------------------------------------------
-
 
 _OPERATORS: Final[dict[type[nodes.Node], str]] = {
     nodes.Add: "+",

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # The hints end messages about unknown filters and tests, unknown names and functions, and text that Jinja cannot parse,
 # such as `include "x" .`.
 
-
 ALONE = "`{{ x }}` alone on its line, below the key: its fields or items are inserted there, indented as the line is"
 FILTERS = {  # the equivalent: a filter, or an expression
     "toYaml": "to_yaml", "toJson": "to_json", "fromYaml": "from_yaml", "fromJson": "from_json",
@@ -220,7 +219,6 @@ def _find_hint(text: str) -> str:
 
 
 # -- hints -------------------------------------------------------------------------------------------------------------
-
 
 MAX_BITS: Final = 512  # of an integer literal
 _TAG = re.compile(r"Encountered unknown tag '(\w+)'")

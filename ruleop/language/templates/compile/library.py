@@ -93,7 +93,6 @@ def quoted_names(text: str, templates: Container[str]) -> Iterator[str]:
 
 # -- library -----------------------------------------------------------------------------------------------------------
 
-
 Result = TypeVar("Result")
 NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
 

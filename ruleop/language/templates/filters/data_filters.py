@@ -93,7 +93,6 @@ def in_unit(amount: Exact, unit: str) -> int:
 
 # -- data filters ------------------------------------------------------------------------------------------------------
 
-
 FILTERS: Final = Filters()
 
 

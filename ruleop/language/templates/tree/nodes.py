@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 # A statement is a block if it begins and ends a line, so that what it prints is whole lines. Any other statement is a
 # part of its line. The text between the tags is kept as it is, because a text block needs it exactly.
 
-
 _ENTRY: Final = re.compile(r"- |[^#]*?:(\s|$)")
 _FRESH_START: Final = re.compile(r"\A[ \t]*\n")
 _FRESH_END: Final = re.compile(r"\n[ \t]*\Z")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #
 # From the innermost block to the whole render.
 
-
 _NOTHING: Final = object()
 
 
@@ -73,7 +72,6 @@ class Scope:
 
 
 # -- state -------------------------------------------------------------------------------------------------------------
-
 
 Places: TypeAlias = "dict[str | int, Site]"
 

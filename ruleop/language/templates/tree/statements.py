@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Python's own would fail with `not enough values to unpack` where `.items()` is missing, or split a key of two letters
 # without an error. This allows messages with what to write instead.
 
-
 _ENTRY: Final = {"key", "value"}
 _PLAIN_ROWS: Final = frozenset({MappingEntry, Group, tuple})
 
@@ -85,7 +84,6 @@ def _unpacking_hint(value: Any, names: Names) -> str:
 
 
 # -- statements --------------------------------------------------------------------------------------------------------
-
 
 _AGAIN: Final = " again"  # the items and the depth of a call of a recursive loop; no template can write the name
 _SPECIAL: Final = frozenset({"caller", "varargs", "kwargs"})

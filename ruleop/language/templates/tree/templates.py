@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 #
 # Files that extend others: their statements are those of the outermost one, with the blocks that are in force.
 
-
 S = TypeVar("S", bound=syntax.Stmt)
 
 
@@ -106,7 +105,6 @@ class Inherited:
 
 
 # -- templates ---------------------------------------------------------------------------------------------------------
-
 
 Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
 """The file that was rendered, its documents, and the places of their fields."""
@@ -278,7 +276,7 @@ class Templates:
         that no file has."""
         self.texts, self.prefix, self.probe = texts, prefix, probe
         self.callables = Callables(self._text, self.read_captured)
-        outcome = _uncounted if probe is None else probe.outcome
+        outcome = (lambda _: None) if probe is None else probe.outcome
         self.expressions = Expressions(self.callables, self._render, outcome)
         self.state = State()
         self.trace: list[Rendering] | None = None  # is given each template that is rendered, for tests' messages
@@ -412,7 +410,3 @@ class Templates:
         if mistakes:
             raise Fault(f"{what}: not YAML, or YAML with anchors or tags")
         return read[0].data() if read else None
-
-
-def _uncounted(_: syntax.Expr) -> None:
-    """Nothing counts the outcomes of conditions."""

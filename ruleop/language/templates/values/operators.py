@@ -50,7 +50,6 @@ from ruleop.language.templates.values.undefined import Missing, NoField, Undefin
 # Lookup of `a.b`, `a['b']`, `a[x]` and `a[1:2]` in data. Attributes of Python objects are not accessible, except the
 # few of Jinja's helpers that are listed here.
 
-
 _LOOP_FIELDS = frozenset(
     {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem"}
 )
@@ -286,7 +285,7 @@ def contains(needle: Any, haystack: Any) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise Fault(f"{noun(needle)} in text: only text can be searched in text")
-        return bool(called("in", _contains_text, (needle, haystack), {}, read_size(haystack)))
+        return bool(called("in", operator.contains, (haystack, needle), {}, read_size(haystack)))
     if isinstance(haystack, Mapping):
         return isinstance(needle, (str, int, float)) and needle in haystack
     if isinstance(haystack, ListView):
@@ -297,10 +296,6 @@ def contains(needle: Any, haystack: Any) -> bool:
         raise Fault(f"`in` needs text, a list or a mapping on the right, not {noun(haystack)}")
     needle = comparable(needle)
     return any(needle == comparable(item) for item in passes(haystack))
-
-
-def _contains_text(needle: str, haystack: str) -> bool:
-    return needle in haystack
 
 
 def passes(value: Any) -> Any:
@@ -376,10 +371,6 @@ def _items(mapping: Mapping[str, Any]) -> list[MappingEntry]:
     return list(map(MappingEntry._make, mapping.items()))
 
 
-def _keys(mapping: Mapping[str, Any]) -> list[str]:
-    return list(mapping)
-
-
 def _values(mapping: Mapping[str, Any]) -> list[Any]:
     return list(mapping.values())
 
@@ -415,7 +406,7 @@ METHODS: Final[Mapping[tuple[str, str], Method]] = {
     ("text", "replace"): Method(replaced, "string"),
     ("text", "join"): Method(joined_by, "string"),
     ("mapping", "items"): Method(_items, "list"),
-    ("mapping", "keys"): Method(_keys, "list of string"),
+    ("mapping", "keys"): Method(list, "list of string"),
     ("mapping", "values"): Method(_values, "list"),
     ("mapping", "get"): Method(_get, "any"),
     ("list", "index"): Method(_index, "integer"),

@@ -24,7 +24,6 @@ from ruleop.messages import shortened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 _PUBLIC_ROOTS = frozenset({"cr", "metadata", "spec", "status", "vars"})
 
 

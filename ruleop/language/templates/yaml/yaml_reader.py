@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # -- nodes ---------------------------------------------------------------------------------------------------------
 
-
 _NO_KEYS: Final[Mapping[str, Site]] = MappingProxyType({})
 
 Scalar: TypeAlias = bool | int | float | str | None
@@ -87,7 +86,6 @@ class YamlNode:
 #
 # An alias of a few characters may represent a whole document with more aliases: 300 bytes can describe a billion
 # values. So the size of all expanded aliases of a file is counted and bounded before anything is copied.
-
 
 MAX_VALUES: Final = 250_000
 MAX_CHARACTERS: Final = 8 * 1024 * 1024
@@ -191,7 +189,6 @@ def merge_members(
 
 
 # -- yaml reader -------------------------------------------------------------------------------------------------------
-
 
 MAX_DEPTH = 64
 MAX_NODES = 250_000

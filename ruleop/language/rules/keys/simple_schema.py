@@ -3,8 +3,7 @@ of the API, which fields can have.
 
 The words are those of kro's SimpleSchema, so that its schemas can be pasted: a type, and after a `|` markers separated
 by spaces. A type is a word, `[]T` or `map[string]T`. What other words than the basic ones mean is for the caller to
-say. Everything that is not understood is an error with its offset in the text.
-"""
+say. Everything that is not understood is an error with its offset in the text."""
 
 from __future__ import annotations
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kubernetes.schema import Schema
-
 
 BASIC: Final[Mapping[str, Schema]] = {
     "string": {"type": "string"},
@@ -317,7 +315,6 @@ def _default_value(marker: _Marker, schema: Schema) -> Any:
 #
 # A name is the end of the type's full name in the published documents (`io.k8s.api.core.v1.ResourceRequirements`), with
 # at least its version. The schema is structural, as controller-gen writes it for the same Go type.
-
 
 OPEN: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _ANY: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
