@@ -35,12 +35,13 @@ CRDS: Final = "crds/"
 ANALYSIS: Final = Analysis(refusal, FOREIGN_KEYS)
 
 
-def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
-    """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
-    return _without_bodies(load_with_sources(root, environ=environ, probe=probe))
+def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
+    """The project in a folder. Raises ProjectErrors with all its mistakes."""
+    return _without_bodies(load_with_sources(root, environ=environ))
 
 
 def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
+    """`probe`: observes what templates do."""
     return checked(RuleFiles.read(root), environ=environ, probe=probe)
 
 

@@ -74,6 +74,7 @@ from ruleop.language.templates import (
 )
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.compile.library import quoted_names
+from ruleop.language.templates.tree.templates import FOLDER
 from ruleop.nearest import did_you_mean_quoted
 from ruleop.reachable import reached
 
@@ -390,9 +391,6 @@ def _used_templates(texts: Iterable[str], templates: Mapping[str, str]) -> set[s
     return set(templates if is_computed else used)
 
 
-TEMPLATES = "templates/"
-
-
 @dataclass(frozen=True, slots=True)
 class Watch:
     """A rule and what it was made from."""
@@ -448,7 +446,7 @@ class Loading:
         probe: Instrument | None = None,
     ) -> Loading:
         texts, findings = files.texts, files.findings()
-        templates = {path.removeprefix(TEMPLATES): text for path, text in texts.items() if path.startswith(TEMPLATES)}
+        templates = {path.removeprefix(FOLDER): text for path, text in texts.items() if path.startswith(FOLDER)}
         reading = FileReading(Library(templates, probe=probe), findings, analysis)
         return cls(files, reading, Constants(EnvVars(environ), findings))
 

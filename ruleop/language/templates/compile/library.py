@@ -25,7 +25,7 @@ from ruleop.language.templates.compile.value_trees import ValueTree, read_value
 from ruleop.language.templates.compiled import Expression, Reads, StringTemplate, TextTemplate, Tree
 from ruleop.language.templates.syntax import EFFECTS, find, names_in
 from ruleop.language.templates.tree.nodes import Blocks, Constant, DocumentBlock, Statement
-from ruleop.language.templates.tree.templates import Computation, Instrument, Templates
+from ruleop.language.templates.tree.templates import FOLDER, Computation, Instrument, Templates
 from ruleop.language.templates.values.faults import RuleErrors, mistake
 from ruleop.nearest import did_you_mean
 from ruleop.reachable import reached
@@ -111,12 +111,9 @@ class TemplateSource:
 class Library:
     """The templates of a project. It is loaded by one thread."""
 
-    def __init__(
-        self, sources: Mapping[str, str], *, prefix: str = "templates/", probe: Instrument | None = None
-    ) -> None:
+    def __init__(self, sources: Mapping[str, str], *, probe: Instrument | None = None) -> None:
         self.texts = dict(sources)
-        self.prefix = prefix
-        self.templates = Templates(self.texts, prefix, self._evaluated, probe)
+        self.templates = Templates(self.texts, self._evaluated, probe)
         self.environment = ParserEnvironment(self.templates.callables)
         self.probe = probe
         self._possible: dict[str | int, Possible] = {}  # of files, and of values by their ids
@@ -310,7 +307,7 @@ class Library:
         return [tree, *self.written_trees(files)]
 
     def _read(self, name: str) -> TemplateSource:
-        path = self.prefix + name
+        path = FOLDER + name
         text = self.texts.get(name)
         if text is None:
             raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
@@ -381,7 +378,7 @@ class Library:
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [
             RuleError(
-                f"{self.prefix}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
+                f"{FOLDER}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
                 Site(site.path, each.line) if not site.line else site,
             )
             for each in named

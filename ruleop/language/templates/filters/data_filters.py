@@ -74,23 +74,6 @@ for _name in _OPERATORS.split():
     setattr(Exact, f"__{_name}__", _exact_operator(f"__{_name}__"))
 
 
-def exact_quantity(value: Any) -> Exact:
-    if isinstance(value, str):
-        amount = parse_quantity(value)
-        if amount is not None:
-            return Exact(amount)
-    elif isinstance(value, (int, float, Fraction)) and not isinstance(value, bool):
-        return Exact(value)
-    raise Fault("not a quantity: use a number or text such as 500m, 1.5 or 2Gi")
-
-
-def in_unit(amount: Exact, unit: str) -> int:
-    """The amount in whole units, rounded down, as the limit of a program should be."""
-    if unit not in SUFFIXES:
-        raise Fault(f"unknown unit of a quantity; use one of {', '.join(filter(None, SUFFIXES))}")
-    return int(amount / SUFFIXES[unit] // 1)
-
-
 # -- data filters ------------------------------------------------------------------------------------------------------
 
 FILTERS: Final = Filters()
@@ -338,8 +321,14 @@ def dns_label(value: Any, *others: Any) -> str:
 @FILTERS.declare("quantity", "string or number", "number", example=("'1Gi' | quantity('Mi')", "1024"))
 def quantity(value: Any, unit: str | None = None) -> Exact | int:
     """`500m` and `2Gi` as exact numbers; in whole units, if a unit is given."""
-    amount = exact_quantity(value)
-    return amount if unit is None else in_unit(amount, unit)
+    amount = parse_quantity(value) if isinstance(value, str) else value
+    if amount is None or isinstance(amount, bool) or not isinstance(amount, (int, float, Fraction)):
+        raise Fault("not a quantity: use a number or text such as 500m, 1.5 or 2Gi")
+    if unit is None:
+        return Exact(amount)
+    if unit not in SUFFIXES:
+        raise Fault(f"unknown unit of a quantity; use one of {', '.join(filter(None, SUFFIXES))}")
+    return int(Exact(amount) / SUFFIXES[unit] // 1)
 
 
 @FILTERS.declare("condition", "mapping", "string", example=("{} | condition('Ready')", "Unknown"))

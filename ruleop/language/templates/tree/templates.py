@@ -112,6 +112,8 @@ Rendering: TypeAlias = "tuple[File, list[JSON], Sites]"
 What: TypeAlias = Literal["file", "string", "value"]
 _Pieces: TypeAlias = "tuple[Form, dict[str, Form], list[tuple[syntax.Body, Documents | RuleErrors]]]"
 
+FOLDER: Final = "templates/"
+"""The files of a project that are templates."""
 MAX_RENDERS: Final = 20  # nested calls of render()
 NO_NAMES: Final[dict[str, Any]] = {}
 """Of a file that is included or imported without context."""
@@ -268,13 +270,12 @@ class Templates:
     def __init__(
         self,
         texts: Mapping[str, str],
-        prefix: str,
         parsed: Callable[[str], syntax.Template | None] | None = None,
         probe: Instrument | None = None,
     ) -> None:
-        """`texts`: of the files, by their names below `prefix`. `parsed`: the statements of a file, None for a name
-        that no file has."""
-        self.texts, self.prefix, self.probe = texts, prefix, probe
+        """`texts`: of the files, by their names in templates/. `parsed`: the statements of a file, None for a name that
+        no file has."""
+        self.texts, self.probe = texts, probe
         self.callables = Callables(self._text, self.read_captured)
         outcome = (lambda _: None) if probe is None else probe.outcome
         self.expressions = Expressions(self.callables, self._render, outcome)
@@ -285,14 +286,14 @@ class Templates:
         self._lines: dict[str, list[str]] = {}  # of files that are parsed
 
     def __reduce__(self) -> Any:
-        return Templates, (self.texts, self.prefix), self._files
+        return Templates, (self.texts,), self._files
 
     def __setstate__(self, files: dict[str, File]) -> None:
         self._files = files
 
     def lines_of(self, path: str) -> list[str]:
         if path not in self._lines:
-            self._lines[path] = self.texts.get(path.removeprefix(self.prefix), "").split("\n")
+            self._lines[path] = self.texts.get(path.removeprefix(FOLDER), "").split("\n")
         return self._lines[path]
 
     def has(self, name: str) -> bool:
@@ -372,7 +373,7 @@ class Templates:
     def _text(self, name: Any) -> str:
         text = self.texts.get(scalar_text(name))
         if text is None:
-            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+            raise Fault(f"no such file below {FOLDER}{did_you_mean(scalar_text(name), self.texts)}")
         return text
 
     def _render(self, name: str, scope: Scope) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
-from jinja2.environment import TemplateModule
-from jinja2.runtime import BlockReference, LoopContext, TemplateReference
+from jinja2.runtime import LoopContext
 from jinja2.utils import Cycler, Namespace
 
 from ruleop.errors import Site
@@ -123,15 +122,6 @@ def _field_of_helper(obj: Any, key: Any) -> Any:
         return getattr(obj, key)
     if kind is Namespace:
         return obj._Namespace__attrs.get(key, Missing("this namespace").below(key))  # noqa: SLF001 - there is no public way to read it by name
-    if kind is TemplateModule and isinstance(key, str) and not key.startswith("_"):
-        return vars(obj).get(key, Missing("this import").below(key))
-    if kind is TemplateReference:
-        try:
-            return obj[key]
-        except KeyError:
-            return NoField("self", key)
-    if kind is BlockReference and key == "super":
-        return obj.super
     if kind is Cycler and key == "current":
         return obj.current
     return NoField(noun(obj), key)

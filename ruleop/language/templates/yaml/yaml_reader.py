@@ -199,11 +199,11 @@ Locate: TypeAlias = Callable[[int, int], Site]
 
 
 def read_yaml(
-    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None, most: int = MAX_NODES
+    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None
 ) -> tuple[list[YamlNode], list[RuleError]]:
     """The documents of a text without empty ones, and the mistakes in it. With `anchors`, aliases and merge keys are
-    expanded. After the first document beyond `most` it stops."""
-    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors, most)
+    expanded."""
+    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors)
     reader.read(text)
     return reader.documents, reader.mistakes
 
@@ -279,9 +279,8 @@ class _SyntaxError(Exception):
 class _Reader:
     """Builds nodes from events. PyYAML has two types of events and marks, of C and of Python; both are `Any` here."""
 
-    def __init__(self, locate: Locate, anchors: Anchors | None, most: int) -> None:
+    def __init__(self, locate: Locate, anchors: Anchors | None) -> None:
         self.locate = locate
-        self.most = most
         self.anchors = anchors
         self.documents: list[YamlNode] = []
         self.mistakes: list[RuleError] = []
@@ -323,8 +322,6 @@ class _Reader:
                 node = self._node(parser, parser.get_event(), 1)
                 if node.value is not None:
                     self.documents.append(node)
-                    if len(self.documents) > self.most:
-                        return
 
     def _node(self, parser: Any, event: Any, depth: int) -> YamlNode:
         site = self._site(event.start_mark)
