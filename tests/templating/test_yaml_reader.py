@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ruleop.errors import Site
 from ruleop.language.templates import NotJson, read_yaml, resolve_scalar
-from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH
+from ruleop.language.templates.yaml_reader import MAX_DEPTH
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import data_of, mistakes_of

@@ -40,7 +40,7 @@ from ruleop.language.rules.keys.definitions import Definition, read_definition
 from ruleop.language.rules.keys.simple_schema import api_type, named_type, structural
 from ruleop.language.status_limits import WRITTEN
 from ruleop.language.templates.bodies.body import BodyEntry, BodyMembers, BodySpread, Items
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:

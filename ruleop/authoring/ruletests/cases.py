@@ -22,7 +22,7 @@ from ruleop.language.rules.keys.value_types import FileReading, wrong_type
 from ruleop.language.templates import read_yaml
 from ruleop.language.templates.compile import Library
 from ruleop.language.templates.values.data import scalar_text
-from ruleop.language.templates.yaml.yaml_reader import MAX_DEPTH, Anchors
+from ruleop.language.templates.yaml_reader import MAX_DEPTH, Anchors
 from ruleop.nearest import did_you_mean_quoted
 
 if TYPE_CHECKING:

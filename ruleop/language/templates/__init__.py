@@ -33,8 +33,8 @@ from ruleop.language.templates.values.undefined import (
     Origin,
     UndefinedValue,
 )
-from ruleop.language.templates.yaml.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
-from ruleop.language.templates.yaml.yaml_writer import yaml_document, yaml_text
+from ruleop.language.templates.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
+from ruleop.language.templates.yaml_writer import yaml_document, yaml_text
 
 _WORDS = (
     "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs "

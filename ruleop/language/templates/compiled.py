@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.language.templates.tree.nodes import DocumentBlock, Node
     from ruleop.language.templates.tree.state import Sites
     from ruleop.language.templates.tree.templates import Computation, File, Templates
-    from ruleop.language.templates.yaml.yaml_reader import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
 
 
 # -- reads -------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ruleop.authoring.ruletests.running.state import After, Error, Provenance, d
 from ruleop.errors import RuleopError
 from ruleop.files import read_inside
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds import open_kind
 from ruleop.localcluster.status_errors import Rejected

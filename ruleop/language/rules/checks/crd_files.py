@@ -13,7 +13,7 @@ from ruleop.language.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import TextTemplate, YamlNode
 from ruleop.language.templates.bodies.body import Scalar
 from ruleop.language.templates.bodies.body import member as member_of
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.nearest import did_you_mean_quoted, nearest
 
 if TYPE_CHECKING:

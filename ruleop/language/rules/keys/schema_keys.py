@@ -170,7 +170,6 @@ class SchemaTable(Table):
         default={},
     )
 
-
 SCHEMA_TABLES: tuple[type[Table], ...] = (
     SchemaTable,
     OtherVersionTable,

@@ -11,7 +11,7 @@ from ruleop.kubernetes.kinds import Kind
 from ruleop.language.templates.tree.writing import pieces_of
 from ruleop.language.templates.values.text import Slot
 from ruleop.language.templates.values.text import Text as Captured
-from ruleop.language.templates.yaml.yaml_reader import NotJson, resolve_scalar
+from ruleop.language.templates.yaml_reader import NotJson, resolve_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

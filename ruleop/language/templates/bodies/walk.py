@@ -64,7 +64,7 @@ from ruleop.language.templates.tree.nodes import (
 )
 from ruleop.language.templates.tree.nodes import Value as WholeValue
 from ruleop.language.templates.values.faults import RuleErrors
-from ruleop.language.templates.yaml.yaml_reader import repeated_key
+from ruleop.language.templates.yaml_reader import repeated_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.templates.tree.nodes import Documents, Node
     from ruleop.language.templates.tree.pieces import Form
-    from ruleop.language.templates.yaml.yaml_reader import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
 
 
 # -- named files -------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.language.templates.tree.nodes import Part
-    from ruleop.language.templates.yaml.yaml_reader import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
 
 _TAG: Final = re.compile(r"\s*\{%[-+]?\s*(for|if|elif|else|endfor|endif)\b(?:(?!%\}).)*%\}\s*", re.DOTALL)
 _NO_END: Final = "{} is not needed: what a tag holds ends with the value of its key"

@@ -24,7 +24,7 @@ from ruleop.language.templates.values.cost import WRITTEN_BYTES, check_items
 from ruleop.language.templates.values.data import float_text, is_list, json_number, plain, scalar_text
 from ruleop.language.templates.values.faults import Fault
 from ruleop.language.templates.values.text import Dump, Text
-from ruleop.language.templates.yaml.yaml_writer import yaml_text
+from ruleop.language.templates.yaml_writer import yaml_text
 
 # -- exact numbers -----------------------------------------------------------------------------------------------------
 #

@@ -36,7 +36,7 @@ from ruleop.language.templates.values.data import noun, plain_and_weight, scalar
 from ruleop.language.templates.values.faults import Fault, NotThereYet, RuleErrors, fault_in
 from ruleop.language.templates.values.text import Dump, Slot, SlotPlace, flatten_parts
 from ruleop.language.templates.values.undefined import OMIT, Broken, UndefinedValue
-from ruleop.language.templates.yaml.yaml_reader import NotJson, repeated_key, resolve_scalar
+from ruleop.language.templates.yaml_reader import NotJson, repeated_key, resolve_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -37,12 +37,12 @@ from ruleop.language.templates.tree.nodes import (
     Value,
 )
 from ruleop.language.templates.values.faults import RuleErrors, mistake
-from ruleop.language.templates.yaml.yaml_reader import read_yaml
+from ruleop.language.templates.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ruleop.language.templates.yaml.yaml_reader import YamlNode
+    from ruleop.language.templates.yaml_reader import YamlNode
 
 
 # -- marks -------------------------------------------------------------------------------------------------------------

@@ -63,13 +63,6 @@ class Scope:
     def inner(self, names: dict[str, Any] | None = None) -> Scope:
         return Scope({} if names is None else names, self)
 
-    def top(self) -> Scope:
-        """The names that the template itself sets, without those of loops and macros."""
-        scope = self
-        while scope.outer is not None:
-            scope = scope.outer
-        return scope
-
 
 # -- state -------------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from ruleop.language.templates.values.cost import ITEM_BYTES, Exhausted, parsed
 from ruleop.language.templates.values.data import scalar_text
 from ruleop.language.templates.values.faults import Fault, RuleErrors, located
 from ruleop.language.templates.values.text import Dump
-from ruleop.language.templates.yaml.yaml_reader import read_yaml
+from ruleop.language.templates.yaml_reader import read_yaml
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:

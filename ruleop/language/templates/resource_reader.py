@@ -4,8 +4,7 @@ Tools write these files, so JSON is read as JSON, and anchors, aliases and merge
 as strict as in the rules: ambiguous YAML is an error.
 
 JSON is read with the place of every value. Most JSON is also YAML, but a character above U+FFFF as two escapes, and a
-key of more than 1,024 characters, are not, and tools write both.
-"""
+key of more than 1,024 characters, are not, and tools write both."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleError, Site
-from ruleop.language.templates.yaml.yaml_reader import (
+from ruleop.language.templates.yaml_reader import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_SHOWN,

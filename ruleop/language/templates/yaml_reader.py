@@ -6,8 +6,7 @@ two equal keys, and expand anchors (a document of 300 bytes can describe a billi
 
 Errors, with line and column, are: anchors, aliases and merge keys (except in files that tools write), tags, duplicate
 keys, keys that are not strings, values that JSON cannot represent, and nesting deeper than 64. A syntax error ends the
-reading of a file, because the rest is unreliable; all other mistakes are collected.
-"""
+reading of a file, because the rest is unreliable; all other mistakes are collected."""
 
 from __future__ import annotations
 
