@@ -76,6 +76,7 @@ def patterns_in(text: str) -> tuple[str, ...]:
         normalise_pattern(item.value) for item in items if isinstance(item.value, str) and is_inside(item.value)
     )
 
+
 MAX_BYTES = 1024 * 1024  # of a file; the limit of a ConfigMap
 MAX_CRD_BYTES = 8 * 1024 * 1024  # generated CRDs are large: some of Prometheus have more than 1 MB
 MAX_FILES = 5000

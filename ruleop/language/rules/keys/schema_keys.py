@@ -170,6 +170,7 @@ class SchemaTable(Table):
         default={},
     )
 
+
 SCHEMA_TABLES: tuple[type[Table], ...] = (
     SchemaTable,
     OtherVersionTable,

@@ -707,6 +707,7 @@ class ExpireTable(Table):
         required=True,
     )
 
+
 LET = MapOf(TemplateTree(), "the name", NAME)
 VARS = Verbatim()
 APPLY = TableOf(ApplyTable)
@@ -814,6 +815,7 @@ class WatchTable(Table):
         "Permissions that the operator needs and the rules do not show: added to the roles of `ruleop generate rbac`.",
         default=[],
     )
+
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")
 _REASONS = MapOf(TextValue(r"(?s:.*\S.*)", "a reason, in a few words"), "the check")
