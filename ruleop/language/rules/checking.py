@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.language.rules.check_ids import refusal
 from ruleop.language.rules.checks.child_bodies import check_bodies, check_owned
 from ruleop.language.rules.checks.crd_files import check_crds, read_crds
-from ruleop.language.rules.checks.likely_mistakes import FOREIGN_KEYS, warn_of_mistakes, warn_of_unused
+from ruleop.language.rules.checks.likely_mistakes import warn_of_mistakes, warn_of_unused
 from ruleop.language.rules.checks.random_functions import check_changing_functions
 from ruleop.language.rules.checks.read_names import check_names
 from ruleop.language.rules.checks.watches import check_watch, check_watches
 from ruleop.language.rules.keys.definitions import read_definitions
-from ruleop.language.rules.keys.value_types import Analysis
 from ruleop.language.rules.loading import Loading
 from ruleop.language.rules.project_files import RuleFiles
 from ruleop.language.rules.secret_reads import check_secrets
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from ruleop.language.templates.tree.templates import Instrument
 
 CRDS: Final = "crds/"
-ANALYSIS: Final = Analysis(refusal, FOREIGN_KEYS)
 
 
 def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
@@ -62,7 +59,7 @@ def _without_bodies(loaded: Loaded) -> Project:
 
 def checked(files: RuleFiles, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
     """The rules of these files. Raises ProjectErrors with all their mistakes."""
-    loading = Loading.of(files, environ, analysis=ANALYSIS, probe=probe)
+    loading = Loading.of(files, environ, probe=probe)
     findings = loading.findings
     crds = read_crds({path: text for path, text in files.texts.items() if path.startswith(CRDS)}, findings)
     parsed = loading.parsed()

@@ -49,7 +49,7 @@ from ruleop.language.rules.keys.model import (
     Validation,
 )
 from ruleop.language.rules.keys.parsed import Constants, Draft, EnvVars, Shared, chain_of, join, read_file
-from ruleop.language.rules.keys.value_types import NO_ANALYSIS, Analysis, FileReading
+from ruleop.language.rules.keys.value_types import FileReading
 from ruleop.language.rules.order import ChildReads, deleted_after, ids_read, metadata_only_ids, order, reads
 from ruleop.language.rules.project_files import (
     WATCHES,
@@ -462,12 +462,11 @@ class Loading:
         files: RuleFiles,
         environ: Mapping[str, str],
         *,
-        analysis: Analysis = NO_ANALYSIS,
         probe: Instrument | None = None,
     ) -> Loading:
         texts, findings = files.texts, files.findings()
         templates = {path.removeprefix(FOLDER): text for path, text in texts.items() if path.startswith(FOLDER)}
-        reading = FileReading(Library(templates, probe=probe), findings, analysis)
+        reading = FileReading(Library(templates, probe=probe), findings)
         return cls(files, reading, Constants(EnvVars(environ), findings))
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -36,26 +36,12 @@ TEMPLATE: Final[dict[str, JSON]] = {"type": "string", "pattern": r"\{[{%]"}
 _PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """Checks of single values. The operator parses without them, because a process of its own checks the rules."""
-
-    refusal: Callable[[str], str | None] = lambda _name: None
-    """The reason that a check of this name cannot be allowed; None if it can."""
-    foreign_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Keys of other tools with what to write instead, by the table."""
-
-
-NO_ANALYSIS: Final = Analysis()
-
-
 @dataclass(slots=True)
 class FileReading:
-    """The context of parsing: the templates, the findings, and the checks."""
+    """The context of parsing."""
 
     library: Library
     findings: Findings
-    analysis: Analysis = NO_ANALYSIS
 
 
 @dataclass(frozen=True, slots=True)

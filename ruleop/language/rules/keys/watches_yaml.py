@@ -12,7 +12,7 @@ from ruleop.kubernetes.accounts import ACCOUNT_IN_WORDS, ACCOUNT_PATTERN
 from ruleop.kubernetes.cron import schedule_fault, zone_fault
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.names import KEY_IN_WORDS, LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN, VALUE_IN_WORDS
-from ruleop.language.rules.check_ids import SILENCEABLE
+from ruleop.language.rules.check_ids import SILENCEABLE, refusal
 from ruleop.language.rules.keys.model import Share, Strategy
 from ruleop.language.rules.keys.schema_keys import SCHEMA_TABLES, SchemaTable
 from ruleop.language.rules.keys.tables import (
@@ -827,7 +827,7 @@ class AllowedChecks(ValueType[tuple[NamedEntry[Word], ...]]):
     def read(self, node: YamlNode, what: str, reading: FileReading) -> tuple[NamedEntry[Word], ...] | None:
         entries = _REASONS.read(node, what, reading)
         for entry in entries or ():
-            if (mistake := reading.analysis.refusal(entry.name)) is not None:
+            if (mistake := refusal(entry.name)) is not None:
                 reading.findings.mistake("wrong-value", mistake, entry.site)
         return entries
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import RuleError, Site
 from ruleop.language.templates import syntax
 from ruleop.language.templates.filters.registry import FILTER_NAMES
+from ruleop.language.templates.filters.registry import TESTS as TEST_NAMES
 from ruleop.language.templates.syntax import bodies_of, find, names_in
 from ruleop.language.templates.tree.parser import RESERVED
 from ruleop.language.templates.values.faults import mistake
 from ruleop.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import jinja2
 
@@ -239,9 +240,9 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
         raise mistake(message, Site(site.path, text.count("\n", 0, position) + 1))
 
 
-def mistakes_in(tree: syntax.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]) -> Iterator[RuleError]:
+def mistakes_in(tree: syntax.Template) -> Iterator[RuleError]:
     """The mistakes in the statements and expressions of a text that Jinja parses."""
-    yield from _unknown_functions(tree, filters, tests)
+    yield from _unknown_functions(tree)
     yield from _other_lookups(tree)
     yield from _unsupported_tags(tree)
     yield from _unsupported_expressions(tree)
@@ -322,16 +323,14 @@ def _go_keywords(tree: syntax.Template) -> Iterator[RuleError]:
             )  # `range .Values.x`
 
 
-def _unknown_functions(
-    tree: syntax.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]
-) -> Iterator[RuleError]:
+def _unknown_functions(tree: syntax.Template) -> Iterator[RuleError]:
     """The mistake in each unknown filter and test."""
     for filter_ in find(tree, syntax.Filter):
-        if filter_.name not in filters:
-            yield RuleError(_unknown_name("filter", filter_.name, filters), filter_.site)
+        if filter_.name not in FILTER_NAMES:
+            yield RuleError(_unknown_name("filter", filter_.name, FILTER_NAMES), filter_.site)
     for test in find(tree, syntax.Test):
-        if test.name not in tests:
-            yield RuleError(_unknown_name("test", test.name, tests), test.site)
+        if test.name not in TEST_NAMES:
+            yield RuleError(_unknown_name("test", test.name, TEST_NAMES), test.site)
 
 
 def _other_lookups(tree: syntax.Template) -> Iterator[RuleError]:

@@ -322,7 +322,7 @@ class Library:
             raise mistake(syntax_message(error, text), Site(start.path, error.lineno)) from None
         except RecursionError:
             raise mistake("nested too deeply", start) from None
-        if mistakes := [*refused, *mistakes_in(tree, self.environment.filters, self.environment.tests)]:
+        if mistakes := [*refused, *mistakes_in(tree)]:
             raise RuleErrors(mistakes)
         return tree
 
