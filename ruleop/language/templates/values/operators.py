@@ -275,7 +275,7 @@ def contains(needle: Any, haystack: Any) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise Fault(f"{noun(needle)} in text: only text can be searched in text")
-        return bool(called("in", operator.contains, (haystack, needle), {}, read_size(haystack)))
+        return bool(called("in", _contains_text, (needle, haystack), {}, read_size(haystack)))
     if isinstance(haystack, Mapping):
         return isinstance(needle, (str, int, float)) and needle in haystack
     if isinstance(haystack, ListView):
@@ -286,6 +286,10 @@ def contains(needle: Any, haystack: Any) -> bool:
         raise Fault(f"`in` needs text, a list or a mapping on the right, not {noun(haystack)}")
     needle = comparable(needle)
     return any(needle == comparable(item) for item in passes(haystack))
+
+
+def _contains_text(needle: str, haystack: str) -> bool:
+    return needle in haystack
 
 
 def passes(value: Any) -> Any:
