@@ -23,7 +23,7 @@ import yaml
 from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.telemetry import logging as logs
 
 ROOT = Path(__file__).resolve().parent.parent

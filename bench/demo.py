@@ -25,7 +25,7 @@ from ruleop.authoring.report.views import is_ready
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.outputs.terminal import print_lines
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT))
 
 from ruleop.language.rules.checking import load_project  # noqa: E402
 from ruleop.localcluster import LocalCluster  # noqa: E402
-from ruleop.operator.manager.flags import Options  # noqa: E402
 from ruleop.operator.manager.manager import Manager  # noqa: E402
+from ruleop.operator.manager.parts import Options  # noqa: E402
 from tests.waiting import until  # noqa: E402
 
 if TYPE_CHECKING:

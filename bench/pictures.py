@@ -30,7 +30,7 @@ from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
 from ruleop.cli.program import program
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.telemetry import logging as logs
 from ruleop.planning.model.conditions import find_condition
 

@@ -27,7 +27,7 @@ from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.run import collect_garbage_seldom
 from ruleop.errors import RuleopError
 from ruleop.language.rules import ProjectErrors, parse_duration
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.telemetry import logging as logs
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.kubernetes.selector_text import label_requirements
 from ruleop.language.rules import ProjectErrors, parse_duration
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.rules.process import read_by_process
 from ruleop.operator.shards import Pod
 from ruleop.operator.telemetry import is_loopback, is_on

@@ -2,6 +2,7 @@
 
 from ruleop.planning.history import History
 from ruleop.planning.model.actions import (
+    GRANT,
     Action,
     AddFinalizer,
     ChildReport,
@@ -9,9 +10,12 @@ from ruleop.planning.model.actions import (
     Delete,
     Event,
     Expire,
+    Failed,
+    Failure,
     FieldConflict,
     FinalizerAction,
     ObjectReport,
+    Outcome,
     Patch,
     Problem,
     Read,
@@ -26,7 +30,6 @@ from ruleop.planning.model.actions import (
 from ruleop.planning.model.conditions import Condition, Conditions
 from ruleop.planning.model.marks import Owner
 from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served
-from ruleop.planning.model.outcome import GRANT, Failed, Failure, Outcome
 from ruleop.planning.plan import Plan
 from ruleop.planning.planner import choose_rule, plan
 

@@ -37,11 +37,10 @@ from ruleop.planning.child.pruning import (
     releases_in_order,
     still_there,
 )
-from ruleop.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
+from ruleop.planning.model.actions import Action, Delete, Event, Failure, RemoveFinalizer, State
 from ruleop.planning.model.conditions import FINALIZED, Conditions, find_condition
 from ruleop.planning.model.marks import RESERVED, SKIP_FINALIZE, annotations_of, other_operators
 from ruleop.planning.model.observed import Served
-from ruleop.planning.model.outcome import Failure
 from ruleop.planning.model.rule_permissions import denied_write, missing_list_permission
 from ruleop.planning.rendering.time_functions import parse_time
 from ruleop.planning.status import overall_conditions
@@ -54,9 +53,8 @@ if TYPE_CHECKING:
     from ruleop.planning.child.children import Children
     from ruleop.planning.child.existing import Existing
     from ruleop.planning.child.field_patches import PatchedObject
-    from ruleop.planning.model.actions import Problem
+    from ruleop.planning.model.actions import Failed, Problem
     from ruleop.planning.model.observed import Observed
-    from ruleop.planning.model.outcome import Failed
 
 FIELDS_NOT_RELEASED: Final = "FieldsNotReleased"
 NOT_DELETED: Final = "NotDeleted"

@@ -21,26 +21,27 @@ from ruleop.planning.model.actions import (
     AGAIN,
     Create,
     Delete,
+    Failed,
+    Failure,
     Patch,
     Requeue,
     ResourceAction,
     ServerSideApply,
 )
 from ruleop.planning.model.managers import fingerprint_of
-from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.rendering.synced import Synced
 from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from ruleop.kubernetes.kinds import Object
     from ruleop.kubernetes.merge import Learned
-    from ruleop.planning.late_plans import Late
-    from ruleop.planning.model.actions import Action, FieldConflict
+    from ruleop.planning.model.actions import Action, FieldConflict, Outcome
     from ruleop.planning.model.observed import Objects
-    from ruleop.planning.model.outcome import Outcome
-    from ruleop.planning.plan import Plan
+    from ruleop.planning.plan import Late, Plan
     from ruleop.planning.rendering.synced import Settled
+
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 GONE: Final = "gone"  # never a digest
@@ -339,7 +340,7 @@ def _unreleased(before: Mapping[ObjectKey, Failed], plan: Plan, outcome: Outcome
 
 
 def _settled(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Settled | None:
-    """What the server made something else of than was sent is compared in the next plan."""
+    """Objects whose answer differs from what was sent are compared in the next plan."""
     written = (action for action in outcome.done if isinstance(action, (Create, Patch, ServerSideApply)))
     answers = {
         action.key: (action.object, outcome.written[action.key])

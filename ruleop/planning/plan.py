@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from ruleop.kubernetes.merge import fingerprint
 from ruleop.language.secrets.masks import NO_MASKS, Masks
 from ruleop.planning.rendering.synced import Settled, Synced
 from ruleop.values import dataclass
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kubernetes.accounts import ServiceAccount
     from ruleop.kubernetes.kinds import Object, ObjectKey
-    from ruleop.planning.late_plans import Late
+    from ruleop.language.rules import Rule
     from ruleop.planning.model.actions import (
         Action,
         ChildReport,
@@ -30,6 +31,49 @@ if TYPE_CHECKING:
     )
     from ruleop.planning.model.conditions import Conditions
     from ruleop.planning.model.targets import Target
+
+
+# -- late plans --------------------------------------------------------------------------------------------------------
+#
+# When a plan is made again that has used its time and was ended. For the same custom resource and the same rules the
+# next one will probably be ended too, whatever has happened to other objects, and it costs a second of CPU time.
+
+
+FIRST: Final = 10.0
+CAP: Final = 600.0
+"""Seconds until the next plan: the first and the longest interval, which doubles in between. It ends, because what the
+plan reads may have changed, and the machine may be faster then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The last plan was ended, and is not made again before `until`, unless the resource or the rules change."""
+
+    basis: str
+    until: float
+    wait: float = FIRST
+
+    @classmethod
+    def after(cls, before: Late | None, rule: Rule, resource: Object, now: float) -> Late:
+        """When a plan is made again that has just been ended. `before`: what was known of the last one."""
+        basis = basis_of(rule, resource)
+        wait = min(CAP, before.wait * 2) if before is not None and before.basis == basis else FIRST
+        return cls(basis, now + wait, wait)
+
+    def is_for(self, rule: Rule, resource: Object) -> bool:
+        return self.basis == basis_of(rule, resource)
+
+
+def basis_of(rule: Rule, resource: Object) -> str:
+    """The rules, and what the author of a custom resource can change of it. Its generation stands for its spec; kinds
+    without generations have versions, which change with each write."""
+    metadata = resource["metadata"]
+    generation = metadata.get("generation", metadata.get("resourceVersion"))
+    known = [metadata.get(name) for name in ("uid", "labels", "annotations", "finalizers", "deletionTimestamp")]
+    return fingerprint([rule.digest, generation, *known])
+
+
+# -- plan --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

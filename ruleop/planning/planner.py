@@ -40,7 +40,6 @@ from ruleop.planning.events import (
 )
 from ruleop.planning.guard import Overtime, TooSlow, place_of
 from ruleop.planning.history import History
-from ruleop.planning.late_plans import Late
 from ruleop.planning.model.actions import (
     OWN_FINALIZER,
     RESYNC,
@@ -60,7 +59,7 @@ from ruleop.planning.model.marks import Owner, annotations_of, is_paused, period
 from ruleop.planning.model.observed import ReadObjects
 from ruleop.planning.model.rule_permissions import account_of, denied_write, missing_permission
 from ruleop.planning.model.targets import Target, compile_selector
-from ruleop.planning.plan import Plan
+from ruleop.planning.plan import Late, Plan
 from ruleop.planning.rendering.desired import source_of
 from ruleop.planning.rendering.scope import ResourceScope
 from ruleop.planning.rendering.synced import NOTHING_SETTLED, inputs_of

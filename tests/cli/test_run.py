@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ruleop.cli import run
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.shards.ownership import Pod
 from ruleop.operator.wire.leader.lease import Timing
 from tests.waiting import PATIENCE

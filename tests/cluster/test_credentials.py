@@ -18,9 +18,8 @@ from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 
 pytestmark = pytest.mark.real_server("client certificates and impersonation")
 

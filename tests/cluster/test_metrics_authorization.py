@@ -17,8 +17,8 @@ from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
 from ruleop.language.rules.checking import load_project
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
 

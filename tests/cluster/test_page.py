@@ -22,8 +22,8 @@ from kube.certificates import Certificates
 
 from ruleop.cli.program import program
 from ruleop.language.rules.checking import load_project
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.page.serving import operator_page
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS

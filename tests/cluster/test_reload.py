@@ -16,7 +16,7 @@ from controlplane.cluster import ControlPlane
 from ruleop.language.rules.checking import load_project
 from ruleop.language.rules.loading import build_unchecked
 from ruleop.operator.controllers.inventory import decode
-from ruleop.operator.revisions import revision_data
+from ruleop.operator.revisions import revision_store
 from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Permissions, described, eventually
 from tests.cluster.server import CRDS, RefusedError
@@ -139,9 +139,9 @@ class Rules:
             for kind, entry in entries
         }
 
-    def revisions(self) -> revision_data.Revisions:
+    def revisions(self) -> revision_store.Revisions:
         path = f"/api/v1/namespaces/{self.operator.name}/configmaps/ruleop-revisions"
-        return revision_data.decode(self.admin.get(path))
+        return revision_store.decode(self.admin.get(path))
 
     def said(self, event: str, **fields: Any) -> bool:
         return any(
@@ -495,7 +495,7 @@ def test_each_edit_is_a_revision_and_a_restart_is_none(rules: Rules) -> None:
     revisions = rules.revisions()
     assert revisions.index[-3].digest == revisions.index[-1].digest == present.revision
     for digest, text in ((revisions.index[-2].digest, "changed"), (present.revision, "{{ spec.text }}")):
-        files = revision_data.files_of_revision(revisions, digest, present.root)
+        files = revision_store.files_of_revision(revisions, digest, present.root)
         assert files is not None
         found = build_unchecked(files, environ={})
         assert found.templates["secret.yaml"] == secret(text)

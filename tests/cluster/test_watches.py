@@ -15,8 +15,7 @@ from controlplane.fixtures import Kubectl
 
 from ruleop.kubernetes.builtin.table import builtin_resource
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.informers import Informers
-from ruleop.operator.cache.watch_specs import observe_need
+from ruleop.operator.cache.informers import Informers, observe_need
 from ruleop.operator.wire.client import requests
 from ruleop.operator.wire.watch.store import StoreState
 from tests.cluster.operator import Operator, Permissions, eventually

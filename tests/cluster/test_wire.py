@@ -18,12 +18,11 @@ from ruleop.kubernetes.builtin.table import ResourceInfo, builtin_resource
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.event_recorder import EventRecorder, ObjectEvent
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.leader.election import Election
 from ruleop.operator.wire.leader.lease import Timing
 from ruleop.operator.wire.watch.reflector import Phase

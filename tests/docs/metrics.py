@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import Counter, Gauge, Histogram
 
 from ruleop.authoring.generate.installation.monitoring import ALERTS, Alert
-from ruleop.operator.manager.collector import COUNTERS, GAUGES
+from ruleop.operator.manager.ready_checks import COUNTERS, GAUGES
 from ruleop.operator.telemetry.metrics import Metrics
 from tests.docs.messages import ROOT
 

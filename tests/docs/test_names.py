@@ -9,8 +9,8 @@ from ruleop.kubernetes.names import DEFAULT_OPERATOR, MOST_OF_NAME, RESERVED_PRE
 from ruleop.language.rules.checking import load_project
 from ruleop.operator.controllers.inventory import inventory_key
 from ruleop.operator.passes.owner_key import owner_key_key
-from ruleop.operator.revisions.revision_data import revisions_key
-from ruleop.operator.rollouts.rollout_store import rollouts_key
+from ruleop.operator.revisions.revision_store import revisions_key
+from ruleop.operator.rollouts.rollouts import rollouts_key
 from ruleop.planning.model.marks import SWITCHES
 from tests.docs.examples import define, examples, write
 from tests.docs.messages import ROOT

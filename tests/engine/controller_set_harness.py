@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.language.rules.checking import build_project
 from ruleop.operator.cache.cache import Cache
-from ruleop.operator.controllers.controller_set import ControllerSet
-from ruleop.operator.controllers.controllers import Controller, Controllers
+from ruleop.operator.controllers.controller_set import Controller, Controllers, ControllerSet
 from ruleop.operator.controllers.inventory import Inventory, InventoryEntry
 from ruleop.operator.manager.inventory_gc import InventoryCollector
 from ruleop.operator.queue.workers import Workers

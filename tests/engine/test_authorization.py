@@ -15,12 +15,10 @@ from structlog.testing import capture_logs
 from ruleop.errors import RuleopError
 from ruleop.operator.telemetry import authorization
 from ruleop.operator.telemetry.authorization import MAX_KEPT, MAX_REVIEWS, Authorizer, review
-from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog
 from ruleop.operator.telemetry.metrics import Metrics
-from ruleop.operator.telemetry.probes import Probes
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.telemetry.probes import LoopWatchdog, Probes
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open
 from tests.waiting import PATIENCE

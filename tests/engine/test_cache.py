@@ -11,8 +11,7 @@ from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind, ObjectKey
 from ruleop.language.rules import Observe, Selector
 from ruleop.operator.cache.cache import Cache
-from ruleop.operator.cache.informers import Informer, WatchSpec
-from ruleop.operator.cache.watch_specs import CHILD_LABELS
+from ruleop.operator.cache.informers import CHILD_LABELS, Informer, WatchSpec
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.watch.store import Store, StoreEntry, StoreState
 from ruleop.planning import Query, Served

@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 from ruleop.authoring.dev.dev_session import read_here
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.language.rules.checking import load_project
-from ruleop.operator.cache.informers import WatchSpec
-from ruleop.operator.cache.watch_specs import child_need
+from ruleop.operator.cache.informers import WatchSpec, child_need
 from ruleop.operator.controllers.inventory import InventoryEntry
 from ruleop.operator.rules.process import RuleChecks
 from ruleop.operator.rules.reload import Reloader

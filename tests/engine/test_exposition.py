@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 
-from ruleop.operator.manager.collector import StateCollector
+from ruleop.operator.manager.ready_checks import StateCollector
 from ruleop.operator.passes.pass_log import Reported
-from ruleop.operator.telemetry import exposition
-from ruleop.operator.telemetry.exposition import Exposition
+from ruleop.operator.telemetry import http_server
+from ruleop.operator.telemetry.http_server import Exposition
 from tests.waiting import PATIENCE
 
 
@@ -70,7 +70,7 @@ def test_concurrent_scrapes_share_one_rendering():
 
 
 def test_a_scrape_waits_for_the_rendering_for_a_limited_time(monkeypatch):
-    monkeypatch.setattr(exposition, "PATIENCE", 0.01)
+    monkeypatch.setattr(http_server, "PATIENCE", 0.01)
     ready = threading.Event()
     source = Source(ready)
     app = Exposition(source)

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from ruleop.errors import RuleopError
-from ruleop.operator.passes.write_failures import classify
+from ruleop.operator.passes.executor import classify
 from ruleop.operator.wire.client.server_errors import ApiError, Problem, response_error
 from ruleop.planning import Failure
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
-from ruleop.operator.cache.cache_view import Index
+from ruleop.operator.cache.cache import Index
 from ruleop.operator.queue.work_queue import Request
 from ruleop.planning.model.targets import Target
 

@@ -9,8 +9,7 @@ import pytest
 
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
-from ruleop.operator.cache.informers import WatchSpec
-from ruleop.operator.cache.watch_specs import child_need
+from ruleop.operator.cache.informers import WatchSpec, child_need
 from ruleop.operator.controllers.inventory import InventoryEntry
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.wire.watch.store import StoreState

@@ -17,8 +17,8 @@ from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST
 from ruleop.operator.queue.work_queue import IMMEDIATELY, Request, Result, Urgency
 from ruleop.planning import planner
 from ruleop.planning.guard import GUARD
-from ruleop.planning.late_plans import CAP, FIRST, Late
 from ruleop.planning.model.marks import RECONCILE_PERIOD
+from ruleop.planning.plan import CAP, FIRST, Late
 from ruleop.planning.recording.recording import decode, encode
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.virtual_time import run_in_virtual_time

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ruleop.operator.telemetry import loop_watchdog
-from ruleop.operator.telemetry.loop_watchdog import BEAT_INTERVAL, BLOCKED_AFTER, LoopWatchdog, call_on_loop
+from ruleop.operator.telemetry import probes
+from ruleop.operator.telemetry.probes import BEAT_INTERVAL, BLOCKED_AFTER, LoopWatchdog, call_on_loop
 
 
 class Clock:
@@ -47,7 +47,7 @@ def run_with_sleeps(watchdog, clock, monkeypatch):
                 raise asyncio.CancelledError
             clock.now += sleeps.pop(0)
 
-        monkeypatch.setattr(loop_watchdog.asyncio, "sleep", sleep)
+        monkeypatch.setattr(probes.asyncio, "sleep", sleep)
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(watchdog.run())
 
@@ -79,7 +79,7 @@ async def test_a_call_from_another_thread_runs_on_the_loop():
 
 
 async def test_a_call_from_another_thread_times_out_when_the_loop_is_blocked(monkeypatch):
-    monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.01)
+    monkeypatch.setattr(probes, "CALL_TIMEOUT", 0.01)
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor() as pool, pytest.raises(TimeoutError):
         pool.submit(call_on_loop, loop, int).result()  # the loop does not run meanwhile

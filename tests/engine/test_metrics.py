@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ruleop.operator.manager.collector import COUNTERS, GAUGES, StateCollector
+from ruleop.operator.manager.ready_checks import COUNTERS, GAUGES, StateCollector
 from ruleop.operator.queue import workers
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics

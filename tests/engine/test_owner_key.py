@@ -20,10 +20,8 @@ from ruleop.operator.manager.remarking import Remarking
 from ruleop.operator.passes.owner_key import ACCEPT_UNPROVEN, KEY, MANAGERS_PROVEN, PREVIOUS_KEY, OwnerKey
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Owner
-from ruleop.planning.model.item_records import ITEM
 from ruleop.planning.model.managers import FieldsManager, managers_on
-from ruleop.planning.model.marks import OWNER, PART_OF
-from ruleop.planning.model.proofs import KeyedProofs
+from ruleop.planning.model.marks import ITEM, OWNER, PART_OF, KeyedProofs
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.invariants.api_server import HOME, ApiServer
 from tests.invariants.operator_harness import settled_operator

@@ -14,9 +14,8 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.labels import meets
 from ruleop.kubernetes.selector_text import label_requirements, matched_by_none
-from ruleop.operator.shards import unowned
-from ruleop.operator.shards.ownership import BySelector
-from ruleop.operator.shards.unowned import UnownedResources
+from ruleop.operator.shards import ownership
+from ruleop.operator.shards.ownership import BySelector, UnownedResources
 from ruleop.operator.telemetry.metrics import Metrics
 from ruleop.operator.wire.client.requests import MANY_PARTIAL
 from ruleop.operator.wire.leader.shards import Claims, ProcessLease, Roster
@@ -153,7 +152,7 @@ def test_resources_that_no_selector_matches_are_counted_and_three_are_named():
 
 
 def test_selectors_that_cannot_be_negated_are_tried_on_all_page_by_page(monkeypatch):
-    monkeypatch.setattr(unowned, "PAGE", 2)
+    monkeypatch.setattr(ownership, "PAGE", 2)
     apps = [app(f"app-{number}", team="b", tier=tier) for number, tier in enumerate("xyxyy")]
     finding = Finding(*apps, other="team=b,tier=x")
     assert finding.count() == 3

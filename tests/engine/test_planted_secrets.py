@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 
 from ruleop.localcluster import LocalCluster
 from ruleop.operator.controllers.inventory import entry_of_plan
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.passes.recorder import PassFiles
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.test_start import free_port

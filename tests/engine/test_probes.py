@@ -17,11 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from ruleop.errors import RuleopError
-from ruleop.operator.manager.collector import StateCollector
-from ruleop.operator.telemetry import loop_watchdog
-from ruleop.operator.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
+from ruleop.operator.manager.ready_checks import StateCollector
+from ruleop.operator.telemetry import probes
 from ruleop.operator.telemetry.metrics import Metrics
-from ruleop.operator.telemetry.probes import Check, Probes
+from ruleop.operator.telemetry.probes import BLOCKED_AFTER, Check, LoopWatchdog, Probes, call_on_loop
 from tests.waiting import PATIENCE
 
 ANY = "127.0.0.1:0"
@@ -111,11 +110,11 @@ async def test_healthz_fails_when_the_loop_is_blocked():
 
 @pytest.mark.parametrize("path", ["/readyz", "/metrics"])
 async def test_readyz_and_metrics_fail_while_the_loop_is_blocked(monkeypatch, path):
-    monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.05)
+    monkeypatch.setattr(probes, "CALL_TIMEOUT", 0.05)
     async with ProbesHarness(GOOD, metrics=ANY) as harness:
         harness.time += 7
         assert harness.get_while_the_loop_is_blocked(path) == (503, "the event loop has been blocked for 7 s\n")
-        monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", PATIENCE)
+        monkeypatch.setattr(probes, "CALL_TIMEOUT", PATIENCE)
         assert (await harness.get(path))[0] == 200, "the loop runs again"
 
 

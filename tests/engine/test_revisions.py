@@ -18,20 +18,20 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.language.rules import digest_of_files
 from ruleop.language.rules.checking import build_project
 from ruleop.language.rules.loading import build_unchecked
-from ruleop.operator.revisions.revision_data import (
+from ruleop.operator.revisions.revision_store import (
     MAX_BYTES,
     MAX_ENTRIES,
     MAX_KEPT,
     MAX_UNPACKED,
     Revision,
     Revisions,
+    RevisionStore,
     decode,
     encode,
     files_of_revision,
     pack,
     unpack,
 )
-from ruleop.operator.revisions.revision_store import RevisionStore
 from ruleop.operator.rules.process import read_unchecked
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from tests.engine.controller_set_harness import project_of, watch

@@ -12,10 +12,9 @@ from structlog.testing import capture_logs
 
 from ruleop.kubernetes.kinds import GroupKind, ObjectKey
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.cache_view import WatchedShare
+from ruleop.operator.cache.cache import WatchedShare
 from ruleop.operator.rollouts.rollout_driver import RolloutDriver
-from ruleop.operator.rollouts.rollout_store import RolloutStore
-from ruleop.operator.rollouts.rollouts import Rollouts
+from ruleop.operator.rollouts.rollouts import Rollouts, RolloutStore
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.store import StoreEntry, StoreState
 from ruleop.planning.rollout.rollout_record import RecordError, Refused, decode, encode, paused, resumed, reverted

@@ -21,8 +21,8 @@ from ruleop.language.rules import Finding, ProjectErrors, RuleFiles
 from ruleop.language.rules.checking import load_project
 from ruleop.language.rules.loading import build_unchecked
 from ruleop.localcluster import LocalCluster
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.rules.process import NoVerdict, RuleChecks, read_by_process
 from ruleop.operator.telemetry.metrics import Metrics
 from tests.folders import write_files

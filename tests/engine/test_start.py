@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from tests.engine.virtual_time import run_in_virtual_time
 from tests.planning.harness import project

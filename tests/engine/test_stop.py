@@ -6,9 +6,9 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
-from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog
+from ruleop.operator.manager.parts import Options
+from ruleop.operator.telemetry.probes import LoopWatchdog
 from tests.engine.test_start import RULES, unreachable
 from tests.waiting import a_moment
 

@@ -11,8 +11,7 @@ from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import GroupKind, Kind, ObjectKey
 from ruleop.language.rules.checking import build_project
 from ruleop.operator.cache.cache import Cache
-from ruleop.operator.cache.informers import Informer, WatchSpec
-from ruleop.operator.cache.watch_specs import child_need, child_needs, observe_need
+from ruleop.operator.cache.informers import Informer, WatchSpec, child_need, child_needs, observe_need
 from ruleop.operator.wire.client.requests import ObjectSource
 from ruleop.operator.wire.watch.store import Store
 from ruleop.planning import Owner, Query

@@ -8,11 +8,9 @@ import pytest
 
 from ruleop.kubernetes.kinds import GroupKind, Kind
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.cache.cache_view import WatchedShare
-from ruleop.operator.cache.informers import WatchSpec
-from ruleop.operator.cache.watch_specs import child_need, observe_need, uses_has_kind
-from ruleop.operator.controllers.controller_set import ControllerSet
-from ruleop.operator.controllers.controllers import Controller, Controllers
+from ruleop.operator.cache.cache import WatchedShare
+from ruleop.operator.cache.informers import WatchSpec, child_need, observe_need, uses_has_kind
+from ruleop.operator.controllers.controller_set import Controller, Controllers, ControllerSet
 from ruleop.operator.controllers.inventory import InventoryEntry
 from ruleop.operator.passes.status import StatusSchemas
 from ruleop.operator.telemetry.metrics import Metrics

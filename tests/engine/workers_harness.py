@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
 from ruleop.operator.cache.informers import Informer, WatchSpec
-from ruleop.operator.manager.collector import StateCollector
+from ruleop.operator.manager.ready_checks import StateCollector
 from ruleop.operator.passes.pass_log import Reported
 from ruleop.operator.queue.work_queue import IMMEDIATELY, RESYNC, Backoff, Request, Result
 from ruleop.operator.queue.workers import Workers

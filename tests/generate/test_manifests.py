@@ -14,7 +14,7 @@ from ruleop.kubernetes.names import lease_name
 from ruleop.kubernetes.permissions import READ
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.operator_choices import Choices
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from tests.docs.messages import ROOT
 from tests.generate.projects import REQUIRED, WATCHES, project
 

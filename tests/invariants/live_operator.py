@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer
 from tests.kube.http_server import serving

@@ -15,9 +15,9 @@ from typing import Any
 from unittest import mock
 
 from ruleop.operator.cache import informers
-from ruleop.operator.controllers.controllers import Controller
+from ruleop.operator.controllers.controller_set import Controller
 from ruleop.operator.manager import manager, parts
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.passes import status_debounce as debounce
 from ruleop.operator.queue.work_queue import Backoff
 from ruleop.operator.wire.client.requests import ObjectSource

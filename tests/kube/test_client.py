@@ -14,10 +14,9 @@ import pytest
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client, LineSplitter, reading, stored_object
+from ruleop.operator.wire.client.client import Client, LineSplitter, Session, reading, stored_object
 from ruleop.operator.wire.client.discovery import Catalogue, read_catalogue
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http.access import Access
 from ruleop.operator.wire.watch.reflector import Reflector
 from ruleop.operator.wire.watch.store import StoreState

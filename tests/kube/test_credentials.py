@@ -23,9 +23,8 @@ from ruleop.files import MAX_CREDENTIAL
 from ruleop.operator.wire.auth.credentials import PodCredentials, find_credentials
 from ruleop.operator.wire.auth.kubeconfig import Kubeconfig
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http.access import CredentialsError
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, serving

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.operator.wire.client import session
+from ruleop.operator.wire.client import client
 from ruleop.operator.wire.http.access import Access
 from ruleop.operator.wire.leader.election import Election
 from ruleop.operator.wire.leader.lease import LeaseCandidate, Timing
@@ -189,7 +189,7 @@ class Slow(Open):
 
 @pytest.mark.slow
 async def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_valid(monkeypatch) -> None:
-    monkeypatch.setattr(session, "PATIENCE", 0.05)
+    monkeypatch.setattr(client, "PATIENCE", 0.05)
     async with lease_server() as (server, serving_at):
         lost = threading.Event()
         credentials = Slow(serving_at.address, fresh_for=0.1)

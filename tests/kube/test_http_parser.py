@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.operator.wire.http.response_parser import MAX_FRAMING, MAX_HEAD, PIECE, MalformedError, ResponseParser
+from ruleop.operator.wire.http.connection import MAX_FRAMING, MAX_HEAD, PIECE, MalformedError, ResponseParser
 
 Said = tuple[int, dict[bytes, bytes], bytes, bool, bool] | str
 

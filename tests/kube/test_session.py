@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.operator.wire.client import requests, session
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client import client, requests
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.waiting import PATIENCE, until
@@ -64,7 +63,7 @@ class World:
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
-    monkeypatch.setattr(session, "PATIENCE", 0.02)
+    monkeypatch.setattr(client, "PATIENCE", 0.02)
 
     @contextlib.asynccontextmanager
     async def playing() -> AsyncIterator[World]:
@@ -107,7 +106,7 @@ async def test_expiring_credentials_are_used_until_new_ones_are_loaded(play: Pla
 
 
 async def test_new_credentials_that_load_quickly_are_used_at_once(play, monkeypatch):
-    monkeypatch.setattr(session, "PATIENCE", 30.0)
+    monkeypatch.setattr(client, "PATIENCE", 30.0)
     async with play() as world:
         world.source.gate.set()
         world.due()
@@ -117,7 +116,7 @@ async def test_new_credentials_that_load_quickly_are_used_at_once(play, monkeypa
 
 
 async def test_a_failed_load_of_credentials_serves_all_requests_and_is_retried_later(play, monkeypatch):
-    monkeypatch.setattr(session, "PATIENCE", 30.0)
+    monkeypatch.setattr(client, "PATIENCE", 30.0)
     async with play() as world:
         world.source.fails = True
         world.source.gate.set()

@@ -19,9 +19,8 @@ import pytest
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import LONGEST_LINE, Client, Stream
+from ruleop.operator.wire.client.client import LONGEST_LINE, Client, Session, Stream
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http import connection as http
 from ruleop.operator.wire.http import pool
 from ruleop.operator.wire.http.access import Access

@@ -13,9 +13,8 @@ from structlog.testing import capture_logs
 from ruleop.kubernetes.builtin.table import ResourceInfo
 from ruleop.kubernetes.kinds import Kind
 from ruleop.operator.cache.informers import Informer, Informers, WatchSpec
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.requests import ObjectSource
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.operator.wire.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving

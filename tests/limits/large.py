@@ -24,8 +24,8 @@ from ruleop.operator.controllers.inventory import NOTHING
 from ruleop.operator.passes.executor import Executor
 from ruleop.operator.passes.other_operators import OtherOperators
 from ruleop.operator.passes.owner_key import OwnerKey
+from ruleop.operator.passes.pass_planning import PassEnvironment
 from ruleop.operator.passes.reconciler import PLAN_IS_SLOW, TURN_AT_LATEST, Reconciler
-from ruleop.operator.passes.shared_objects import PassEnvironment
 from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue.work_queue import Request
 from ruleop.operator.telemetry.metrics import Metrics

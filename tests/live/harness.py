@@ -21,8 +21,8 @@ from ruleop.language.rules.checking import load_project
 from ruleop.language.rules.operator_choices import read_choices
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.operator.passes import status
 from tests import waiting
 from tests.folders import Folder, write_files

@@ -11,7 +11,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.object_store import Resource
-from ruleop.operator.revisions.revision_data import Revision, Revisions, encode
+from ruleop.operator.revisions.revision_store import Revision, Revisions, encode
 from ruleop.planning.rollout.rollout_record import RolloutRecord, member_of
 from ruleop.planning.rollout.rollout_record import RolloutRevision as Rollout
 from ruleop.planning.rollout.rollout_record import encode as encode_record

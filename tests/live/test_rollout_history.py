@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ruleop.language.rules.checking import build_project
-from ruleop.operator.revisions.revision_data import pack
+from ruleop.operator.revisions.revision_store import pack
 from ruleop.planning.rollout.rollout_record import RolloutRecord, RolloutRevision, decode, encode, member_of
 from tests.live.harness import Live
 from tests.live.projects import SITES, site

@@ -14,8 +14,7 @@ from ruleop.kubernetes.schema.shape import UNKNOWN
 from ruleop.planning import Failed, Failure, FixedObjects, History, Observed, plan
 from ruleop.planning.changes.drift import Reverted
 from ruleop.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
-from ruleop.planning.model.marks import OWNER
-from ruleop.planning.model.proofs import KeyedProofs
+from ruleop.planning.model.marks import OWNER, KeyedProofs
 from ruleop.planning.recording.recording import FORMAT, read_document
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key

@@ -19,8 +19,8 @@ from yarl import URL
 from ruleop.authoring.dev.dev_session import DevSession, DevSettings, DevView
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
-from ruleop.operator.manager.flags import Options
 from ruleop.operator.manager.manager import Manager
+from ruleop.operator.manager.parts import Options
 from ruleop.page.serving import DevPage
 from tests.folders import write_files
 from tests.waiting import PATIENCE, until

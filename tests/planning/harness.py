@@ -51,8 +51,7 @@ from ruleop.planning import (
 )
 from ruleop.planning.history import Refusal, Writes
 from ruleop.planning.model.actions import RESYNC
-from ruleop.planning.model.marks import Owner, claim_on
-from ruleop.planning.model.proofs import Proofs
+from ruleop.planning.model.marks import Owner, Proofs, claim_on
 from tests.definitions import definition
 from tests.patching import patched
 

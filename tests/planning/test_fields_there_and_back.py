@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import History
 from ruleop.planning.child.field_patches import patched_key
 from ruleop.planning.model.managers import managers_on
-from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.planning.model.marks import KEY_LENGTH, KeyedProofs
 from tests.planning.harness import Harness, config, key
 
 RULES = """

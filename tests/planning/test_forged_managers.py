@@ -14,8 +14,7 @@ from ruleop.language.templates.values.cost import Account
 from ruleop.planning import plan
 from ruleop.planning.child.field_patches import MOST_UNPROVEN, patched_key
 from ruleop.planning.model.managers import FieldsManager, manager_of, managers_on
-from ruleop.planning.model.marks import Owner
-from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.planning.model.marks import KEY_LENGTH, KeyedProofs, Owner
 from tests.planning.harness import CR, Harness, app, config, key
 from tests.planning.settled import edit_and_settle
 

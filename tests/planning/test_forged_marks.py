@@ -10,8 +10,7 @@ import pytest
 
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Owner, Patch
-from ruleop.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
-from ruleop.planning.model.proofs import KeyedProofs, Proofs
+from ruleop.planning.model.marks import APPLIED, OWNER, PART_OF, KeyedProofs, Proofs, claim_on, names_an_owner
 from tests.planning.harness import CR, Harness, app, config, key
 from tests.planning.settled import settled
 

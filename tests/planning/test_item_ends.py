@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.ruletests.running.plan_mode import made_ready
 from ruleop.kubernetes.kinds import Object, ObjectKey
 from ruleop.planning import Failed, Failure
-from ruleop.planning.model.item_records import ITEM, MAX_ITEM
-from ruleop.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
-from ruleop.planning.model.proofs import KeyedProofs
+from ruleop.planning.model.marks import APPLIED, ITEM, MAX_ITEM, PAUSED, SKIP_FINALIZE, KeyedProofs
 from tests.planning.harness import Harness, key, project
 from tests.planning.settled import edit_and_settle
 

@@ -12,8 +12,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
 from ruleop.planning import Event, Failed, Failure, History, Served, ServerSideApply
 from ruleop.planning.model.managers import manager_of, managers_on
-from ruleop.planning.model.marks import SKIP_ORDER, Owner
-from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.planning.model.marks import KEY_LENGTH, SKIP_ORDER, KeyedProofs, Owner
 from tests.planning.harness import FINALIZER, Harness, app, key
 from tests.planning.settled import edit_and_settle
 

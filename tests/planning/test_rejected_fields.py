@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.errors import NAMED, Cause
-from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.planning.model.actions import Failed, Failure
 from tests.planning.harness import Harness, key
 
 DEPLOYMENT = """\

@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.planning import Failed, Failure, Patch
 from ruleop.planning.events import write_events
 from ruleop.planning.rendering.certificates import validity
-from ruleop.planning.rendering.rotation import ROTATED
+from ruleop.planning.rendering.randomness import ROTATED
 from ruleop.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.settled import settled

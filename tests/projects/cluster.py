@@ -26,11 +26,10 @@ from ruleop.localcluster.kinds.served import ServedKind as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.object_store import Name, Resource, Stored, StoreEvent
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.operator.passes.write_failures import classify
+from ruleop.operator.passes.executor import classify
 from ruleop.operator.wire.client.server_errors import Problem
 from ruleop.planning import Failure, KindInfo, Served
-from ruleop.planning.model.item_records import ITEM
-from ruleop.planning.model.marks import APPLIED, OWNER
+from ruleop.planning.model.marks import APPLIED, ITEM, OWNER
 from tests.patching import patched
 from tests.projects.rendering import documents, loaded
 from tests.projects.statuses import settled

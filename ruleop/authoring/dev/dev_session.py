@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Project, RuleFiles
     from ruleop.localcluster.object_store import Resource, StoreEvent
-    from ruleop.operator.manager.flags import Options
+    from ruleop.operator.manager.parts import Options
     from ruleop.operator.rules.process import ReadRules
 
 _VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.kubernetes.kinds import GroupKind
     from ruleop.language.rules import Project, Rule
-    from ruleop.planning.model.proofs import KeyedProofs
+    from ruleop.planning.model.marks import KeyedProofs
 
 SECRET: Final = Kind("", "v1", "Secret")
 

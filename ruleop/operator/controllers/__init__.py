@@ -1,7 +1,6 @@
 """A controller for each kind of custom resource: which events become passes of its custom resources."""
 
-from ruleop.operator.controllers.controller_set import ControllerSet
-from ruleop.operator.controllers.controllers import Controller, Controllers
+from ruleop.operator.controllers.controller_set import Controller, Controllers, ControllerSet
 from ruleop.operator.controllers.discovery_sync import DiscoverySync
 from ruleop.operator.controllers.event_handler import EventHandler
 from ruleop.operator.controllers.inventory import (

@@ -12,7 +12,7 @@ from ruleop.operator.wire.watch.store import EntryOrigin, StoreChange
 
 if TYPE_CHECKING:
     from ruleop.operator.cache import Cache, Informer, OwnWrites
-    from ruleop.operator.controllers.controllers import Controllers
+    from ruleop.operator.controllers.controller_set import Controllers
     from ruleop.operator.controllers.discovery_sync import DiscoverySync
     from ruleop.operator.queue import Cause
     from ruleop.operator.rollouts import RolloutDriver

@@ -22,8 +22,8 @@ from ruleop.kubernetes.names import SELECTOR
 from ruleop.kubernetes.permissions import STORED, grant, place
 from ruleop.language.rules import ProjectErrors
 from ruleop.operator.manager import ready_checks
-from ruleop.operator.manager.collector import StateCollector
 from ruleop.operator.manager.parts import Knowledge, Server, Work
+from ruleop.operator.manager.ready_checks import StateCollector
 from ruleop.operator.manager.remarking import Remarking
 from ruleop.operator.rules.process import RuleChecks, found_errors, read_unchecked
 from ruleop.operator.rules.reload import Reloader
@@ -40,8 +40,8 @@ from ruleop.operator.telemetry import (
     run_on_loop,
 )
 from ruleop.operator.wire.auth.credentials import find_credentials
+from ruleop.operator.wire.client.client import Session
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.leader.election import Election
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.language.rules import Finding, Project, RuleFiles
-    from ruleop.operator.manager.flags import Options
+    from ruleop.operator.manager.parts import Options
     from ruleop.operator.rules.process import Errors, ReadRules
     from ruleop.operator.wire.http.access import Credentials
 

@@ -2,13 +2,13 @@
 
 The server is the connection, and what asks the API server. What is known are the cache with the watches that fill it,
 and the objects that the operator keeps for itself in its namespace. The work is what reconciles, and what changes its
-course: events, reloads, rollouts, other processes.
-"""
+course: events, reloads, rollouts, other processes."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ import structlog
 
 from ruleop.kubernetes.buckets import BUCKETS
 from ruleop.kubernetes.kinds import ObjectKey
-from ruleop.kubernetes.names import RESERVED_PREFIX, lease_name
+from ruleop.kubernetes.names import DEFAULT_OPERATOR, RESERVED_PREFIX, lease_name
 from ruleop.operator.cache import (
     Cache,
     Informers,
@@ -42,8 +42,8 @@ from ruleop.operator.passes.executor import Executor
 from ruleop.operator.passes.other_operators import OtherOperators
 from ruleop.operator.passes.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.passes.pass_log import Events
+from ruleop.operator.passes.pass_planning import PassEnvironment
 from ruleop.operator.passes.reconciler import Reconciler
-from ruleop.operator.passes.shared_objects import PassEnvironment
 from ruleop.operator.passes.status import StatusSchemas
 from ruleop.operator.passes.status_debounce import StatusDebounce
 from ruleop.operator.queue import Workers
@@ -54,21 +54,59 @@ from ruleop.operator.shards import BySelector, Ownership, Pod, ProcessLeases, Sh
 from ruleop.operator.wire.client.client import Client
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.event_recorder import EventRecorder
+from ruleop.operator.wire.leader.lease import Timing
 from ruleop.operator.wire.leader.shards import Roster
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ruleop.kubernetes.kinds import Kind
     from ruleop.language.rules import Project
-    from ruleop.operator.manager.flags import Options
     from ruleop.operator.passes.recorder import PassFiles
     from ruleop.operator.rules.process import ReadRules
     from ruleop.operator.telemetry import Metrics
-    from ruleop.operator.wire.client.session import Session
+    from ruleop.operator.wire.client.client import Session
     from ruleop.operator.wire.watch.store import Selection
-    from ruleop.planning.model.proofs import KeyedProofs
+    from ruleop.planning.model.marks import KeyedProofs
+
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+#
+# The flags of `ruleop run`.
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    kubeconfig: str = ""
+    context: str = ""
+    namespaces: tuple[str, ...] = ()
+    name: str = DEFAULT_OPERATOR
+    operator_namespace: str = ""
+    metrics_address: str = ":8080"
+    metrics_certificate: tuple[Path, Path] | None = None  # and its key, as files
+    metrics_auth: bool = False
+    page_address: str = ""  # empty: no page
+    health_address: str = ":8081"
+    leader_elect: bool = False
+    selector: str = ""  # of the CRs
+    pod: Pod | None = None  # with --shards auto
+    lease: Timing = field(default_factory=Timing)
+    max_concurrent: int | None = None
+    reload: bool = True
+    prune_after_reload: float = 30.0  # seconds without deletions: files of one edit may arrive one after the other
+    rollouts: bool = True  # False: an edit reaches all CRs at once, whatever the rules say
+    dry_run: bool = False
+    qps: float | None = None
+    grace: float = 30.0
+    record: Path | None = None  # the folder in which each plan is recorded
+    environ: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)  # that the rules can read
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
 
 MAX_CLOCK_OFFSET: Final = 5.0  # seconds between this clock and the API server's that are not logged
 DEFAULT_MAX_CONCURRENT: Final = 16  # reconciles of a kind

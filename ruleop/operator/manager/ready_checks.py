@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from ruleop.operator.telemetry import Check
 from ruleop.operator.wire.watch.store import StoreState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
     from ruleop.operator.cache import Informer, Informers, WatchSpec
     from ruleop.operator.controllers import Controller, ControllerSet
+    from ruleop.operator.passes.pass_log import Reported
     from ruleop.operator.rollouts import Rollouts
+    from ruleop.operator.wire.client.event_recorder import EventRecorder
+    from ruleop.planning.rollout import RolloutRecord
+
 
 _MESSAGES = {
     StoreState.PENDING: "not listed yet",
@@ -88,3 +96,155 @@ def _describe(need: WatchSpec) -> str:
     ]
     parts += [f"where {need.fields}" if need.fields else "", "metadata only" if need.metadata_only else ""]
     return " ".join(part for part in parts if part)
+
+
+# -- collector ---------------------------------------------------------------------------------------------------------
+#
+# Metrics of current state: queue depths, ages, sizes, CRs by condition. They are computed for each scrape: a scraper
+# asks twice a minute, and the state changes all the time. So no gauge has to be updated, and no series of a deleted
+# kind remains.
+
+
+GAUGES = {
+    "controller_runtime_active_workers": ("Reconciles that are running.", ("controller",)),
+    "controller_runtime_max_concurrent_reconciles": ("Maximum number of concurrent reconciles.", ("controller",)),
+    "workqueue_depth": ("Items waiting in the queue.", ("name",)),
+    "workqueue_unfinished_work_seconds": ("Sum of the durations of the reconciles that are running.", ("name",)),
+    "workqueue_longest_running_processor_seconds": ("Duration of the longest reconcile that is running.", ("name",)),
+    "ruleop_longest_wait_seconds": ("How long the oldest item has been waiting in the queue.", ("controller",)),
+    "ruleop_failing": ("CRs whose last reconcile failed, waiting to be retried.", ("controller",)),
+    "ruleop_slow_resources": ("CRs whose plans take long: they are planned one at a time.", ("controller",)),
+    "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
+    "ruleop_children": (
+        (
+            "Children (entries of a rule, for one CR) by state: "
+            "ready, progressing, waiting, failed, refused, unwanted or terminating."
+        ),
+        ("controller", "state"),
+    ),
+    "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),
+    "ruleop_deletions_held_back": (
+        "Objects that are not known to be desired and stay: an error could make their deletion wrong.",
+        ("controller",),
+    ),
+    "ruleop_rollouts": (
+        "1 for the phase of each watch's rollout: Complete, Progressing, Paused or Stopped.",
+        ("watch", "phase"),
+    ),
+    "ruleop_rollout_held_back": ("CRs that do not have the newest rules yet.", ("watch",)),
+    "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
+    "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind, compressed.", ("kind",)),
+    "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
+    "ruleop_watch_silence_seconds": (
+        "Time since the last event of a watch; the longest, if a kind has several.",
+        ("kind",),
+    ),
+}
+COUNTERS = {
+    "ruleop_relists": ("Times a kind was listed again.", ("kind",)),
+    "ruleop_watch_crashes": ("Times a watch ended with an internal error.", ("kind",)),
+    "ruleop_listener_failures": ("Changes that were not processed because of an internal error.", ("kind",)),
+    "ruleop_events": (
+        "Events by outcome: sent, dropped (could not be written) or suppressed (too many of one CR).",
+        ("outcome",),
+    ),
+}
+Series: TypeAlias = tuple[str, ...]
+Values: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"
+Snapshot: TypeAlias = "tuple[Values, list[tuple[str, list[Reported]]]]"
+"""The values so far, and the last reports of the CRs of each watched kind, which are still to be counted."""
+
+
+class StateCollector(Collector):
+    def __init__(
+        self,
+        *,
+        controllers: Iterable[Controller],
+        informers: Callable[[], Iterable[Informer]],
+        recorder: EventRecorder,
+        rollouts: Callable[[], Mapping[str, RolloutRecord]] = dict,
+        on_loop: Callable[[Callable[[], Snapshot]], Snapshot],
+    ) -> None:
+        self.controllers = controllers
+        self.informers = informers
+        self.recorder = recorder
+        self.rollouts = rollouts
+        # Metrics are served by other threads. State is read on the event loop, where it does not change meanwhile; the
+        # reports of the CRs, of which there may be many, are counted in the thread.
+        self.on_loop = on_loop
+
+    def describe(self) -> Iterator[Metric]:
+        yield from _families({})
+
+    def collect(self) -> Iterator[Metric]:
+        values, reports = self.on_loop(self._read)
+        for title, of_title in reports:
+            _add_reports(values, title, of_title)
+        yield from _families(values)
+
+    def _read(self) -> Snapshot:
+        values: Values = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
+        for controller in self.controllers:
+            self._add_controller(values, controller)
+        for informer in self.informers():
+            self._add_informer(values, informer)
+        for watch, record in self.rollouts().items():
+            values["ruleop_rollouts"][watch, record.phase] = 1
+            values["ruleop_rollout_held_back"][(watch,)] = 0 if record.is_complete else record.held_back
+        for outcome, count in self.recorder.statistics().items():
+            if outcome != "waiting":
+                values["ruleop_events"][(outcome,)] = count
+        reports = [
+            (controller.workers.title, list(controller.reconciler.pass_log.reported.values()))
+            for controller in self.controllers
+        ]
+        return values, reports
+
+    def _add_controller(self, values: Values, controller: Controller) -> None:
+        title = (controller.workers.title,)
+        work = controller.workers.statistics()
+        for name in ("active_workers", "max_concurrent_reconciles"):
+            values[f"controller_runtime_{name}"][title] = work[name]
+        for name in ("depth", "unfinished_work_seconds", "longest_running_processor_seconds"):
+            values[f"workqueue_{name}"][title] = work[name]
+        for name in ("longest_wait_seconds", "failing"):
+            values[f"ruleop_{name}"][title] = work[name]
+        values["ruleop_slow_resources"][title] = len(controller.reconciler.large)
+
+    def _add_informer(self, values: Values, informer: Informer) -> None:
+        """A kind can have several informers: in several namespaces, or with several selectors."""
+        kind = (str(informer.need.kind),)
+        if not informer.watchers:
+            values["ruleop_watches"][*kind, informer.state.value] += 1
+        for watcher in informer.watchers:
+            store = watcher.store.statistics()
+            values["ruleop_watches"][*kind, store.state.value] += 1
+            values["ruleop_store_objects"][kind] += store.objects
+            values["ruleop_store_bytes"][kind] += store.bytes
+            values["ruleop_relists"][kind] += watcher.relists
+            values["ruleop_watch_crashes"][kind] += watcher.crashes
+            values["ruleop_listener_failures"][kind] += watcher.store.listener_failures
+            silence = values["ruleop_watch_silence_seconds"]
+            silence[kind] = max(silence[kind], watcher.age() or 0.0)
+
+
+def _add_reports(values: Values, title: str, reports: Iterable[Reported]) -> None:
+    """Most CRs are in the same state, so equal ones are counted before their parts are added up."""
+    values["ruleop_deletions_held_back"][(title,)] = sum(each.held for each in reports)
+    states_of_crs = Counter((each.reason, each.states, each.waits) for each in reports)
+    for (reason, states, waits), count in states_of_crs.items():
+        if reason:
+            values["ruleop_resources"][title, reason] += count
+        for state in states:
+            values["ruleop_children"][title, state] += count
+        for child, why in waits:
+            values["ruleop_waits"][title, child, why] += count
+
+
+def _families(values: Mapping[str, Mapping[Series, float]]) -> Iterator[Metric]:
+    for family, table in ((GaugeMetricFamily, GAUGES), (CounterMetricFamily, COUNTERS)):
+        for name, (text, labels) in table.items():
+            metric = family(name, text, labels=labels)
+            for series, value in values.get(name, {}).items():
+                metric.add_metric(series, value)
+            yield metric

@@ -25,9 +25,8 @@ from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import Owner, choose_rule
 from ruleop.planning.child.field_patches import patch_targets, patches_on
-from ruleop.planning.model.item_records import ITEM, item_on
 from ruleop.planning.model.managers import manager_of, managers_on
-from ruleop.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
+from ruleop.planning.model.marks import ITEM, OWNER, annotations_of, claim_on, item_on, named_owner
 from ruleop.planning.model.rule_permissions import account_of
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ import structlog
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
+from ruleop.planning.model.marks import KEY_LENGTH, KeyedProofs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,12 +15,12 @@ import structlog
 from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
 from ruleop.operator.cache import ControllerExpectations, Index
+from ruleop.operator.passes.executor import classify
 from ruleop.operator.passes.large_plans import Large
 from ruleop.operator.passes.pass_log import PassLog
 from ruleop.operator.passes.pass_planning import CurrentPass, PassPlanning, Unsynced
 from ruleop.operator.passes.status import StatusWriter
 from ruleop.operator.passes.status_debounce import CHANGED, WRITTEN
-from ruleop.operator.passes.write_failures import classify
 from ruleop.operator.queue import IMMEDIATELY, Result, Urgency
 from ruleop.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.planning.changes import verb_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.rules import Rule
     from ruleop.operator.passes.executor import Executor
-    from ruleop.operator.passes.shared_objects import PassEnvironment
+    from ruleop.operator.passes.pass_planning import PassEnvironment
     from ruleop.operator.queue import Request, Workers
     from ruleop.planning import Failure, Outcome, Requeue
     from ruleop.planning.model.conditions import Condition

@@ -13,7 +13,7 @@ from ruleop.kubernetes.kinds import ObjectKey
 from ruleop.kubernetes.permissions import grant, place
 from ruleop.language.status_limits import OWN_CONDITIONS, limits_of, unwritten
 from ruleop.language.templates import Tree
-from ruleop.operator.passes.write_failures import classify
+from ruleop.operator.passes.executor import classify
 from ruleop.operator.queue import IMMEDIATELY, Result
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.planning import Event, Failure
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Rule
     from ruleop.operator.cache import ControllerExpectations
     from ruleop.operator.passes.pass_log import PassLog
-    from ruleop.operator.passes.pass_planning import CurrentPass
-    from ruleop.operator.passes.shared_objects import PassEnvironment
+    from ruleop.operator.passes.pass_planning import CurrentPass, PassEnvironment
     from ruleop.operator.queue import Request
     from ruleop.planning import KindInfo, Kinds, Plan
     from ruleop.planning.model.actions import StatusWrite

@@ -3,15 +3,15 @@
 They are kept in a ConfigMap, so that a leader knows the rules of the one before it, also after a restart.
 """
 
-from ruleop.operator.revisions.revision_data import (
+from ruleop.operator.revisions.revision_store import (
     Revision,
     Revisions,
+    RevisionStore,
     decode,
     files_of_revision,
     revisions_key,
     unpack,
 )
-from ruleop.operator.revisions.revision_store import RevisionStore
 
 __all__ = [
     "Revision",

@@ -2,7 +2,8 @@
 of the leader that releases the next ones."""
 
 from ruleop.operator.rollouts.rollout_driver import OWN_LABEL, RolloutDriver, watch_of_record
-from ruleop.operator.rollouts.rollout_store import (
+from ruleop.operator.rollouts.rollouts import (
+    Rollouts,
     RolloutStore,
     decode_records,
     kind_of,
@@ -10,7 +11,6 @@ from ruleop.operator.rollouts.rollout_store import (
     rollouts_key,
     watch_key,
 )
-from ruleop.operator.rollouts.rollouts import Rollouts
 
 __all__ = [
     "OWN_LABEL",

@@ -19,7 +19,7 @@ from ruleop.errors import RuleopError
 from ruleop.kubernetes.kinds import Kind
 from ruleop.kubernetes.permissions import FOLLOW, STORED, grant, place
 from ruleop.operator.cache import WatchSpec
-from ruleop.operator.rollouts.rollout_store import kind_of, watch_key
+from ruleop.operator.rollouts.rollouts import kind_of, watch_key
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
 from ruleop.operator.wire.watch.store import StoreState
 from ruleop.planning import choose_rule
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import GroupKind, Object, ObjectKey
     from ruleop.language.rules import Project, Rule
     from ruleop.operator.cache import Cache, Informer, Informers
-    from ruleop.operator.rollouts.rollout_store import RolloutStore
-    from ruleop.operator.rollouts.rollouts import Rollouts
+    from ruleop.operator.rollouts.rollouts import Rollouts, RolloutStore
     from ruleop.operator.wire.leader.shards import ProcessLease
     from ruleop.operator.wire.watch.store import StoreEntry
 

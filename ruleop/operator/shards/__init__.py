@@ -6,10 +6,10 @@ from ruleop.operator.shards.ownership import (
     Pod,
     ProcessLeases,
     Sharding,
+    UnownedResources,
     lease_labels,
     read_lease,
 )
-from ruleop.operator.shards.unowned import UnownedResources
 
 __all__ = [
     "BySelector",

@@ -10,9 +10,8 @@ from ruleop.operator.telemetry.http_server import (
     resolve,
     split_address,
 )
-from ruleop.operator.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.operator.telemetry.metrics import ControllerMetrics, Metrics
-from ruleop.operator.telemetry.probes import Check, Probes
+from ruleop.operator.telemetry.probes import Check, LoopWatchdog, Probes, call_on_loop, run_on_loop
 
 __all__ = [
     "Authorizer",

@@ -13,14 +13,20 @@ from ruleop.planning.changes.drift import (
     managers_of,
     reverted,
 )
-from ruleop.planning.changes.rejected_writes import (
+from ruleop.planning.changes.writes import (
+    Change,
+    Verb,
+    changes,
     changes_in_words,
     condition_reason,
     conflict_in_words,
     expected_refusal,
+    field_paths,
+    is_mark,
+    reason_for,
     refused_changes,
+    verb_of,
 )
-from ruleop.planning.changes.writes import Change, Verb, changes, field_paths, is_mark, reason_for, verb_of
 
 __all__ = [
     "NOTHING",

@@ -31,10 +31,13 @@ from ruleop.planning.child.existing import Existing, existing_view
 from ruleop.planning.child.field_patches import held_by_others, holder_of
 from ruleop.planning.child.readiness import READY, Readiness, readiness
 from ruleop.planning.model.actions import (
+    GRANT,
     Action,
     ChildReport,
     Create,
     Delete,
+    Failed,
+    Failure,
     FieldConflict,
     HeldDeletion,
     ObjectReport,
@@ -48,7 +51,6 @@ from ruleop.planning.model.actions import (
 from ruleop.planning.model.managers import FieldsManager, manager_of
 from ruleop.planning.model.marks import OWNER, claim_on
 from ruleop.planning.model.observed import Served
-from ruleop.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.planning.model.rule_permissions import Granting, denied_write
 from ruleop.planning.rendering.child_field_sites import field_site
 from ruleop.planning.rendering.desired import Desired, is_enabled, merge_strategy, source_of, wait_for

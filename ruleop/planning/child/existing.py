@@ -12,9 +12,9 @@ from ruleop.kubernetes.names import BUCKET_LABEL
 from ruleop.language.rules import Once, Scheduled
 from ruleop.language.templates import Later, MapView, ObjectsView, Origin
 from ruleop.planning.model.actions import Patch
-from ruleop.planning.model.item_records import ITEM
 from ruleop.planning.model.marks import (
     APPLIED,
+    ITEM,
     MANAGED_BY,
     OWNER,
     PART_OF,
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Child, Rule
-    from ruleop.planning.model.item_records import ItemRecord
-    from ruleop.planning.model.marks import Owner
+    from ruleop.planning.model.marks import ItemRecord, Owner
     from ruleop.planning.model.observed import Objects
 
 

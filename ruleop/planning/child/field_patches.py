@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe, Rule
     from ruleop.language.secrets.secrecy import Secrecy
+    from ruleop.planning.model.actions import Failed
     from ruleop.planning.model.marks import Owner
     from ruleop.planning.model.observed import Objects, Observed
-    from ruleop.planning.model.outcome import Failed
 
 TAKE, AMONG_RULEOP = HELD_ADVICE = ("`force: true` would take it", "let only one of them set it")
 MAX_HELD = 8  # fields that a message about a conflict names

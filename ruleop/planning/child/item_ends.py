@@ -7,14 +7,14 @@ deletions that a pass would make, and gives back those that may be made now.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.planning.child.existing import Ending
 from ruleop.planning.child.kinds.item_end import ends_item, skip_reason
 from ruleop.planning.model.actions import Action, Create, Delete, State
-from ruleop.planning.model.item_records import item_on
-from ruleop.planning.model.marks import SKIP_FINALIZE
+from ruleop.planning.model.marks import SKIP_FINALIZE, item_on
+from ruleop.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.child_plan import ObjectPlan
     from ruleop.planning.child.children import Children
     from ruleop.planning.child.existing import Existing
-    from ruleop.planning.model.item_records import ItemRecord
+    from ruleop.planning.model.marks import ItemRecord
 
 
 @dataclass(slots=True)

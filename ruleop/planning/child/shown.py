@@ -32,8 +32,7 @@ from ruleop.language.templates.values.operators import field_of
 from ruleop.messages import shortened
 from ruleop.planning.changes import flow
 from ruleop.planning.model.actions import State
-from ruleop.planning.model.item_records import ITEM, item_on
-from ruleop.planning.model.marks import annotations_of
+from ruleop.planning.model.marks import ITEM, annotations_of, item_on
 from ruleop.planning.plan import Blocking
 from ruleop.planning.rendering.items import items_of, name_of
 from ruleop.planning.rendering.scope import query_of, without_server_noise

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.kubernetes.kinds import JSON, Object, ObjectKey
-    from ruleop.planning.model.marks import Owner
-    from ruleop.planning.model.proofs import Proofs
+    from ruleop.planning.model.marks import Owner, Proofs
 
 _PROOF_LENGTH: Final = 26
 """Characters of a proof of 128 bits in base 32: with the longest id, a name has 125 of the 128 characters that the API

@@ -6,23 +6,23 @@ annotation `ruleop.dev/owner` names the owner instead. It names the object too, 
 another name is not owned, and has a proof that the operator wrote it.
 
 Anybody who may write an object can write its ownerReferences, but those count only in the CR's own namespace (for a
-cluster-scoped CR: everywhere). The annotation counts in any namespace, but only with a valid proof.
-"""
+cluster-scoped CR: everywhere). The annotation counts in any namespace, but only with a valid proof."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 from dataclasses import field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
 from ruleop.kubernetes.buckets import bucket_of
 from ruleop.kubernetes.kinds import Kind, Object, ObjectKey
-from ruleop.kubernetes.merge import ANNOTATION
+from ruleop.kubernetes.merge import ANNOTATION, canonical
 from ruleop.kubernetes.names import BUCKET_LABEL, PART_OF_LABEL, RESERVED_PREFIX
 from ruleop.language.rules import parse_duration
 from ruleop.messages import shortened
@@ -31,8 +31,68 @@ from ruleop.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules import Rule
-    from ruleop.planning.model.proofs import Proofs
+
+
+# -- proofs ------------------------------------------------------------------------------------------------------------
+#
+# Proofs of ownership: keyed digests that only the operator can make.
+#
+# A tenant who may label and annotate an object in one namespace can write any annotation, also one that names the
+# custom resource of somebody else: its uid can be read or guessed. So the annotation `ruleop.dev/owner` carries a
+# proof, an HMAC of its text with the operator's key. The text names the object, so a copy of the annotation proves
+# nothing about another one. Field managers of children with `patch` carry such a proof in their names.
+
+
+_PURPOSE: Final = b"ruleop.dev/owner\0"
+_LENGTH: Final = 16  # bytes of the digest: 128 bits
+KEY_LENGTH: Final = 32
+
+
+class Proofs(Protocol):
+    """The proofs that planning needs."""
+
+    def of(self, text: str) -> str:
+        """The proof of a text; empty without a key."""
+        ...
+
+    def hold(self, text: str, proof: str) -> bool: ...
+
+    @property
+    def accept_unproven(self) -> bool:
+        """Whether a text without a valid proof is believed, because it may be older than the key."""
+        ...
+
+    @property
+    def accept_unproven_managers(self) -> bool:
+        """The same for the name of a field manager, which may also be older than their proofs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedProofs:
+    """Proofs with these keys: the first makes new ones; those of the others, which it replaced, are still valid."""
+
+    keys: tuple[bytes, ...] = ()
+    accept_unproven: bool = False
+    accept_unproven_managers: bool = False
+
+    def of(self, text: str) -> str:
+        return _digest(self.keys[0], text) if self.keys else ""
+
+    def hold(self, text: str, proof: str) -> bool:
+        given = proof.encode(errors="replace")
+        return any(hmac.compare_digest(_digest(key, text).encode(), given) for key in self.keys)
+
+
+@lru_cache(maxsize=4096)
+def _digest(key: bytes, text: str) -> str:
+    return hmac.digest(key, _PURPOSE + text.encode(errors="replace"), "sha256")[:_LENGTH].hex()
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
 
 APPLIED = ANNOTATION
 OWNER = f"{RESERVED_PREFIX}owner"
@@ -307,3 +367,90 @@ def period_and_notes(annotations: Mapping[str, Any], rule: Rule) -> tuple[float,
             wrong = shortened(str(annotations[name]))
             notes.append(f'the annotation {name} has no effect: expected "true" or "false", not {wrong!r}')
     return period, "; ".join(notes)
+
+
+# -- item records ------------------------------------------------------------------------------------------------------
+#
+# The annotation `ruleop.dev/item`: the item of a `forEach` that an object was made for.
+#
+# It is on the objects of children that a `finalize` child names in `forEachOf`, because the CR no longer has the item
+# when that child is made. The object of that child has it too, with the object of the item: so an end that has begun is
+# known whatever becomes of the rules, of the CR and of the other object.
+#
+# The items decide what is cleaned up, and anybody who may write the object can edit its annotations. So the text has a
+# proof, like that of the owner, and names the object and the CR. It is data: nothing in it is ever evaluated.
+
+
+ITEM: Final = f"{RESERVED_PREFIX}item"
+MAX_ITEM: Final = 4096
+"""Bytes of the items. All annotations of an object share 256 KiB, and a list of many such objects is read at once."""
+
+_MAX_TEXT: Final = MAX_ITEM + 4096  # bytes; the API server's limits for names leave much of it
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRecord:
+    child: str  # with the `forEach`
+    items: str  # JSON of the items of all loops by their names, in canonical form: equal texts are equal items
+    ends: ObjectKey | None = None  # the object of the item, if this one is made at its end
+
+    @classmethod
+    def of(cls, child: str, items: Mapping[str, JSON]) -> ItemRecord:
+        return cls(child, canonical(dict(items)).decode())
+
+    @property
+    def values(self) -> dict[str, JSON]:
+        found: dict[str, JSON] = orjson.loads(self.items)
+        return found
+
+    def annotation(self, owner: Owner, key: ObjectKey, live: Object | None = None) -> str:
+        """The text for an object. Without a key, the proof on the live object is kept, as with the owner."""
+        data: dict[str, JSON] = {"child": self.child, "items": self.values, "of": list(key), "uid": owner.uid}
+        if self.ends is not None:
+            data["ends"] = list(self.ends)
+        text = canonical(data).decode()
+        proof = owner.proofs.of(text) if owner.proofs is not None else ""
+        if not proof and live is not None and (found := _item_of(live)) is not None:
+            known = found.pop(_PROOF, "")
+            proof = known if isinstance(known, str) and canonical(found).decode() == text else ""
+        return canonical({**data, _PROOF: proof}).decode() if proof else text
+
+
+def item_on(live: Object, key: ObjectKey, owner: Owner) -> ItemRecord | None:
+    """The record on an object; None if there is none that is to be believed. As with owners, without a key offline it
+    is believed by its text."""
+    data = _item_of(live)
+    if data is None:
+        return None
+    proof = data.pop(_PROOF, "")
+    match data:
+        case {"child": str() as child, "items": dict() as items, "of": of, "uid": uid, **rest} if (
+            of == list(key) and uid == owner.uid != ""
+        ):
+            ends = _object(rest.get("ends"))
+            if rest and (ends is None or len(rest) > 1):
+                return None
+        case _:
+            return None
+    proofs = owner.proofs
+    if proofs is None or proofs.accept_unproven or proofs.hold(canonical(data).decode(), str(proof)):
+        return ItemRecord(child, canonical(items).decode(), ends)
+    return None
+
+
+def _item_of(live: Object) -> dict[str, Any] | None:
+    text = annotations_of(live).get(ITEM)
+    if not isinstance(text, str) or len(text) > _MAX_TEXT:
+        return None
+    try:
+        found = orjson.loads(text)
+        canonical(found)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _object(value: Any) -> ObjectKey | None:
+    if isinstance(value, list) and len(value) == 4 and all(isinstance(part, str) for part in value):
+        return ObjectKey(*value)
+    return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object
     from ruleop.language.rules import Observe
     from ruleop.planning.model.conditions import Condition
-    from ruleop.planning.model.proofs import Proofs
+    from ruleop.planning.model.marks import Proofs
 
 
 DEFAULT_FINALIZER = f"{RESERVED_PREFIX}{DEFAULT_OPERATOR}"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kubernetes.kinds import GroupKind, Object
     from ruleop.language.rules import Child, Rule
+    from ruleop.planning.model.actions import Failed
     from ruleop.planning.model.observed import KindInfo
-    from ruleop.planning.model.outcome import Failed
 
 
 # -- rbac children -----------------------------------------------------------------------------------------------------

@@ -23,10 +23,10 @@ from ruleop.planning import FixedObjects, Observed, Query
 from ruleop.planning.changes import Reverted
 from ruleop.planning.child.existing import read_record
 from ruleop.planning.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
-from ruleop.planning.late_plans import Late
+from ruleop.planning.model.actions import Failed, Failure
 from ruleop.planning.model.conditions import Condition
 from ruleop.planning.model.observed import KindInfo, Served
-from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.planning.plan import Late
 from ruleop.planning.rendering.synced import Synced
 from ruleop.values import dataclass
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ruleop.language.rules import Observe, Rule
     from ruleop.planning import Kinds, Objects, Plan
-    from ruleop.planning.model.proofs import Proofs
+    from ruleop.planning.model.marks import Proofs
 
 
 # -- typed json --------------------------------------------------------------------------------------------------------

@@ -28,11 +28,9 @@ from ruleop.language.rules import REFUSED_METADATA, Given, Patched
 from ruleop.language.templates import NONDETERMINISTIC, TextTemplate
 from ruleop.language.templates.values.cost import METER, Exhausted, bytes_of
 from ruleop.messages import shortened
-from ruleop.planning.model.item_records import ITEM, ItemRecord
-from ruleop.planning.model.marks import MANAGED_BY, OWNER, RESERVED, RULEOP, Owner
+from ruleop.planning.model.marks import ITEM, MANAGED_BY, OWNER, RESERVED, RULEOP, ItemRecord, Owner
 from ruleop.planning.model.observed import KindInfo, Served
-from ruleop.planning.rendering.randomness import COSTLY, different_time
-from ruleop.planning.rendering.rotation import is_due, random_keys
+from ruleop.planning.rendering.randomness import COSTLY, different_time, is_due, random_keys
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.values import dataclass
 
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from ruleop.language.templates import Expression, StringTemplate
     from ruleop.planning.model.observed import Kinds
     from ruleop.planning.rendering.scope import ResourceScope
-    from ruleop.planning.rendering.synced import SettledObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +94,6 @@ class Unrendered:
         if not self._made:
             self._made = {each.key: each.rendered for each in self._render()}
         return self._made[key]
-
-
-def unrendered(
-    child: Child, scope: ResourceScope, names: Mapping[str, Any], known: Mapping[ObjectKey, SettledObject]
-) -> list[Desired]:
-    """The desired objects of a child, as an earlier plan has found them."""
-    document = Unrendered(child, scope, names)
-    return [
-        Desired(key, each.info.kind, document, each.info, names, each.orphan, recreate=each.recreate)
-        for key, each in known.items()
-    ]
 
 
 def source_of(child: Child) -> str:

@@ -14,7 +14,7 @@ from ruleop.language.templates import Fault, loop_items, plain
 from ruleop.language.templates.values.cost import Exhausted
 from ruleop.language.templates.values.data import plain_and_weight
 from ruleop.messages import shortened
-from ruleop.planning.model.item_records import MAX_ITEM, ItemRecord
+from ruleop.planning.model.marks import MAX_ITEM, ItemRecord
 from ruleop.planning.rendering.unplanned import ChildFails, child_error
 
 if TYPE_CHECKING:

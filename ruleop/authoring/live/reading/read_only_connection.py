@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from ruleop.errors import RuleopError
 from ruleop.operator.wire.auth.credentials import find_credentials
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client
+from ruleop.operator.wire.client.client import Client, Session
 from ruleop.operator.wire.client.discovery import Discovery
 from ruleop.operator.wire.client.server_errors import ApiError
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.http.access import CredentialsError
 
 if TYPE_CHECKING:

@@ -304,7 +304,7 @@ class CaseCluster:
         try:
             stored = self._write(action)
         except Rejected as rejected:
-            from ruleop.operator.passes.write_failures import classify  # noqa: PLC0415 - most cases need no errors
+            from ruleop.operator.passes.executor import classify  # noqa: PLC0415 - most cases need no errors
 
             error = api_error(rejected, "create" if isinstance(action, Create) else "patch", action.key)
             return Failed(classify(error)[0] or Failure.OTHER, str(error), "", error.redacted, error.causes)

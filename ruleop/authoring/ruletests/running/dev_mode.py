@@ -28,7 +28,7 @@ from ruleop.language.templates.resource_reader import read_resources
 from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds import open_kind
 from ruleop.localcluster.status_errors import Rejected
-from ruleop.operator.manager.flags import Options
+from ruleop.operator.manager.parts import Options
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.planning.model.conditions import find_condition
 from ruleop.planning.model.marks import Owner

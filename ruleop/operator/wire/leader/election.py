@@ -26,9 +26,8 @@ from ruleop.kubernetes.kinds import Kind, ObjectKey, parse_version
 from ruleop.kubernetes.names import SINCE
 from ruleop.kubernetes.permissions import STORED, grant, place
 from ruleop.operator.wire.client import requests
-from ruleop.operator.wire.client.client import Client, reading, stored_object
+from ruleop.operator.wire.client.client import Client, Session, reading, stored_object
 from ruleop.operator.wire.client.server_errors import ApiError, Problem
-from ruleop.operator.wire.client.session import Session
 from ruleop.operator.wire.leader.lease import LeaseCandidate, LeaseRead, LeaseWrite, Pause, Role, Timing
 
 if TYPE_CHECKING:

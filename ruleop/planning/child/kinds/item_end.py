@@ -16,8 +16,7 @@ from ruleop.language.rules import ItemEnd
 from ruleop.language.templates import view
 from ruleop.planning.child.existing import Ending
 from ruleop.planning.child.kinds.ordinary import OrdinaryPlan
-from ruleop.planning.model.item_records import item_on
-from ruleop.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.planning.model.marks import SKIP_FINALIZE, annotations_of, item_on
 from ruleop.planning.rendering.desired import render
 from ruleop.planning.rendering.items import LoopItem
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import Object, ObjectKey
     from ruleop.language.rules import Rule
     from ruleop.planning.child.existing import Existing
-    from ruleop.planning.model.item_records import ItemRecord
-    from ruleop.planning.model.marks import Owner
+    from ruleop.planning.model.marks import ItemRecord, Owner
     from ruleop.planning.model.observed import Observed
     from ruleop.planning.rendering.desired import Desired
     from ruleop.planning.rendering.scope import ResourceScope

@@ -38,14 +38,12 @@ from ruleop.language.templates import Waiting
 from ruleop.planning.changes import expected_refusal, refused_changes
 from ruleop.planning.child.child_plan import Applied, ChildPlan, Immutable, name_conflict_message
 from ruleop.planning.child.existing import guarded, is_of_release, marks_of_helm, read_record
-from ruleop.planning.model.actions import Create, Delete, Patch, Read, ServerSideApply
-from ruleop.planning.model.item_records import ITEM
-from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
+from ruleop.planning.model.actions import Create, Delete, Failure, Patch, Read, ServerSideApply
+from ruleop.planning.model.marks import APPLIED, ITEM, MANAGED_BY, OWNER, RULEOP, annotations_of, claim_on
 from ruleop.planning.model.observed import Served
-from ruleop.planning.model.outcome import Failure
-from ruleop.planning.rendering.desired import kept_reference, merge_strategy, render, unrendered, with_marks
+from ruleop.planning.rendering.desired import Desired, Unrendered, kept_reference, merge_strategy, render, with_marks
 from ruleop.planning.rendering.items import recorded
-from ruleop.planning.rendering.rotation import rotated
+from ruleop.planning.rendering.randomness import rotated
 from ruleop.planning.rendering.unplanned import Unread, child_error
 
 if TYPE_CHECKING:
@@ -53,8 +51,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.merge import Fields
     from ruleop.planning.changes import Difference
     from ruleop.planning.child.child_plan import ObjectPlan
-    from ruleop.planning.model.outcome import Failed
-    from ruleop.planning.rendering.desired import Desired
+    from ruleop.planning.model.actions import Failed
     from ruleop.planning.rendering.items import LoopItem
 
 SENSITIVE = frozenset(
@@ -75,7 +72,11 @@ class OrdinaryPlan(ChildPlan):
         """The objects, with the record of an item whose end will be planned by it."""
         child, scope = self.child, self.context.scope
         if known := self.context.settled.objects(child, scope.observed.kinds):
-            return unrendered(child, scope, item.names, known)
+            document = Unrendered(child, scope, item.names)
+            return [
+                Desired(key, each.info.kind, document, each.info, item.names, each.orphan, recreate=each.recreate)
+                for key, each in known.items()
+            ]
         desired = render(child, scope, item.names, item.place)
         return [replace(each, item=recorded(child, item)) for each in desired] if self.form.ended_by else desired
 

@@ -23,10 +23,9 @@ from ruleop.language.secrets.secret_values import DATA_FIELDS
 from ruleop.planning.child.child_plan import Applied, ChildPlan
 from ruleop.planning.child.field_patches import held_by_others
 from ruleop.planning.child.readiness import READY
-from ruleop.planning.model.actions import ServerSideApply
+from ruleop.planning.model.actions import Failure, ServerSideApply
 from ruleop.planning.model.managers import applied_fields, fingerprint_of, values_of
 from ruleop.planning.model.observed import Served
-from ruleop.planning.model.outcome import Failure
 from ruleop.planning.rendering.desired import render
 from ruleop.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, child_error
 
