@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
 from ruleop.language.rules import Findings
-from ruleop.language.rules.check_ids import id_of
-from ruleop.language.rules.checks.allowed_checks import refusal
+from ruleop.language.rules.check_ids import id_of, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _CONFIG_MAP, _SECRET, _ACCOUNT, _SERVICE, _CLAIM = (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ruleop.kubernetes.schema import Shape
     from ruleop.kubernetes.validation import FieldError
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, FieldPath, Node, Printed
 
 _NOT_FOUND: Final = "FieldValueNotFound"

@@ -21,7 +21,7 @@ from ruleop.kubernetes.kinds import GroupKind
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _SELECTOR: Final = ("spec", "selector")

@@ -13,7 +13,7 @@ from ruleop.authoring.generate.crds import MARK
 from ruleop.authoring.scaffold import rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.definitions.status_limits import limits_of
+from ruleop.language.status_limits import limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from ruleop.authoring.checking.inferred_definitions import sound_definitions
 from ruleop.authoring.scaffold import rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.schema import SchemaError
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 from ruleop.messages import format_path
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from ruleop.authoring.generate.samples import examples
 from ruleop.authoring.scaffold import instance, rules_text
 from ruleop.kubernetes.crd import parse_crd
 from ruleop.kubernetes.kinds import Kind
-from ruleop.language.definitions.simple_schema import IMMUTABLE_RULE
 from ruleop.language.rules import ItemEnd, Patched
+from ruleop.language.rules.keys.simple_schema import IMMUTABLE_RULE
 from ruleop.language.templates import syntax
 from ruleop.planning.model.marks import SKIP_FINALIZE, SWITCHES
 from ruleop.printable import printable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ruleop.authoring.checking.examples import read_examples
 from ruleop.authoring.scaffold import instance
 from ruleop.language.rules import Findings
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from ruleop.authoring.report.plan_text import PlanText
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, fitted, sections, wrapped
 from ruleop.authoring.report.tree import tree_lines
 from ruleop.authoring.report.view_text import ViewText, condition_lines, no_source
-from ruleop.language.definitions.status_limits import unwritten
+from ruleop.language.status_limits import unwritten
 from ruleop.planning.model.conditions import find_condition, type_of
 from ruleop.planning.model.marks import PAUSED, is_paused
 

@@ -15,7 +15,7 @@ from ruleop.authoring.report.planned import Verdict
 from ruleop.authoring.report.spans import Line, Place, Span, Tone, counted, in_words, sections
 from ruleop.authoring.report.tree import tree_lines
 from ruleop.authoring.report.view_text import ViewText, condition_lines, no_source
-from ruleop.language.definitions.status_limits import unwritten
+from ruleop.language.status_limits import unwritten
 from ruleop.messages import shortened
 from ruleop.planning.changes import Verb, differences, flow, reason_for, verb_of
 from ruleop.planning.model.actions import Action, AddFinalizer, FinalizerAction, ServerSideApply

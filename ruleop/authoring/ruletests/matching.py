@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.kubernetes.merge import is_stored_as, item_key, member_key
 from ruleop.kubernetes.schema import UNKNOWN, Shape
-from ruleop.language.templates.field_sites import FieldPath, ItemStep
+from ruleop.language.templates.tree.state import FieldPath, ItemStep
 from ruleop.nearest import nearest
 from ruleop.planning.changes import NOTHING, Value
 

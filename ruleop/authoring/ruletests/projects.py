@@ -12,7 +12,7 @@ from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
 from ruleop.errors import RuleopError
 from ruleop.files import RefusedFileError, why_unreadable
 from ruleop.language.rules.checking import load_with_sources
-from ruleop.language.templates.yaml.resource_reader import read_resources
+from ruleop.language.templates.resource_reader import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -24,7 +24,7 @@ from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import case_json, failure_lines, mistake_json
 from ruleop.errors import RuleopError, Site
 from ruleop.language.rules import ProjectErrors
-from ruleop.language.rules.loading.operator_choices import read_choices
+from ruleop.language.rules.operator_choices import read_choices
 from ruleop.printable import printable
 
 if TYPE_CHECKING:

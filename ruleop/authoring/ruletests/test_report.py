@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from ruleop.authoring.report import Line, Place, Span, Tone, differing_lines
 from ruleop.language.templates import yaml_text
-from ruleop.language.templates.field_sites import ItemStep
+from ruleop.language.templates.tree.state import ItemStep
 from ruleop.planning.changes import NOTHING, Value, flow
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.ruletests.results import CaseDifference, CaseFailure, CaseResult
     from ruleop.language.rules import Finding
-    from ruleop.language.templates.field_sites import FieldPath
+    from ruleop.language.templates.tree.state import FieldPath
 
 MAX_LINES: Final = 40
 """The number of shown lines of one text or object."""

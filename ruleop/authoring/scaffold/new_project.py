@@ -15,11 +15,11 @@ from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES, schema_co
 from ruleop.authoring.scaffold.yaml_layout import Noted, WrittenExpr, WrittenText, rules_text, template_text, value_at
 from ruleop.kubernetes.crd import schema_at
 from ruleop.kubernetes.names import MOST_OF_NAME
+from ruleop.language.rules import operator_choices
 from ruleop.language.rules.keys import watches_yaml as language
 from ruleop.language.rules.keys.schema_keys import SchemaTable
 from ruleop.language.rules.keys.tables import keys
 from ruleop.language.rules.keys.value_types import WordChoice
-from ruleop.language.rules.loading import operator_choices
 from ruleop.language.templates import FILTER_NAMES
 
 if TYPE_CHECKING:

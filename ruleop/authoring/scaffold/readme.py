@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop import __version__
-from ruleop.language.definitions.definition import plural
+from ruleop.language.rules.keys.definitions import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -39,7 +39,7 @@ from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import Command, UsageError
-from ruleop.language.rules.loading.operator_choices import GENERIC_IMAGE, Choices
+from ruleop.language.rules.operator_choices import GENERIC_IMAGE, Choices
 
 
 @click.command(cls=Command, example="ruleop generate manifests | kubectl apply -f -")

@@ -31,9 +31,9 @@ from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import Command, UsageError
-from ruleop.language.rules.findings import did_you_mean_quoted
-from ruleop.language.rules.keys.json_schema import watches_schema
-from ruleop.language.rules.loading.operator_choices import choices_schema
+from ruleop.language.rules.keys.watches_yaml import watches_schema
+from ruleop.language.rules.operator_choices import choices_schema
+from ruleop.nearest import did_you_mean_quoted
 from ruleop.printable import json_document, printable_lines
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 import click
 
 from ruleop.cli.program import UsageError
-from ruleop.language.rules.loading import operator_choices
-from ruleop.language.rules.loading.operator_choices import Choices, Rules, read_choices
+from ruleop.language.rules import operator_choices
+from ruleop.language.rules.operator_choices import Choices, Rules, read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

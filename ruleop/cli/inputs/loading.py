@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ruleop.cli.inputs.project import read_rule_files, variables
 from ruleop.language.rules import ProjectErrors
 from ruleop.language.rules.checking import checked
-from ruleop.language.rules.loading.operator_choices import read_choices
+from ruleop.language.rules.operator_choices import read_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

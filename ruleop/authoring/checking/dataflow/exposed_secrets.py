@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.pods import CONTAINERS, fields_of, fields_of_pod
-from ruleop.language.rules.facts.secret_reads import secret_ids
+from ruleop.language.rules.secret_reads import secret_ids
 from ruleop.language.secrets.secret_values import CHECKSUMS, DATA_FIELDS, SECRET, is_secret_field
 from ruleop.language.templates import SECRET_FUNCTIONS, syntax
 from ruleop.language.templates.syntax import chain_of

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body, BodyField, FieldPath
 
 _RBAC: Final = "rbac.authorization.k8s.io"

@@ -14,16 +14,15 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kubernetes.crd import declares, definition_of
-from ruleop.language.rules.facts.possible_bodies import possible_in
-from ruleop.language.rules.facts.scopes import written
+from ruleop.language.rules.scopes import possible_in, written
 from ruleop.language.templates.compile import origins_of, slots_from
 from ruleop.language.templates.filters.registry import filters_that_give
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.crd import CustomResourceDefinition
     from ruleop.kubernetes.schema import Schema
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.loading import Loaded, Watch
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates import SlotPlace, YamlNode, syntax
     from ruleop.language.templates.bodies.body import Body
 

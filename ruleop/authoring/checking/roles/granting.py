@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.errors import Site
     from ruleop.language.rules import PolicyRule
-    from ruleop.language.rules.facts.scopes import RulePart
+    from ruleop.language.rules.scopes import RulePart
     from ruleop.language.templates.bodies.body import Body
 
 Rules = list[dict[str, Any]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ruleop.language.templates import Origin
-from ruleop.language.templates.values.declared_kinds import KINDS, declared_kinds
+from ruleop.language.templates.declarations import KINDS, declared_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

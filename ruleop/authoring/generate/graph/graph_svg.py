@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import east_asian_width
 
 from ruleop.authoring.generate.graph.rule_graph import STATUS
-from ruleop.language.rules.facts.order import topological
+from ruleop.language.rules.order import topological
 from ruleop.printable import printable, printable_lines
 
 if TYPE_CHECKING:

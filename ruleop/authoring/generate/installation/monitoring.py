@@ -12,7 +12,7 @@ from ruleop.printable import json_document
 
 if TYPE_CHECKING:
     from ruleop.kubernetes.kinds import JSON, Object
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 
 # -- alerts ------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ruleop.kubernetes.kinds import JSON, Object
     from ruleop.language.rules.loading import Loaded
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 MOST_APPLIED: Final = 200 * 1024
 """Bytes of a ConfigMap: `kubectl apply` writes all of an object into an annotation, and annotations have 256 KiB."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ruleop.language.rules import Rule
     from ruleop.language.rules.keys.model import Validation
     from ruleop.language.rules.loading import Loaded
-    from ruleop.language.rules.loading.operator_choices import Choices
+    from ruleop.language.rules.operator_choices import Choices
 
 VERSION: Final = "admissionregistration.k8s.io/v1"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kubernetes.builtin.builtin_types import type_schemas
 from ruleop.kubernetes.crd import META_FIELDS
 from ruleop.kubernetes.schema import OBJECT_META, OPTIONAL_FIELDS
-from ruleop.language.templates.values.declared_kinds import KINDS
+from ruleop.language.templates.declarations import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from ruleop.authoring.checking.typing.bodies.typed_bodies import Typed
     from ruleop.errors import Site
     from ruleop.language.rules import Findings
-    from ruleop.language.rules.facts.scopes import RulePart
     from ruleop.language.rules.keys.parsed import ChildDraft, Draft
     from ruleop.language.rules.loading import Loaded, Watch
+    from ruleop.language.rules.scopes import RulePart
 
 
 def check_types(loaded: Loaded, findings: Findings) -> None:
